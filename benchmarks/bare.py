@@ -27,11 +27,11 @@ def with_spark(data: Path, out: Path) -> None:
     The outputs of a run are in ``out``, and each is written from the rows that it holds: so sizes are those of a
     run. ``runs`` must hold one row.
     """
-    from routing.config import Location
+    from routing.config import TableLocation
+    from routing.delta.table_sizes import are_small
     from routing.sessions.session import settle_java_logs, start
-    from routing.storage.sizes import are_small
 
-    spark = start({}, little_data=are_small([Location(str(data))], [Location(str(out))]))
+    spark = start({}, little_data=are_small([TableLocation(str(data))], [TableLocation(str(out))]))
     for key in SCANNED:
         # This format takes every column of every row, and keeps nothing.
         spark.read.format("delta").load(str(data / key)).write.format("noop").mode("overwrite").save()
@@ -45,15 +45,15 @@ def with_spark(data: Path, out: Path) -> None:
 def copy(config: str, source: str, out: str) -> None:
     """Start Spark as ``resolve`` does by a configuration, and write a result once more as that writes it."""
     from routing import load_config
-    from routing.config import Location
+    from routing.config import TableLocation
+    from routing.delta.spark_tables import overwrite
+    from routing.delta.table_sizes import are_small
     from routing.sessions.session import settle_java_logs, start
-    from routing.storage.sizes import are_small
-    from routing.storage.tables import overwrite
 
     given = load_config(config)
     little_data = are_small(given.tables.values(), given.output.values(), given.spark)
     rows = start(given.spark, little_data=little_data).read.format("delta").load(source)
-    overwrite(rows, TABLE, Location(out), "copy")
+    overwrite(rows, TABLE, TableLocation(out), "copy")
     settle_java_logs(ended_well=True)
 
 
@@ -61,7 +61,7 @@ def group(table: str) -> None:
     """Start Spark, and count messages once by the columns of a report's flows and points."""
     from pyspark.sql import functions as F
 
-    from routing.analysis.report.scale import DECIDED, ENQUEUED, FLOW
+    from routing.features.report.scale import DECIDED, ENQUEUED, FLOW
     from routing.sessions.session import settle_java_logs, start
 
     rows = start({}).read.format("delta").load(table)

@@ -14,10 +14,10 @@ import routing
 from benchmarks import naive
 from benchmarks.bare import TABLE
 from benchmarks.stored import Stored
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.spark_tables import overwrite
 from routing.schemas import RESOLVED_ROUTES
-from routing.storage.kinds import spark_schema
-from routing.storage.tables import overwrite
+from routing.tables.column_kinds import spark_schema
 
 NAIVE_UP_TO = 10_000_000
 
@@ -67,7 +67,7 @@ class Copy(InSpark):
     def run(self, out: Path) -> None:
         """Copy the result of another contender."""
         frame = self.spark.read.format("delta").load(str(self.source / TABLE))
-        overwrite(frame, TABLE, Location(str(out / TABLE)), "copy")
+        overwrite(frame, TABLE, TableLocation(str(out / TABLE)), "copy")
 
 
 @dataclass
@@ -78,4 +78,4 @@ class Naive(InSpark):
         """Resolve, and write with the same table settings."""
         frames = {k: self.spark.read.format("delta").load(where) for k, where in self.stored.tables.items()}
         result = naive.resolved_routes(frames, spark_schema(RESOLVED_ROUTES))
-        overwrite(result, TABLE, Location(str(out / TABLE)), "naive")
+        overwrite(result, TABLE, TableLocation(str(out / TABLE)), "naive")

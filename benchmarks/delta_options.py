@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltalake import WriterProperties
 
-from routing.storage.tables import STATISTICS
+from routing.delta.spark_tables import STATISTICS
 
 CONFIGURATION = {"delta.dataSkippingStatsColumns": STATISTICS["resolved_routes"]}
 

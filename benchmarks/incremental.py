@@ -23,10 +23,10 @@ from pyspark.sql import functions as F
 
 import routing
 from benchmarks.data import Shape, tables
+from routing.delta.commits import newest_version
 from routing.document import DataTable, make_columns
 from routing.render.text import write_text
 from routing.sessions.session import start
-from routing.storage.commits import newest_version
 
 _INPUTS = ("instances", "databases", "services", "routes", "messages")
 _OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "pending_messages")

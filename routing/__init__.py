@@ -11,42 +11,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from routing.analysis.diff.asked import Scripts, Versions
-    from routing.analysis.diff.diffing import Diff, diff
-    from routing.analysis.explain.asked import Described, Stored
-    from routing.analysis.explain.explaining import explain
-    from routing.analysis.explain.given import open_tables
-    from routing.analysis.lint.configuration import Configuration
-    from routing.analysis.lint.own import mark as finding
-    from routing.analysis.messages.asked import ask
-    from routing.analysis.messages.listing import list_messages
-    from routing.analysis.reconcile.reconciling import Reconciliation, reconcile
-    from routing.analysis.report.facts import Flow, Report
-    from routing.analysis.report.reporting import report
-    from routing.analysis.report.writing import write_page
-    from routing.analysis.texts import text_of
-    from routing.analysis.trace.tracing import trace
     from routing.config import Config
     from routing.config import load as load_config
+    from routing.delta.spark_tables import table_names
     from routing.errors import ContractError, RoutingError, StorageError
+    from routing.features.diff.comparison import Scripts, TableVersions
+    from routing.features.diff.diffing import Diff, diff
+    from routing.features.explain.explained_tables import open_tables
+    from routing.features.explain.explaining import explain
+    from routing.features.explain.questions import DescribedMessage, StoredMessage
+    from routing.features.lint.configuration import Configuration
+    from routing.features.lint.custom_rules import mark as finding
+    from routing.features.messages.message_filter import ask
+    from routing.features.messages.message_list import list_messages
+    from routing.features.reconcile.reconciling import Reconciliation, reconcile
+    from routing.features.report.facts import MessageFlow, Report
+    from routing.features.report.page_file import write_page
+    from routing.features.report.reporting import report
+    from routing.features.result_text import text_of
+    from routing.features.trace.tracing import trace
     from routing.messages.dialog_hash import register as register_dialog_hash
     from routing.runs.done import Run
-    from routing.runs.local import resolve_local
+    from routing.runs.local_runs import resolve_local
     from routing.runs.pipeline import Resolution, current_routes, read_run, resolve, run
     from routing.runs.ranking import RankedCandidates, candidates
-    from routing.runs.tracing import trace_all
+    from routing.runs.traced_paths import trace_all
     from routing.sessions.session import start_of_config as spark_session
-    from routing.storage.tables import table_names
     from routing.terms import MatchingStep, Outcome, Reason
 
 __all__ = [
     "Config",
     "Configuration",
     "ContractError",
-    "Described",
+    "DescribedMessage",
     "Diff",
-    "Flow",
     "MatchingStep",
+    "MessageFlow",
     "Outcome",
     "RankedCandidates",
     "Reason",
@@ -57,8 +57,8 @@ __all__ = [
     "Run",
     "Scripts",
     "StorageError",
-    "Stored",
-    "Versions",
+    "StoredMessage",
+    "TableVersions",
     "ask",
     "candidates",
     "current_routes",
@@ -84,31 +84,31 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "routing.analysis.diff.asked": ("Scripts", "Versions"),
-    "routing.analysis.diff.diffing": ("Diff", "diff"),
-    "routing.analysis.explain.asked": ("Described", "Stored"),
-    "routing.analysis.explain.explaining": ("explain",),
-    "routing.analysis.explain.given": ("open_tables",),
-    "routing.analysis.lint.configuration": ("Configuration",),
-    "routing.analysis.lint.own": ("finding",),
-    "routing.analysis.messages.asked": ("ask",),
-    "routing.analysis.messages.listing": ("list_messages",),
-    "routing.analysis.reconcile.reconciling": ("Reconciliation", "reconcile"),
-    "routing.analysis.report.facts": ("Flow", "Report"),
-    "routing.analysis.report.reporting": ("report",),
-    "routing.analysis.report.writing": ("write_page",),
-    "routing.analysis.texts": ("text_of",),
-    "routing.analysis.trace.tracing": ("trace",),
+    "routing.features.diff.comparison": ("Scripts", "TableVersions"),
+    "routing.features.diff.diffing": ("Diff", "diff"),
+    "routing.features.explain.questions": ("DescribedMessage", "StoredMessage"),
+    "routing.features.explain.explaining": ("explain",),
+    "routing.features.explain.explained_tables": ("open_tables",),
+    "routing.features.lint.configuration": ("Configuration",),
+    "routing.features.lint.custom_rules": ("finding",),
+    "routing.features.messages.message_filter": ("ask",),
+    "routing.features.messages.message_list": ("list_messages",),
+    "routing.features.reconcile.reconciling": ("Reconciliation", "reconcile"),
+    "routing.features.report.facts": ("MessageFlow", "Report"),
+    "routing.features.report.reporting": ("report",),
+    "routing.features.report.page_file": ("write_page",),
+    "routing.features.result_text": ("text_of",),
+    "routing.features.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
     "routing.messages.dialog_hash": ("register_dialog_hash",),
     "routing.runs.done": ("Run",),
-    "routing.runs.local": ("resolve_local",),
+    "routing.runs.local_runs": ("resolve_local",),
     "routing.runs.pipeline": ("Resolution", "current_routes", "read_run", "resolve", "run"),
     "routing.runs.ranking": ("RankedCandidates", "candidates"),
-    "routing.runs.tracing": ("trace_all",),
+    "routing.runs.traced_paths": ("trace_all",),
     "routing.sessions.session": ("spark_session",),
-    "routing.storage.tables": ("table_names",),
+    "routing.delta.spark_tables": ("table_names",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }
 _OTHER_NAMES = {

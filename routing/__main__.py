@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from routing.process.guard import Guard, is_for_this_process, say
-from routing.process.standing import Standing
+from routing.process.guard import SignalGuard, is_for_this_process, say
+from routing.process.standing import CommandProgress
 
 
 def script() -> None:
@@ -15,12 +15,12 @@ def script() -> None:
     platforms take any for a failure.
     """
     # Before all that takes time to be imported.
-    status = Guard(_put_away).run(_command) if is_for_this_process() else _command_alone()
+    status = SignalGuard(_put_away).run(_command) if is_for_this_process() else _command_alone()
     if status:
         sys.exit(status)
 
 
-def _command(standing: Standing) -> int:
+def _command(standing: CommandProgress) -> int:
     from routing.cli import main
 
     return main(standing=standing)
@@ -28,7 +28,7 @@ def _command(standing: Standing) -> int:
 
 def _command_alone() -> int:
     """The same where signals are not this process's own: Ctrl-C is then an exception, as anywhere in Python."""
-    standing = Standing()
+    standing = CommandProgress()
     try:
         return _command(standing)
     except KeyboardInterrupt:
@@ -39,8 +39,8 @@ def _command_alone() -> int:
 def _put_away() -> None:
     """What an interrupted command leaves: its lock files, and Java's messages, which tell of nothing but that."""
     # What has not been loaded has left nothing.
-    if "routing.storage.locking" in sys.modules:
-        from routing.storage.locking import give_up
+    if "routing.delta.run_lock" in sys.modules:
+        from routing.delta.run_lock import give_up
 
         give_up()
     if "routing.sessions.session" in sys.modules:

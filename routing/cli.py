@@ -35,7 +35,7 @@ from routing.commands import (
 )
 from routing.commands.common import at_least_one
 from routing.commands.live import open_line
-from routing.commands.parser import COMMON_OPTIONS, Parser
+from routing.commands.parser import COMMON_OPTIONS, CommandParser
 from routing.commands.streams import tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
@@ -45,7 +45,7 @@ from routing.errors import (
     RoutingError,
     first_sentence,
 )
-from routing.process.standing import Standing
+from routing.process.standing import CommandProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,14 +72,14 @@ _ROOMS: dict[str, ModuleType] = {
 }
 
 
-class Console:
+class CommandConsole:
     """Where a command writes: results to standard output, everything else to standard error.
 
     On a terminal a live line says what it is busy with, which is away while anything else is printed.
     """
 
-    def __init__(self, options: argparse.Namespace, standing: Standing | None = None) -> None:
-        self.standing = standing or Standing()
+    def __init__(self, options: argparse.Namespace, standing: CommandProgress | None = None) -> None:
+        self.standing = standing or CommandProgress()
         self.standing.as_line = lambda text: self._line(text, "error")
         self._quiet = options.quiet
         self._json = options.log_format == "json"
@@ -161,9 +161,9 @@ class Console:
             self._line_below.watch(count_tasks(spark))
 
 
-def _common(formats: Sequence[str]) -> Parser:
-    """The options of every command, with the forms that its results have."""
-    common = Parser(add_help=False)
+def _common(formats: Sequence[str]) -> CommandParser:
+    """Return the options of every command, with the forms that its results have."""
+    common = CommandParser(add_help=False)
     group = common.add_argument_group(COMMON_OPTIONS)
     group.add_argument(
         "--set",
@@ -194,8 +194,8 @@ def _common(formats: Sequence[str]) -> Parser:
     return common
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="sbroute",
         description="Where SQL Server Service Broker messages go, and why.",
         example="sbroute check conf/examples/exports",
@@ -204,21 +204,21 @@ def _parser() -> Parser:
         " ended by SIGTERM.",
     )
     parser.add_argument("--version", action="store_true", help="print the release and end")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for room in _ROOMS.values():
         room.add(commands, _common(getattr(room, "FORMATS", _FORMATS)))
     return parser
 
 
-_COMMANDS: dict[str, Callable[[argparse.Namespace, Console], int]] = {
+_COMMANDS: dict[str, Callable[[argparse.Namespace, CommandConsole], int]] = {
     name: room.run for name, room in _ROOMS.items()
 }
 
 
-def _tell_text(options: argparse.Namespace, parser: Parser) -> int | None:
-    """The exit status where the command line asks for a text alone, which is then printed."""
+def _tell_text(options: argparse.Namespace, parser: CommandParser) -> int | None:
+    """Return the exit status where the command line asks for a text alone, which is then printed."""
     if options.version:
-        from routing.storage.releases import release
+        from routing.delta.releases import release
 
         tell_result(f"sbroute {release()}\n")
         return EXIT_DONE
@@ -228,7 +228,7 @@ def _tell_text(options: argparse.Namespace, parser: Parser) -> int | None:
     return None
 
 
-def main(arguments: Sequence[str] | None = None, standing: Standing | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, standing: CommandProgress | None = None) -> int:
     """Run one command and return its exit status; it says in ``standing`` how far it has come."""
     for stream in (sys.stdout, sys.stderr):
         # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None, standing: Standing | None = Non
         return error.exit_code
     if told is not None:
         return told
-    console = Console(options, standing)
+    console = CommandConsole(options, standing)
     # What an interruption leaves it at.
     status = EXIT_FAILED
     try:
@@ -257,8 +257,8 @@ def main(arguments: Sequence[str] | None = None, standing: Standing | None = Non
     return status
 
 
-def _run_to_end(options: argparse.Namespace, console: Console) -> int:
-    """The exit status of a command that has run, its error told in the last line."""
+def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
+    """Return the exit status of a command that has run, its error told in the last line."""
     try:
         return _COMMANDS[options.command](options, console)
     # The last resort of a command: everything is told, nothing is swallowed.

@@ -23,21 +23,21 @@ class Tone(str, Enum):
 
 
 @dataclass(frozen=True)
-class Span:
+class TonedText:
     """A part of a sentence that stands out."""
 
     text: str
     tone: Tone
 
 
-Words = str | Span | Sequence[str | Span]
+Words = str | TonedText | Sequence[str | TonedText]
 """The words of a sentence: a text, or parts of which some stand out; parts follow each other without spaces."""
-Cell = str | int | float | bool | None | datetime | timedelta | Span
+Cell = str | int | float | bool | None | datetime | timedelta | TonedText
 """A value of a table: writers word numbers, times and durations, and print None as "-"."""
 
 
 @dataclass(frozen=True)
-class Heading:
+class DocumentHeading:
     """The title of what follows. Level 1 is the document's own, 2 a section, 3 a part of a section."""
 
     words: Words
@@ -69,7 +69,7 @@ class ListItem:
 
 
 @dataclass(frozen=True)
-class Fact:
+class LabelledFact:
     """A labelled sentence, such as "since: 8 h 48 min (2026-01-05T09:12:03Z)"."""
 
     label: str
@@ -78,7 +78,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Statement:
+class SqlStatement:
     """T-SQL, or a command line, to paste, with its line breaks.
 
     ``purpose`` says where it is run and what it does: a comment before it where statements are printed alone.
@@ -91,7 +91,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table; numbers are aligned to the right."""
 
     name: str
@@ -106,16 +106,16 @@ class DataTable:
     then lets texts go on in the next line, and at last prints each row as a list of its values.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
     more: int = 0
 
 
-Block = Heading | Paragraph | ListItem | Fact | Statement | DataTable
+Block = DocumentHeading | Paragraph | ListItem | LabelledFact | SqlStatement | DataTable
 Document = Sequence[Block]
 
 
-def make_columns(names: Sequence[str], numbers: Sequence[str] = ()) -> list[Column]:
+def make_columns(names: Sequence[str], numbers: Sequence[str] = ()) -> list[TableColumn]:
     """Return columns by their names; those in ``numbers`` are numbers."""
-    return [Column(name, name in numbers) for name in names]
+    return [TableColumn(name, name in numbers) for name in names]

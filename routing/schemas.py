@@ -12,14 +12,14 @@ from typing import get_args, get_type_hints
 
 from routing.rules.candidate_order import CandidateRow
 from routing.rules.columns import ALTERNATIVE_COLUMNS
-from routing.rules.estate import Route
+from routing.rules.estate import EstateRoute
 from routing.rules.path_rows import HopRow, PathRow
 from routing.rules.resolving import VerdictColumns
 from routing.rules.ways import HopColumns
 from routing.terms import MatchingStep, Outcome, Reason, Word
 
 
-class Kind(Word):
+class ColumnKind(Word):
     """A type of a column that holds one value, by Spark's name for it."""
 
     STRING = "string"
@@ -81,17 +81,17 @@ class Schema:
         return [field.name for field in self]
 
     def optional(self) -> Schema:
-        """The same columns, each of which may be null."""
+        """Return the same columns, each of which may be null."""
         return Schema(tuple(Field(field.name, field.kind) for field in self))
 
 
-AnyKind = Kind | ArrayOf | MapOf | Schema
-_STRING, _INT, _BIGINT, _DOUBLE = Kind.STRING, Kind.INT, Kind.BIGINT, Kind.DOUBLE
-_BOOLEAN, _TIME = Kind.BOOLEAN, Kind.TIMESTAMP
+AnyKind = ColumnKind | ArrayOf | MapOf | Schema
+_STRING, _INT, _BIGINT, _DOUBLE = ColumnKind.STRING, ColumnKind.INT, ColumnKind.BIGINT, ColumnKind.DOUBLE
+_BOOLEAN, _TIME = ColumnKind.BOOLEAN, ColumnKind.TIMESTAMP
 
 
 def _table(*columns: tuple[str, AnyKind]) -> Schema:
-    """A table's schema from (name, kind) pairs; a name that ends in ``!`` is never null."""
+    """Return a table's schema from (name, kind) pairs; a name that ends in ``!`` is never null."""
     return Schema(tuple(Field(name.rstrip("!"), kind, not name.endswith("!")) for name, kind in columns))
 
 
@@ -210,7 +210,7 @@ UNFINISHED_IMPORTS = _table(
 
 ALTERNATIVE_ROUTES = ArrayOf(_table(*((name, _STRING) for name in ALTERNATIVE_COLUMNS)))
 # The kinds of what the rules say, by the types of their fields; no alternative routes are null.
-_ALTERNATIVES = tuple[Route, ...]
+_ALTERNATIVES = tuple[EstateRoute, ...]
 _KIND_OF: dict[object, AnyKind] = {
     **dict.fromkeys((str, Outcome, Reason), _STRING),
     bool: _BOOLEAN,

@@ -34,7 +34,7 @@ _OUTCOMES: dict[str | None, Outcome] = {outcome.value: outcome for outcome in Ou
 
 
 def known_outcome(word: str | None) -> Outcome | None:
-    """The outcome of a word as tables have it; None for any other."""
+    """Return the outcome of a word as tables have it; None for any other."""
     return _OUTCOMES.get(word)
 
 
@@ -112,17 +112,17 @@ class Rejection(Word):
 
     @staticmethod
     def missing(column: str) -> str:
-        """The code of a required column without a value."""
+        """Return the code of a required column without a value."""
         return f"MISSING_{column.upper()}"
 
     @staticmethod
     def not_utf8(column: str) -> str:
-        """The code of a text whose bytes are no UTF-8."""
+        """Return the code of a text whose bytes are no UTF-8."""
         return f"NOT_UTF8_{column.upper()}"
 
     @staticmethod
     def out_of_range(column: str) -> str:
-        """The code of an integer that does not fit the column's type."""
+        """Return the code of an integer that does not fit the column's type."""
         return f"OUT_OF_RANGE_{column.upper()}"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from routing.analysis.check.check_report import make_document
-from routing.analysis.check.checking import Check
-from routing.analysis.check.explaining import explain_messages
+from routing.features.check.check_report import make_document
+from routing.features.check.checking import Check
+from routing.features.check.explained_message import explain_messages
 from routing.render.text import write_text
 
 WIDE = 100_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from routing.analysis.explain.asked import Described, Question, Stored
+from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
 from tests.frames import Tables
 from tests.stored import conversation, message, route, small_estate
 
@@ -128,15 +128,15 @@ SEEN = [
 ]
 """The handles 20 and 30 are those of conversation 20; no message is left of 40; 50 is one of two conversations."""
 OF_CONVERSATIONS: list[tuple[Question, str, int]] = [
-    (Stored(conversation=conversation(2)), "m2", 0),
-    (Stored(conversation=f" {{{conversation(2).lower()}}}"), "m2", 0),
-    (Stored(conversation=handle(20)), "first", 4),
-    (Stored(conversation=f"{{{handle(20).upper()}}}"), "first", 4),
-    (Stored(conversation=handle(30)), "an answer", 0),
-    (Stored(conversation=conversation(21)), "arrived first", 1),
-    (Stored(conversation=conversation(22), instance_name="hub"), "sent", 0),
-    (Stored(conversation=conversation(1), instance_name="hub", at=NOON), "early", 3),
-    (Described("hub", "Sales", "//stock", NOON, conversation_id=handle(2).upper()), "described", 0),
+    (StoredMessage(conversation=conversation(2)), "m2", 0),
+    (StoredMessage(conversation=f" {{{conversation(2).lower()}}}"), "m2", 0),
+    (StoredMessage(conversation=handle(20)), "first", 4),
+    (StoredMessage(conversation=f"{{{handle(20).upper()}}}"), "first", 4),
+    (StoredMessage(conversation=handle(30)), "an answer", 0),
+    (StoredMessage(conversation=conversation(21)), "arrived first", 1),
+    (StoredMessage(conversation=conversation(22), instance_name="hub"), "sent", 0),
+    (StoredMessage(conversation=conversation(1), instance_name="hub", at=NOON), "early", 3),
+    (DescribedMessage("hub", "Sales", "//stock", NOON, conversation_id=handle(2).upper()), "described", 0),
 ]
 """Questions that name a conversation, the message that is meant, and how many more there are of its end."""
 IMPORTS = [
@@ -158,30 +158,32 @@ IMPORTS = [
 """Of hub what has no history was last imported half a second after noon."""
 _STORED = ("m1", "m2", "m3", "m5", "m9", "early", "late")
 QUESTIONS: list[Question] = [
-    *(Stored(name) for name in _STORED),
-    Stored("m4", "hub"),
-    Stored("m9", at=NOON),
-    Described("hub", "Sales", "//stock", NOON),
-    Described("hub", "Sales", "//stock", NOON, conversation_id=conversation(2)),
+    *(StoredMessage(name) for name in _STORED),
+    StoredMessage("m4", "hub"),
+    StoredMessage("m9", at=NOON),
+    DescribedMessage("hub", "Sales", "//stock", NOON),
+    DescribedMessage("hub", "Sales", "//stock", NOON, conversation_id=conversation(2)),
     *(question for question, _, _ in OF_CONVERSATIONS),
-    Described("hub", None, "//elsewhere", NOON),
+    DescribedMessage("hub", None, "//elsewhere", NOON),
 ]
 """What can be answered."""
 WRONG: dict[str, Question] = {
-    "unknown message": Stored("m77"),
-    "on two instances": Stored("twin"),
-    "no guid": Stored("m6"),
-    "unknown instance": Described("Hub", None, "S", NOON),
-    "unknown database": Described("hub", "sales", "S", NOON),
-    "dialog id that is no guid": Described("hub", None, "S", NOON, conversation_id="42"),
-    "unknown conversation": Stored(conversation=conversation(77)),
-    "conversation of elsewhere": Stored(conversation=conversation(2), instance_name="spoke"),
-    "handle of messages that are gone": Stored(conversation=handle(40)),
-    "handle of another instance": Stored(conversation=handle(30), instance_name="spoke"),
-    "both ends": Stored(conversation=conversation(20)),
-    "both ends on the instance": Stored(conversation=conversation(20), instance_name="hub"),
-    "two instances": Stored(conversation=conversation(22)),
-    "handle of two conversations": Stored(conversation=handle(50)),
-    "dialog by a handle of two conversations": Described("hub", None, "S", NOON, conversation_id=handle(50)),
+    "unknown message": StoredMessage("m77"),
+    "on two instances": StoredMessage("twin"),
+    "no guid": StoredMessage("m6"),
+    "unknown instance": DescribedMessage("Hub", None, "S", NOON),
+    "unknown database": DescribedMessage("hub", "sales", "S", NOON),
+    "dialog id that is no guid": DescribedMessage("hub", None, "S", NOON, conversation_id="42"),
+    "unknown conversation": StoredMessage(conversation=conversation(77)),
+    "conversation of elsewhere": StoredMessage(conversation=conversation(2), instance_name="spoke"),
+    "handle of messages that are gone": StoredMessage(conversation=handle(40)),
+    "handle of another instance": StoredMessage(conversation=handle(30), instance_name="spoke"),
+    "both ends": StoredMessage(conversation=conversation(20)),
+    "both ends on the instance": StoredMessage(conversation=conversation(20), instance_name="hub"),
+    "two instances": StoredMessage(conversation=conversation(22)),
+    "handle of two conversations": StoredMessage(conversation=handle(50)),
+    "dialog by a handle of two conversations": DescribedMessage(
+        "hub", None, "S", NOON, conversation_id=handle(50)
+    ),
 }
 """What cannot, by what is wrong with it."""

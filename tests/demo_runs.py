@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from routing import config
+from routing.delta.releases import release
 from routing.demo import build
 from routing.schemas import OUTPUTS
-from routing.storage.releases import release
 from tests.frames import arrow_of
 from tests.reference.resolver import Resolution, resolve
 

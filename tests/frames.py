@@ -85,7 +85,7 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: Schema | S
     from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
     from routing.schemas import Schema
-    from routing.storage.kinds import spark_schema
+    from routing.tables.column_kinds import spark_schema
 
     schema = spark_schema(schema) if isinstance(schema, Schema) else schema
     times = [f.name for f in schema if isinstance(f.dataType, TimestampType)]
@@ -116,7 +116,7 @@ def arrow(tables: Tables) -> dict[str, pyarrow.Table]:
 
 def arrow_of(rows: list[dict[str, Any]], schema: Schema) -> pyarrow.Table:
     """Rows of plain Python as an Arrow table."""
-    from routing.storage.arrow import table_of
+    from routing.tables.arrow_rows import table_of
 
     texts = [{name: moment(value) for name, value in row.items() if not isinstance(value, bytes)} for row in rows]
     table = table_of(texts, schema)

@@ -21,11 +21,11 @@ from tests.hooks import Killed, kill
 from tests.imports import SHOP_ID, config_in, exports, locations_of, no_spark, rows_at
 
 if TYPE_CHECKING:
-    from routing.storage.opening import Opener
+    from routing.delta.opening import TableOpener
 
 UTC = timezone.utc
 FIRST, SECOND, THIRD = (datetime(2026, 1, day, 12, tzinfo=UTC) for day in (5, 6, 7))
-Step = Callable[["Opener", Path], None]
+Step = Callable[["TableOpener", Path], None]
 """One import into the tables of a folder."""
 _COMMITS = ("make", "add_columns", "put", "add", "replace")
 
@@ -33,7 +33,7 @@ _COMMITS = ("make", "add_columns", "put", "add", "replace")
 def views(at: datetime, instance: str = "HUB", **of_views: str) -> Step:
     """Return an import of views of the database Shop."""
 
-    def bring(opener: Opener, folder: Path) -> None:
+    def bring(opener: TableOpener, folder: Path) -> None:
         from routing.importing.catalog import StandIns, read_export
         from routing.importing.from_catalog import import_export
 
@@ -50,7 +50,7 @@ def views(at: datetime, instance: str = "HUB", **of_views: str) -> Step:
 def script(at: datetime, text: str, *, snapshot: bool = False, name: str = "change.sql") -> Step:
     """Return an import of a script of HUB, in the database Shop."""
 
-    def bring(opener: Opener, folder: Path) -> None:
+    def bring(opener: TableOpener, folder: Path) -> None:
         from routing.importing.from_tsql import import_scripts
         from routing.importing.scripts import read_scripts
 
@@ -65,7 +65,7 @@ def script(at: datetime, text: str, *, snapshot: bool = False, name: str = "chan
 def both(*steps: Step) -> Step:
     """Return several imports as one step."""
 
-    def bring(opener: Opener, folder: Path) -> None:
+    def bring(opener: TableOpener, folder: Path) -> None:
         for step in steps:
             step(opener, folder)
 
@@ -206,7 +206,7 @@ MORE_SCENARIOS = {
 @contextmanager
 def watched(tell: Callable[[str], None]) -> Iterator[None]:
     """Within it imports tell the name of each commit that they have made."""
-    from routing.importing import writing
+    from routing.importing import table_writer
 
     def hooked(method: Callable[..., None], name: str) -> Callable[..., None]:
         def write(self: Any, *given: Any) -> None:
@@ -216,7 +216,7 @@ def watched(tell: Callable[[str], None]) -> Iterator[None]:
         return write
 
     with pytest.MonkeyPatch.context() as patch:
-        for writer in (writing.LocalWriter, writing.SparkWriter):
+        for writer in (table_writer.LocalWriter, table_writer.SparkWriter):
             for name in (name for name in _COMMITS if hasattr(writer, name)):
                 patch.setattr(writer, name, hooked(getattr(writer, name), name))
         yield
@@ -283,7 +283,7 @@ class Undisturbed:
         return cls(start, state_of(start), expected, commits)
 
     def find_faults(
-        self, scenario: Scenario, half: Path, moment: str, opener: Callable[[], Opener] = no_spark
+        self, scenario: Scenario, half: Path, moment: str, opener: Callable[[], TableOpener] = no_spark
     ) -> list[str]:
         """Return what differs from it once the same import, or the next day's, has come after half an import.
 
@@ -311,7 +311,7 @@ class Undisturbed:
 
 
 def tell_differences(
-    scenario: Scenario, folder: Path, opener: Callable[[], Opener] = no_spark, *, every: int = 1
+    scenario: Scenario, folder: Path, opener: Callable[[], TableOpener] = no_spark, *, every: int = 1
 ) -> list[str]:
     """Return a line for each commit after which the import was ended, and what came next left other tables.
 

@@ -1,6 +1,6 @@
 """Moments of a run at which a test does something: kills it, starts another, or reads what is there.
 
-A run touches its outputs by `routing.storage.ledger.JobTables` alone, Spark's or those of the local engine, so its
+A run touches its outputs by `routing.delta.ledger.JobTables` alone, Spark's or those of the local engine, so its
 methods are where it can be met.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from routing.storage.ledger import JobTables
+    from routing.delta.ledger import JobTables
 
 Hook = Callable[[str], None]
 
@@ -30,8 +30,8 @@ def hooked(hook: Hook) -> Iterator[None]:
     restoring KEY`` and ``restored KEY``, ``before last_run`` (the versions of outputs are read by then), ``after
     last_run``. A hook that starts a run has it hooked as well, unless it is done by `once`.
     """
-    from routing.storage.ledger import DeltaTables
-    from routing.storage.local_outputs import LocalOutputs
+    from routing.delta.ledger import DeltaTables
+    from routing.delta.local_outputs import LocalOutputs
 
     with ExitStack() as hooks:
         for tables in (DeltaTables, LocalOutputs):

@@ -11,11 +11,11 @@ from tests.stored import OUTPUTS
 
 if TYPE_CHECKING:
     from routing import Config
-    from routing.config import Location
-    from routing.importing.result import Imported
-    from routing.importing.storing import Stored
+    from routing.config import TableLocation
+    from routing.delta.opening import TableOpener
+    from routing.importing.result import ImportResult
+    from routing.importing.stored_tables import StoredTables
     from routing.schemas import Schema
-    from routing.storage.opening import Opener
 
 UTC = timezone.utc
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -127,24 +127,24 @@ def config_in(folder: Path, *overrides: str) -> Config:
     return routing.load_config(str(folder / "config.yaml"), overrides, text="\n".join(lines))
 
 
-def locations_of(config: Config) -> dict[str, Location]:
+def locations_of(config: Config) -> dict[str, TableLocation]:
     """Every table that an import may write."""
     return {**config.tables, **config.kept}
 
 
-def no_spark() -> Opener:
+def no_spark() -> TableOpener:
     """What opens tables where there is no Spark."""
-    from routing.storage.opening import Opener
+    from routing.delta.opening import TableOpener
 
     def start() -> NoReturn:
         raise AssertionError("Spark was started")
 
-    return Opener(start)
+    return TableOpener(start)
 
 
 def import_views(
-    opener: Opener, config: Config, sources: Sequence[str], now: datetime = NOW, **options: Any
-) -> Imported:
+    opener: TableOpener, config: Config, sources: Sequence[str], now: datetime = NOW, **options: Any
+) -> ImportResult:
     """Import the exports in these folders."""
     from routing.importing.catalog import StandIns, read_export
     from routing.importing.from_catalog import import_export
@@ -152,7 +152,9 @@ def import_views(
     return import_export(opener, config, read_export(sources, StandIns()), now=now, **options)
 
 
-def import_script(opener: Opener, config: Config, file: Path, text: str, at: datetime = WEDNESDAY) -> Imported:
+def import_script(
+    opener: TableOpener, config: Config, file: Path, text: str, at: datetime = WEDNESDAY
+) -> ImportResult:
     """Import a script of the instance HUB."""
     from routing.importing.from_tsql import import_scripts
     from routing.importing.scripts import read_scripts
@@ -169,7 +171,7 @@ def newest(config: Config) -> dict[str, int | None]:
     return {key: max((int(file.stem) for file in files), default=None) for key, files in logs.items()}
 
 
-def rows_at(location: Location) -> list[dict[str, Any]]:
+def rows_at(location: TableLocation) -> list[dict[str, Any]]:
     """The rows of a table that deltalake reads rightly."""
     from deltalake import DeltaTable
     from pyarrow.dataset import ParquetReadOptions
@@ -180,12 +182,12 @@ def rows_at(location: Location) -> list[dict[str, Any]]:
     return found
 
 
-def make_table(location: Location, rows: list[dict[str, Any]], schema: Schema, **columns: str) -> None:
+def make_table(location: TableLocation, rows: list[dict[str, Any]], schema: Schema, **columns: str) -> None:
     """A table by deltalake with further columns, in which each row has the same text."""
     import pyarrow
     from deltalake import write_deltalake
 
-    from routing.storage.kinds import arrow_schema
+    from routing.tables.column_kinds import arrow_schema
 
     table = pyarrow.Table.from_pylist(rows, arrow_schema(schema.optional()))
     for name, text in columns.items():
@@ -205,16 +207,16 @@ def make_older_tables(config: Config) -> None:
         make_table(locations_of(config)[key], [row], older)
 
 
-def open_tables(folder: Path, *keys: str) -> Stored:
+def open_tables(folder: Path, *keys: str) -> StoredTables:
     """The tables of these keys in a folder, for an import without Spark."""
 
-    from routing.importing.storing import open_stored
+    from routing.importing.stored_tables import open_stored
 
     return open_stored(no_spark(), config_in(folder), keys)
 
 
-def place(folder: Path, key: str) -> Location:
+def place(folder: Path, key: str) -> TableLocation:
     """Where `config_in` has a table."""
-    from routing.config import Location
+    from routing.config import TableLocation
 
-    return Location(str(folder / "data" / key))
+    return TableLocation(str(folder / "data" / key))

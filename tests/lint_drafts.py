@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from routing.terms import BROKER_CONFIGURATION_SERVICE, ZERO_GUID
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -66,9 +66,9 @@ def _elsewhere(address: str, label: str) -> str:
     return re.sub(rf"(?i)^(tcp://)(?!{loopback})([^/:\[]{{2,}})", rf"\1\2.{label}", address)
 
 
-def pair(*, forwarding: bool | None = False, local: bool = True) -> Draft:
+def pair(*, forwarding: bool | None = False, local: bool = True) -> EstateDraft:
     """Sales on `one`, Stock on `two`, each with its service; msdb with AutoCreatedLocal if ``local``."""
-    draft = Draft()
+    draft = EstateDraft()
     for instance, database in (("one", "Sales"), ("two", "Stock")):
         draft.instance(instance, f"tcp://{instance}:4022", forwarding=forwarding)
         draft.database(instance, database, f"id-{database}", database)
@@ -78,10 +78,12 @@ def pair(*, forwarding: bool | None = False, local: bool = True) -> Draft:
     return draft
 
 
-def sales(address: str, service: str | None = None, broker: str | None = None, **more: Any) -> Callable[[], Draft]:
+def sales(
+    address: str, service: str | None = None, broker: str | None = None, **more: Any
+) -> Callable[[], EstateDraft]:
     """The pair with route R of Sales."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = pair()
         draft.route("one", "Sales", "R", address, service, broker, **more)
         return draft
@@ -89,10 +91,10 @@ def sales(address: str, service: str | None = None, broker: str | None = None, *
     return build
 
 
-def beside(address: str, build: Callable[[], Draft]) -> Callable[[], Draft]:
+def beside(address: str, build: Callable[[], EstateDraft]) -> Callable[[], EstateDraft]:
     """An estate with one more instance, which has an address."""
 
-    def build_both() -> Draft:
+    def build_both() -> EstateDraft:
         draft = build()
         draft.instance("beside", address)
         return draft
@@ -100,10 +102,12 @@ def beside(address: str, build: Callable[[], Draft]) -> Callable[[], Draft]:
     return build_both
 
 
-def routes(*routes: tuple[Any, ...], forwarding: bool | None = False, local: bool = True) -> Callable[[], Draft]:
+def routes(
+    *routes: tuple[Any, ...], forwarding: bool | None = False, local: bool = True
+) -> Callable[[], EstateDraft]:
     """The pair with routes; each (instance, database, name, address[, service[, broker]])."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = pair(forwarding=forwarding, local=local)
         for route in routes:
             draft.route(*route)
@@ -112,10 +116,10 @@ def routes(*routes: tuple[Any, ...], forwarding: bool | None = False, local: boo
     return build
 
 
-def databases(*rows: tuple[Any, ...], **more: Any) -> Callable[[], Draft]:
+def databases(*rows: tuple[Any, ...], **more: Any) -> Callable[[], EstateDraft]:
     """The pair with databases; each (instance, name, broker id, services…)."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = pair()
         for row in rows:
             draft.database(*row, **more)
@@ -124,8 +128,8 @@ def databases(*rows: tuple[Any, ...], **more: Any) -> Callable[[], Draft]:
     return build
 
 
-def with_disabled(instance: str, name: str) -> Callable[[], Draft]:
-    def build() -> Draft:
+def with_disabled(instance: str, name: str) -> Callable[[], EstateDraft]:
+    def build() -> EstateDraft:
         draft = pair()
         for row in draft.tables["databases"]:
             if (row["instance_name"], row["name"]) == (instance, name):
@@ -136,8 +140,8 @@ def with_disabled(instance: str, name: str) -> Callable[[], Draft]:
     return build
 
 
-def dialogs(*brokers: str, group: bool = True) -> Callable[[], Draft]:
-    def build() -> Draft:
+def dialogs(*brokers: str, group: bool = True) -> Callable[[], EstateDraft]:
+    def build() -> EstateDraft:
         draft = pair()
         for number, broker in enumerate(brokers):
             draft.dialog(
@@ -153,15 +157,15 @@ def dialogs(*brokers: str, group: bool = True) -> Callable[[], Draft]:
     return build
 
 
-def doubled_route() -> Draft:
+def doubled_route() -> EstateDraft:
     draft = pair()
     for address in (FAR, "LOCAL"):
         draft.route("one", "Sales", "R", address, "Elsewhere")
     return draft
 
 
-def configuration(*, named: bool) -> Callable[[], Draft]:
-    def build() -> Draft:
+def configuration(*, named: bool) -> Callable[[], EstateDraft]:
+    def build() -> EstateDraft:
         draft = pair()
         draft.route("one", "Sales", "Ask", FAR, BROKER_CONFIGURATION_SERVICE)
         draft.local("one", "Sales")
@@ -172,7 +176,7 @@ def configuration(*, named: bool) -> Callable[[], Draft]:
     return build
 
 
-def versions() -> Draft:
+def versions() -> EstateDraft:
     """An old version's lifetime is over, and the next version is in force."""
     draft = pair()
     draft.route("one", "Sales", "R", FAR, "Elsewhere", valid_to=NOW - DAY, lifetime=NOW - 2 * DAY)
@@ -180,7 +184,7 @@ def versions() -> Draft:
     return draft
 
 
-def loop(*, back: str) -> Callable[[], Draft]:
+def loop(*, back: str) -> Callable[[], EstateDraft]:
     """What arrives for Lost at `one` goes on to `two`, and from there to ``back``."""
     return routes(
         ("one", "msdb", "On", "tcp://two:4022", "Lost"),
@@ -190,11 +194,11 @@ def loop(*, back: str) -> Callable[[], Draft]:
     )
 
 
-def long_loop(*, closed: bool) -> Callable[[], Draft]:
+def long_loop(*, closed: bool) -> Callable[[], EstateDraft]:
     """Five forwarders in a ring; the last hop knows only a way for any service."""
 
-    def build() -> Draft:
-        draft = Draft()
+    def build() -> EstateDraft:
+        draft = EstateDraft()
         for number in range(5):
             name = f"f{number}"
             draft.instance(name, f"tcp://{name}:4022", forwarding=True)
@@ -207,14 +211,14 @@ def long_loop(*, closed: bool) -> Callable[[], Draft]:
     return build
 
 
-def mirrored_loop() -> Draft:
+def mirrored_loop() -> EstateDraft:
     """`one` sends on to a mirrored database whose second partner is at `two`, which sends back."""
     draft = routes(("two", "msdb", "Back", "tcp://one:4022", "Lost", "id-lost"), forwarding=True, local=False)()
     draft.route("one", "msdb", "On", FAR, "Lost", "id-lost", mirror_address="tcp://two:4022")
     return draft
 
 
-def both_hold(*routes: tuple[Any, ...]) -> Draft:
+def both_hold(*routes: tuple[Any, ...]) -> EstateDraft:
     """The pair, and Stock on `three` as well."""
     draft = pair()
     draft.instance("three", "tcp://three:4022", forwarding=True)
@@ -225,14 +229,14 @@ def both_hold(*routes: tuple[Any, ...]) -> Draft:
     return draft
 
 
-def two_senders() -> Draft:
+def two_senders() -> EstateDraft:
     """Sales holds a second service, which nothing leads back to."""
     draft = routes(TO_STOCK, BACK)()
     draft.tables["services"].append({"instance_name": "one", "database_name": "Sales", "name": "Another"})
     return draft
 
 
-def gateways() -> Draft:
+def gateways() -> EstateDraft:
     """Two open routes to forwarders that do not hold the service."""
     draft = both_hold(TO_STOCK, ("one", "Sales", "R2", "tcp://gate:4022", "Stock"))
     draft.instance("gate", "tcp://gate:4022", forwarding=True)
@@ -246,13 +250,13 @@ def asking(
     local: bool = True,
     enabled: bool = True,
     service: str = BROKER_CONFIGURATION_SERVICE,
-) -> Callable[[], Draft]:
+) -> Callable[[], EstateDraft]:
     """A database of `one` with a route to each address for a service, by which requests are made if none is given.
 
     ``answered_by``: the instance whose database Directory holds it; `three` besides `one` and `two`.
     """
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = pair(local=local)
         draft.instance("three", "tcp://three:4022")
         draft.database("three", "msdb", "id-msdb-three")
@@ -269,10 +273,10 @@ def asking(
     return build
 
 
-def asked_by_a_gate(*, forwarding: bool | None, asks: bool = True) -> Callable[[], Draft]:
+def asked_by_a_gate(*, forwarding: bool | None, asks: bool = True) -> Callable[[], EstateDraft]:
     """Requests of Sales go by a gate to `two`, which lacks the service; so do the gate's own, if it asks."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = asking("tcp://gate:4022")()
         draft.instance("gate", "tcp://gate:4022", forwarding=forwarding)
         draft.database("gate", "msdb", "id-msdb-gate")
@@ -283,10 +287,10 @@ def asked_by_a_gate(*, forwarding: bool | None, asks: bool = True) -> Callable[[
     return build
 
 
-def with_depot(*routes: tuple[Any, ...]) -> Callable[[], Draft]:
+def with_depot(*routes: tuple[Any, ...]) -> Callable[[], EstateDraft]:
     """The pair, and Depot beside Sales, each with AutoCreatedLocal."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = pair()
         draft.database("one", "Depot", "id-depot", "Depot")
         for database in ("Depot", "Sales"):
@@ -298,10 +302,10 @@ def with_depot(*routes: tuple[Any, ...]) -> Callable[[], Draft]:
     return build
 
 
-def sole_stock_behind_a_gate(*, forwarding: bool | None) -> Callable[[], Draft]:
+def sole_stock_behind_a_gate(*, forwarding: bool | None) -> Callable[[], EstateDraft]:
     """Two open routes to Stock: one leads to it, the other to a gate that sends it on."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = routes(TO_STOCK, ("one", "Sales", "S", "tcp://gate:4022", "Stock"))()
         draft.instance("gate", "tcp://gate:4022", forwarding=forwarding)
         draft.route("gate", "msdb", "On", "tcp://two:4022", "Stock")
@@ -310,7 +314,7 @@ def sole_stock_behind_a_gate(*, forwarding: bool | None) -> Callable[[], Draft]:
     return build
 
 
-def without_broker_id() -> Draft:
+def without_broker_id() -> EstateDraft:
     """Stock's database has no broker id."""
     draft = routes(TO_STOCK)()
     for row in draft.tables["databases"]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.lint_drafts import (
     BACK,
@@ -56,7 +56,7 @@ class Estate(NamedTuple):
     """A code, what builds tables that have it (or have not), and its findings: instance, database, object."""
 
     code: str
-    build: Callable[[], Draft]
+    build: Callable[[], EstateDraft]
     found: Sequence[Found]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from tests.lint_drafts import NOW, Tables
 
 _HUB = "messages/hub"
@@ -12,7 +12,7 @@ _HUB = "messages/hub"
 
 def messages_estate() -> Tables:
     """Six routes, one of them in two versions."""
-    draft = Draft()
+    draft = EstateDraft()
     draft.instance(_HUB, "tcp://messages-hub:4022")
     draft.database(_HUB, "Sales", "messages-sales", "messages:Sales")
     draft.database(_HUB, "msdb", "messages-msdb")
@@ -31,7 +31,7 @@ def risks_estate() -> Tables:
 
     Of the dialogs of Web those alone may end at both that the other gate balances to `three`.
     """
-    draft = Draft()
+    draft = EstateDraft()
     for name in ("one", "two", "three", "gate", "other"):
         draft.instance(f"risks/{name}", f"tcp://risks-{name}:4022", forwarding=name in ("gate", "other"))
     for database in ("App", "Sales", "Web"):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.lint_drafts import FAR, TO_STOCK, both_hold
 
 TO_THREE = ("one", "Sales", "R2", "tcp://three:4022", "Stock")
 
 
-def both_targets(*routes: tuple[Any, ...], to_stock: bool = True) -> Callable[[], Draft]:
+def both_targets(*routes: tuple[Any, ...], to_stock: bool = True) -> Callable[[], EstateDraft]:
     """Stock on `two` and on `three`, which both take what arrives; Sales with route R to `two` if ``to_stock``."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = both_hold(*([TO_STOCK] if to_stock else []), *routes)
         draft.local("three", "msdb")
         return draft
@@ -23,7 +23,7 @@ def both_targets(*routes: tuple[Any, ...], to_stock: bool = True) -> Callable[[]
     return build
 
 
-def both_by_a_gate() -> Draft:
+def both_by_a_gate() -> EstateDraft:
     """One route leads to a gate, whose msdb sends on to either."""
     draft = both_targets(("one", "Sales", "R", "tcp://gate:4022", "Stock"), to_stock=False)()
     draft.instance("gate", "tcp://gate:4022", forwarding=True)
@@ -32,7 +32,7 @@ def both_by_a_gate() -> Draft:
     return draft
 
 
-def gates_to_one() -> Draft:
+def gates_to_one() -> EstateDraft:
     """Two gates send what they get to `two`; a third one would to `three`, if it were known to forward."""
     gates = {"gate1": ("two", True), "gate2": ("two", True), "gate3": ("three", None)}
     away = [("one", "Sales", f"By-{gate}", f"tcp://{gate}:4022", "Stock") for gate in gates]
@@ -43,10 +43,10 @@ def gates_to_one() -> Draft:
     return draft
 
 
-def listener(*, mirrored: bool = False) -> Callable[[], Draft]:
+def listener(*, mirrored: bool = False) -> Callable[[], EstateDraft]:
     """`two` and `three` have the address of a listener; Stock has one id at both if ``mirrored``."""
 
-    def build() -> Draft:
+    def build() -> EstateDraft:
         draft = both_targets(("one", "Sales", "R", "tcp://stock-ag:4022", "Stock"), to_stock=False)()
         for row in draft.tables["instances"]:
             if row["instance_name"] != "one":
@@ -59,7 +59,7 @@ def listener(*, mirrored: bool = False) -> Callable[[], Draft]:
     return build
 
 
-def any_service_twice() -> Draft:
+def any_service_twice() -> EstateDraft:
     """Two databases send what they do not know by the same gates; one of them knows Stock."""
     draft = both_targets(to_stock=False)()
     draft.database("one", "App", "id-app")
@@ -71,7 +71,7 @@ def any_service_twice() -> Draft:
     return draft
 
 
-def any_service_that_is_asked_for() -> Draft:
+def any_service_that_is_asked_for() -> EstateDraft:
     """Routes for any service, and one for requests."""
     draft = both_targets(("one", "Sales", "A", "tcp://two:4022"), to_stock=False)()
     draft.route("one", "Sales", "B", "tcp://three:4022")
@@ -79,7 +79,7 @@ def any_service_that_is_asked_for() -> Draft:
     return draft
 
 
-def both_by_a_chain() -> Draft:
+def both_by_a_chain() -> EstateDraft:
     """One route leads to `two`, the other by two gates to `three`."""
     draft = both_targets(("one", "Sales", "R2", "tcp://gate1:4022", "Stock"))()
     for gate, onward in (("gate1", "gate2"), ("gate2", "three")):
@@ -88,7 +88,7 @@ def both_by_a_chain() -> Draft:
     return draft
 
 
-def held_here() -> Draft:
+def held_here() -> EstateDraft:
     """Two instances with the same routes for any service, LOCAL among them; `one` holds Stock itself."""
     draft = both_targets(to_stock=False)()
     draft.instance("another", "tcp://another:4022")
@@ -101,7 +101,7 @@ def held_here() -> Draft:
     return draft
 
 
-def by_loopback() -> Draft:
+def by_loopback() -> EstateDraft:
     """Two instances with the same routes for any service, one back to itself; `another` sends Stock on."""
     draft = both_targets(to_stock=False)()
     draft.tables["instances"][0]["is_message_forwarding_enabled"] = True

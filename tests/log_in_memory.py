@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any
 
+from routing.delta.protocol import RUN, CommitMark, LastRun, TableCommit, read_mark
 from routing.errors import RecordedAlready, StorageError
-from routing.storage.protocol import RUN, Commit, LastRun, Mark, read_mark
 
 Rows = frozenset[Any]
 _FIRST = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -78,15 +78,15 @@ class LogsInMemory:
     def newest(self, key: str) -> int | None:
         return len(self.logs[key].entries) - 1 if key in self.logs else None
 
-    def commits(self, key: str, after: int) -> list[Commit]:
+    def commits(self, key: str, after: int) -> list[TableCommit]:
         entries = self.logs[key].entries if key in self.logs else ()
         return [
-            Commit(version, entry.operation, entry.metadata, read_mark(entry.metadata), entry.restored)
+            TableCommit(version, entry.operation, entry.metadata, read_mark(entry.metadata), entry.restored)
             for version, entry in enumerate(entries)
             if version > after
         ]
 
-    def latest(self, key: str) -> list[Commit]:
+    def latest(self, key: str) -> list[TableCommit]:
         return self.commits(key, -1)[-20:]
 
     def table_id(self, key: str) -> str | None:
@@ -122,7 +122,7 @@ class LogsInMemory:
         """What a table holds at a version."""
         return self.logs[key].rows(version)
 
-    def put(self, key: str, rows: Rows, mark: Mark, *, adds: bool) -> None:
+    def put(self, key: str, rows: Rows, mark: CommitMark, *, adds: bool) -> None:
         self._put(key, rows, mark.as_text(), adds=adds)
 
     def _put(self, key: str, rows: Rows, metadata: str | None, *, adds: bool, **turn: int | None) -> None:
@@ -137,12 +137,12 @@ class LogsInMemory:
             return
         self.logs[key] = log.and_then("WRITE", log.rows() | rows if adds else rows, metadata, **turn)
 
-    def restore(self, key: str, version: int, mark: Mark) -> None:
+    def restore(self, key: str, version: int, mark: CommitMark) -> None:
         log = self.logs[key]
         if log.rows(version) != log.rows():
             self.logs[key] = log.and_then("RESTORE", log.rows(version), mark.as_text(), restored=version)
 
-    def record(self, row: Mapping[str, Any], mark: Mark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
         taken = self.logs["runs"].entries if "runs" in self.logs else ()
         if any(entry.turn >= turn and entry.order == since for entry in taken):
             return False
@@ -170,6 +170,6 @@ class LogsInMemory:
         self.logs[key] = log.and_then(operation, log.rows() if rows is None else rows)
 
 
-def run_mark(run_id: str) -> Mark:
+def run_mark(run_id: str) -> CommitMark:
     """The mark of a run of this job."""
-    return Mark(RUN, run_id, "out/runs")
+    return CommitMark(RUN, run_id, "out/runs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from routing.storage.protocol import RESTORE, Commit, Mark, Tables
+from routing.delta.protocol import RESTORE, CommitMark, OutputTables, TableCommit
 from tests.log_in_memory import LogsInMemory, run_mark
 
 KEY = "new_route_requests"
@@ -16,10 +16,10 @@ class TableLog(Protocol):
     """A table whose rows are texts, and what is done to it."""
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> OutputTables:
         """The table, as a run sees it."""
 
-    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
         """Add rows, or put them in place of what stands there."""
 
     def by_hand(self, operation: str) -> None:
@@ -38,7 +38,7 @@ class LogInMemory:
     def __init__(self, *, by_name: bool = False, creates_first: bool = False) -> None:
         self.tables = LogsInMemory([KEY], by_name=by_name, creates_first=creates_first)
 
-    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
         self.tables.put(KEY, rows, mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
@@ -51,9 +51,9 @@ class LogInMemory:
         return frozenset(self.tables.logs[KEY].rows())
 
 
-def back_to(version: int) -> Mark:
+def back_to(version: int) -> CommitMark:
     """The mark of a restore."""
-    return Mark(RESTORE, "b", "out/runs", version)
+    return CommitMark(RESTORE, "b", "out/runs", version)
 
 
 Step = Callable[[TableLog, int], None]
@@ -75,7 +75,7 @@ STEPS: list[tuple[str, Step]] = [
 ]
 
 
-def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: int) -> list[Commit]:
+def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: int) -> list[TableCommit]:
     """After each step both tell the same commits and rows; returns the commits that are stored.
 
     ``first`` is the version that the first write of either makes.
@@ -92,7 +92,7 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
     return every
 
 
-def _told(tables: Tables) -> list[tuple[int, str, Mark | None, int | None]]:
+def _told(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:
     return [(c.version, _kind(c.operation), c.mark, c.restored) for c in tables.commits(KEY, -1)]
 
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from routing.analysis.report.facts import (
-    Balance,
-    Changes,
-    Contradiction,
-    Count,
-    Flow,
+from routing.features.report.facts import (
+    BalancedInstance,
+    ContradictedEpisodes,
+    DialogBalance,
+    EstateInstance,
+    MessageFlow,
+    MessageSeries,
     NeverPicked,
-    Observed,
     ObservedCause,
-    Pick,
-    Place,
-    Point,
+    ObservedCounts,
     Report,
+    ReportChanges,
     RouteChange,
-    Series,
+    TimePoint,
+    WordCount,
 )
 from routing.schemas import FINDINGS, ROUTE_COVERAGE
-from routing.storage.rows import Rows
+from routing.tables.schema_rows import SchemaRows
 
 SCRIPT = "</script><script>alert(1)</script>"
 QUOTES = """it's "all" `here` <img src=x onerror="alert(2)"> &amp; {{ 7*7 }} {% raw %} ${y}"""
@@ -43,14 +43,14 @@ def at(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()) * _MICROS
 
 
-def _flow(sender: str, service: str, verdict: str, messages: int, oldest: str, *way: str | None) -> Flow:
+def _flow(sender: str, service: str, verdict: str, messages: int, oldest: str, *way: str | None) -> MessageFlow:
     """Messages of ``instance/database``; ``verdict``: outcome and reason, ``way``: route, address, destination."""
     instance, _, database = sender.partition("/")
     outcome, _, reason = verdict.partition(" ")
     route, address, destination = (*way, None, None, None)[:3]
     enqueued = at(f"2026-01-{oldest}")
     known = (reason or None, route, address, destination)
-    return Flow(instance, database or None, service, outcome, *known, messages, enqueued)
+    return MessageFlow(instance, database or None, service, outcome, *known, messages, enqueued)
 
 
 # In all: DELIVERED 1,320, SENT 340, DELAYED 158, FORWARDED 60, DROPPED 9, NOT_KNOWN 5; 1,892 messages.
@@ -69,8 +69,8 @@ FLOWS = (
 )
 
 
-def _point(hour: int, instance: str, service: str, outcome: str, messages: int) -> Point:
-    return Point(at(f"2026-01-05T{hour:02d}:00"), instance, service, outcome, messages)
+def _point(hour: int, instance: str, service: str, outcome: str, messages: int) -> TimePoint:
+    return TimePoint(at(f"2026-01-05T{hour:02d}:00"), instance, service, outcome, messages)
 
 
 # The same messages by the hour in which they were decided.
@@ -94,29 +94,32 @@ POINTS = (
 )
 
 BALANCES = (
-    Balance(
+    DialogBalance(
         HUB,
         "Shop",
         STOCK,
         at("2026-01-05T00:00"),
         None,
         (
-            Pick(IDS[0], f"{HUB}.Stock", 48, 50.0, 37.0, 63.0),
-            Pick(IDS[1], f"{SPOKE}.Stock", 52, 50.0, 37.0, 63.0),
-            Pick(IDS[2], None, 80, 50.0, 37.0, 63.0),
-            Pick(IDS[3], f"{EDGE}.{SCRIPT}", 20, 50.0, 37.0, 63.0),
+            BalancedInstance(IDS[0], f"{HUB}.Stock", 48, 50.0, 37.0, 63.0),
+            BalancedInstance(IDS[1], f"{SPOKE}.Stock", 52, 50.0, 37.0, 63.0),
+            BalancedInstance(IDS[2], None, 80, 50.0, 37.0, 63.0),
+            BalancedInstance(IDS[3], f"{EDGE}.{SCRIPT}", 20, 50.0, 37.0, 63.0),
         ),
         (NeverPicked(IDS[4], QUOTES, "EXPIRED", "the route's lifetime ended at 2026-01-01 00:00:00"),),
         0.0000012,
         None,
     ),
-    Balance(
+    DialogBalance(
         EDGE,
         "Orders",
         EMOJI,
         None,
         None,
-        (Pick(IDS[0], f"{HUB}.Stock", 3, 2.5, 0.0, 5.0), Pick(IDS[1], None, 2, 2.5, 0.0, 5.0)),
+        (
+            BalancedInstance(IDS[0], f"{HUB}.Stock", 3, 2.5, 0.0, 5.0),
+            BalancedInstance(IDS[1], None, 2, 2.5, 0.0, 5.0),
+        ),
         (
             NeverPicked(IDS[2], "Twice", "DOUBLED", "another database of the estate has the same id"),
             NeverPicked(IDS[3], "Behind", "SHADOWED", "the route Nearer has the same service and comes before"),
@@ -142,21 +145,21 @@ _FINDINGS = (
 )
 _COVERAGE = ((HUB, 12, 9), (SPOKE, 4, 4), (EDGE, 3, 0))
 
-CHANGES = Changes(
+CHANGES = ReportChanges(
     "run-before",
     at("2026-01-04T23:00"),
     False,
     (
-        Count("DELIVERED", 1400, 1320),
-        Count("SENT", 340, 340),
-        Count("DELAYED", 0, 101),
-        Count("DROPPED", 3, 0),
+        WordCount("DELIVERED", 1400, 1320),
+        WordCount("SENT", 340, 340),
+        WordCount("DELAYED", 0, 101),
+        WordCount("DROPPED", 3, 0),
     ),
     (
-        Count("LOCAL_SERVICE", 1400, 1320),
-        Count("NETWORK_ADDRESS", 340, 340),
-        Count("SERVICE_NOT_FOUND", 0, 101),
-        Count("HOP_LIMIT", 3, 0),
+        WordCount("LOCAL_SERVICE", 1400, 1320),
+        WordCount("NETWORK_ADDRESS", 340, 340),
+        WordCount("SERVICE_NOT_FOUND", 0, 101),
+        WordCount("HOP_LIMIT", 3, 0),
     ),
     (
         RouteChange(HUB, "Shop", "Bill", "CHANGED", f"address: tcp://old.example.org:4022 -> {BILLING_ADDRESS}"),
@@ -166,9 +169,9 @@ CHANGES = Changes(
 )
 
 PLACES = (
-    Place(HUB, ("tcp://hub.example.com:4022",), ("Shop", "Stock")),
-    Place(SPOKE, (SPOKE_ADDRESS,), ("Pay & Co", "Stock")),
-    Place(EDGE, (), ("Orders", SCRIPT)),
+    EstateInstance(HUB, ("tcp://hub.example.com:4022",), ("Shop", "Stock")),
+    EstateInstance(SPOKE, (SPOKE_ADDRESS,), ("Pay & Co", "Stock")),
+    EstateInstance(EDGE, (), ("Orders", SCRIPT)),
 )
 
 
@@ -183,10 +186,10 @@ def sample_report() -> Report:
         made_at=at("2026-01-06T09:00"),
         flows=FLOWS,
         places=PLACES,
-        series=Series(_HOUR, POINTS),
+        series=MessageSeries(_HOUR, POINTS),
         balances=BALANCES,
-        findings=Rows(FINDINGS, tuple(dict(zip(FINDINGS.names, row, strict=True)) for row in _FINDINGS)),
-        coverage=Rows(
+        findings=SchemaRows(FINDINGS, tuple(dict(zip(FINDINGS.names, row, strict=True)) for row in _FINDINGS)),
+        coverage=SchemaRows(
             ROUTE_COVERAGE, tuple(dict(zip(ROUTE_COVERAGE.names, row, strict=True)) for row in _COVERAGE)
         ),
         changes=CHANGES,
@@ -194,12 +197,12 @@ def sample_report() -> Report:
     )
 
 
-OBSERVED = Observed(
+OBSERVED = ObservedCounts(
     {(HUB, "CONFIRMED"): 1_200, (HUB, "CONTRADICTED"): 30, (HUB, "NOT_OBSERVED"): 9, (SPOKE, "COMPATIBLE"): 70},
     [ObservedCause(HUB, "ROUTE_CHANGED", "route 'Stock' changed between noon and one", 30)],
     [
-        Contradiction(HUB, "Shop", STOCK, "SENT", None, "DELAYED", "NO_ROUTE", "SQL Server sent it.", 20),
-        Contradiction(HUB, None, BILLING, "DELAYED", 9796, "DELIVERED", "LOCAL_SERVICE", None, 10),
+        ContradictedEpisodes(HUB, "Shop", STOCK, "SENT", None, "DELAYED", "NO_ROUTE", "SQL Server sent it.", 20),
+        ContradictedEpisodes(HUB, None, BILLING, "DELAYED", 9796, "DELIVERED", "LOCAL_SERVICE", None, 10),
     ],
 )
 
@@ -228,10 +231,12 @@ def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> 
             service = f"//{name}/{SCRIPT}/{number}"
             route, address = f"route to {service}", f"tcp://{names[(place * 7 + number) % instances]}:4022"
             flows.append(
-                Flow(name, "Sales", service, outcome, reason, route, address, None, number + 1, start + place)
+                MessageFlow(
+                    name, "Sales", service, outcome, reason, route, address, None, number + 1, start + place
+                )
             )
             moment = start + (place * 13 + number * 5) % steps * _HOUR * _MICROS
-            points.append(Point(moment, name, service, outcome, number + 1))
+            points.append(TimePoint(moment, name, service, outcome, number + 1))
     finding = dict(zip(FINDINGS.names, _FINDINGS[1], strict=True))
     changes = [RouteChange(name, "Sales", f"route {name}", "ADDED", SCRIPT * 3) for name in names]
     return Report(
@@ -239,24 +244,27 @@ def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> 
         not_known=tuple(f"The services of {name} are not known." for name in names),
         made_at=at("2026-01-10T00:00"),
         flows=flows,
-        places=[Place(name, (f"tcp://{name}:4022",), ("Sales", "Stock")) for name in names],
-        series=Series(_HOUR, points),
+        places=[EstateInstance(name, (f"tcp://{name}:4022",), ("Sales", "Stock")) for name in names],
+        series=MessageSeries(_HOUR, points),
         balances=[_crowded(name) for name in names],
-        findings=Rows(FINDINGS, tuple({**finding, "instance_name": name} for name in names)),
-        coverage=Rows(ROUTE_COVERAGE, tuple({"instance_name": name, "routes": 10, "used": 7} for name in names)),
-        changes=Changes(
-            "run-before", start, False, [Count("SENT", 1, 2)], [Count("NETWORK_ADDRESS", 1, 2)], changes
+        findings=SchemaRows(FINDINGS, tuple({**finding, "instance_name": name} for name in names)),
+        coverage=SchemaRows(
+            ROUTE_COVERAGE, tuple({"instance_name": name, "routes": 10, "used": 7} for name in names)
+        ),
+        changes=ReportChanges(
+            "run-before", start, False, [WordCount("SENT", 1, 2)], [WordCount("NETWORK_ADDRESS", 1, 2)], changes
         ),
     )
 
 
-def _crowded(name: str) -> Balance:
+def _crowded(name: str) -> DialogBalance:
     """A service shared by three hundred ids, and as many that are never picked."""
     picks = [
-        Pick(f"{IDS[0][:-4]}{number:04d}", f"{name}.Sales", number, 150.0, 127.0, 174.0) for number in range(300)
+        BalancedInstance(f"{IDS[0][:-4]}{number:04d}", f"{name}.Sales", number, 150.0, 127.0, 174.0)
+        for number in range(300)
     ]
     never = [
         NeverPicked(f"{IDS[1][:-4]}{number:04d}", "Old", "EXPIRED", "the route's lifetime ended")
         for number in range(300)
     ]
-    return Balance(name, "Sales", f"//{name}/shared", None, None, picks, never, 0.5, None)
+    return DialogBalance(name, "Sales", f"//{name}/shared", None, None, picks, never, 0.5, None)

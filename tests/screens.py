@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from routing.document import Document
-from routing.process.standing import Standing
+from routing.process.standing import CommandProgress
 from routing.render.text import write_text
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class Busy:
     """Is told what a command is busy with, and in which session, and keeps nothing of it."""
 
     def __init__(self) -> None:
-        self.standing = Standing()
+        self.standing = CommandProgress()
 
     def result(self, what: Any) -> None:
         """A result of the command."""

@@ -30,13 +30,13 @@ def run(*arguments: str) -> None:
 
 def rows(key: str) -> list[dict[str, Any]]:
     """A table that the commands before have written."""
+    from routing.delta import spark_tables
     from routing.sessions.session import start
-    from routing.storage import tables
 
     config = load_config(str(CONFIG))
     spark = start({})
     location = {**config.tables, **config.kept, **config.output}[key]
-    frame = tables.snapshots(spark, {key: location})[key].read(spark)
+    frame = spark_tables.snapshots(spark, {key: location})[key].read(spark)
     return [row.asDict() for row in frame.collect()]
 
 

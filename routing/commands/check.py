@@ -12,7 +12,7 @@ from routing.commands.common import STATEMENTS_ALONE, Console, Subparsers, add_v
 from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
 
 if TYPE_CHECKING:
-    from routing.analysis.check.checking import Check
+    from routing.features.check.checking import Check
 
 FORMATS = ("table", "json", STATEMENTS_ALONE)
 _FAIL_ON = ("delayed", "dropped", "error", "warning", "not-known")
@@ -73,11 +73,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     if options.html is not None:
-        from routing.analysis.report.writing import check_packages, check_place
+        from routing.features.report.page_file import check_packages, check_place
 
         check_packages()
         check_place(options.html)
-    from routing.analysis.check.checking import check
+    from routing.features.check.checking import check
 
     times = exports.times(options)
     stand_ins = exports.stand_ins(options, times, console)
@@ -103,40 +103,40 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
     """Print a check, or what is said of one message, in the form that was asked for."""
-    from routing.analysis.check import check_report, explaining
+    from routing.features.check import check_report, explained_message
     from routing.render.json_text import write_json
     from routing.render.text import write_sql
 
     if options.format == "json":
-        from routing.analysis.check.json_form import as_object
+        from routing.features.check.json_form import as_object
 
         is_one = options.message is not None
-        values = explaining.explain_as_object(done, options.message) if is_one else as_object(done)
+        values = explained_message.explain_as_object(done, options.message) if is_one else as_object(done)
         console.result(write_json(values))
     elif options.format == STATEMENTS_ALONE:
-        asked = None if options.message is None else explaining.find_messages(done, options.message)
+        asked = None if options.message is None else explained_message.find_messages(done, options.message)
         statements = check_report.list_statements(done, asked)
         console.result(write_sql(statements, "There is nothing to paste: no problem has a statement."))
     else:
         limits = check_report.EVERYTHING if options.verbose else None
         if options.message is not None:
-            console.document(explaining.explain_messages(done, options.message, limits))
+            console.document(explained_message.explain_messages(done, options.message, limits))
         else:
             console.document(check_report.make_document(done, with_all=options.all, limits=limits))
 
 
 def _write_page(done: Check, file: str, console: Console) -> None:
-    from routing.analysis.check.page_form import as_report
-    from routing.analysis.report.writing import write_page
+    from routing.features.check.page_form import as_report
+    from routing.features.report.page_file import write_page
 
     write_page(as_report(done), file, replacing=console.standing.replacing_page)
     console.note(f"the page is {quote(file)}")
 
 
 def _is_found(done: Check, what: str) -> bool:
-    """Whether there is any of what the command is told to fail on."""
-    from routing.analysis.check.linting import count_severities
-    from routing.analysis.check.path_ends import IS_DELAYED, IS_DROPPED
+    """Return True if there is any of what the command is told to fail on."""
+    from routing.features.check.bearing_findings import count_severities
+    from routing.features.check.path_ends import IS_DELAYED, IS_DROPPED
 
     if what in ("error", "warning"):
         found = count_severities(done.findings)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
 from routing.errors import ConfigError, ContractError, EnvironmentFault, quote
-from routing.process.standing import Standing
+from routing.process.standing import CommandProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.delta.opening import TableOpener
     from routing.document import Document
     from routing.runs.stages import Progress
-    from routing.storage.opening import Opener
 
 # What argparse's add_subparsers returns, which has no public name.
 Subparsers = Any
@@ -32,7 +32,7 @@ _SENTENCES = 50
 class Console(Protocol):
     """Where a command writes: results to standard output, everything else to standard error."""
 
-    standing: Standing
+    standing: CommandProgress
     """How far the command has come, which it says as it goes on."""
 
     def result(self, text: str) -> None:
@@ -48,7 +48,7 @@ class Console(Protocol):
         """A stage that begins or has ended."""
 
     def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
-        """What the command is busy with meanwhile; ``left`` is another name for it once it is done."""
+        """Return what the command is busy with meanwhile; ``left`` is another name for it once it is done."""
 
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""
@@ -73,7 +73,7 @@ def session(
     *,
     little_data: bool = False,
 ) -> SparkSession:
-    """The Spark session of a command; ``tell`` hears which settings it refuses. Raises EnvironmentFault."""
+    """Return the Spark session of a command; ``tell`` hears which settings it refuses. Raises EnvironmentFault."""
     from routing.sessions.session import start
 
     return start(dict(settings), verbose=options.verbose, little_data=little_data, tell=tell)
@@ -81,9 +81,9 @@ def session(
 
 def opener(
     settings: config.Config, options: argparse.Namespace, console: Console, *, little_data: bool = False
-) -> Opener:
-    """What opens the tables of a command; Spark is started when the first of them needs it."""
-    from routing.storage.opening import Opener
+) -> TableOpener:
+    """Return what opens the tables of a command; Spark is started when the first of them needs it."""
+    from routing.delta.opening import TableOpener
 
     def tell(refused: str) -> None:
         console.note(f"note: {refused}", "warning")
@@ -93,7 +93,7 @@ def opener(
         console.watch(spark)
         return spark
 
-    return Opener(
+    return TableOpener(
         start,
         settings.spark,
         console.note if options.verbose else lambda text: None,
@@ -103,7 +103,7 @@ def opener(
 
 
 def load(options: argparse.Namespace, *overrides: str) -> config.Config:
-    """The configuration named by ``--config``, with ``--set`` and then the command's own overrides."""
+    """Return the configuration named by ``--config``, with ``--set`` and then the command's own overrides."""
     given = [*options.overrides, *overrides]
     if not config.is_uri(options.config):
         return config.load(options.config, given)
@@ -117,7 +117,7 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
         spark = session({}, options)
     except EnvironmentFault as fault:
         raise fault.because("--config", "it is behind a URI") from fault
-    from routing.storage.tables import read_text
+    from routing.delta.spark_tables import read_text
 
     found = config.load(options.config, given, read_text(spark, options.config))
     late = too_late(spark, found.spark) if is_own else []
@@ -132,7 +132,7 @@ def add_config(command: argparse.ArgumentParser) -> None:
 
 
 def at_least_one(text: str) -> int:
-    """A number of an option that is 1 or more, for argparse."""
+    """Return a number of an option that is 1 or more, for argparse."""
     try:
         number = int(text)
     except ValueError:
@@ -143,7 +143,7 @@ def at_least_one(text: str) -> int:
 
 
 def moment(text: str, option: str) -> datetime:
-    """The time that an option gives, UTC where it names no zone. Raises ContractError."""
+    """Return the time that an option gives, UTC where it names no zone. Raises ContractError."""
     try:
         return config.parse_time(text)
     except ValueError as error:
@@ -151,7 +151,7 @@ def moment(text: str, option: str) -> datetime:
 
 
 def moment_or_none(text: str | None, option: str) -> datetime | None:
-    """The same of an option that may not be given."""
+    """Return the same of an option that may not be given."""
     return None if text is None else moment(text, option)
 
 
@@ -168,7 +168,7 @@ def add_variables(command: argparse.ArgumentParser | argparse._ArgumentGroup) ->
 
 
 def variables(given: Sequence[str]) -> dict[str, str]:
-    """The sqlcmd variables of ``-v``. Raises ContractError."""
+    """Return the sqlcmd variables of ``-v``. Raises ContractError."""
     return dict(map(_variable, given))
 
 
@@ -188,9 +188,9 @@ def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[st
             console.note(f"{what}: and {len(sentences) - _SENTENCES} more (--format json has all)", level)
 
 
-def tell_unfinished(opening: Opener, console: Console, *settings: config.Config) -> list[str]:
+def tell_unfinished(opening: TableOpener, console: Console, *settings: config.Config) -> list[str]:
     """Say which imports into the tables of configurations are not finished, and return the notes that say so."""
-    from routing.storage.imported import note_unfinished
+    from routing.delta.import_times import note_unfinished
 
     journals = dict.fromkeys(one.journal for one in settings)
     notes = [note for journal in journals for note in note_unfinished(opening, journal)]

@@ -21,8 +21,8 @@ from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from routing.config import Config
+    from routing.delta.opening import TableOpener
     from routing.runs.done import Run
-    from routing.storage.opening import Opener
 
 _FOLDER = "sbroute-demo"
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     without_spark = is_local or build.by_deltalake(tables, settings)
     with naming_local_engine(settings):
         spark = None if is_local else tables.spark
-    from routing.storage.recorded import new_run_id
+    from routing.delta.run_by_id import new_run_id
 
     # Not before everything that can be refused has been looked at.
     console.standing.text = "the demo is not complete (start it again)"
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_DONE
 
 
-def _resolve(settings: Config, tables: Opener | None, console: Console) -> Run:
+def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> Run:
     """Make the run; without a session where there are no tables of one."""
     run_id, progress, recording = console.standing.run_id, console.progress, console.standing.recording
     if tables is None:

@@ -22,10 +22,10 @@ from routing.commands.common import (
 )
 from routing.config import Config
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
-from routing.storage.arrow import leave_pandas_out
+from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
-    from routing.analysis.diff.asked import Against
+    from routing.features.diff.comparison import Against
 
 _OF_SCRIPTS = ("instance", "database", "variables")
 
@@ -78,10 +78,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Compare, print what changes, and write it where that is asked for."""
     leave_pandas_out()
-    from routing.analysis.diff import storing
-    from routing.analysis.diff.asked import words_of
-    from routing.analysis.diff.comparing import fails
-    from routing.analysis.diff.diffing import diff
+    from routing.features.diff import changed_table
+    from routing.features.diff.comparing import fails
+    from routing.features.diff.comparison import words_of
+    from routing.features.diff.diffing import diff
 
     words = words_of(options.fail_on)
     at = moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
@@ -91,19 +91,21 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     place = None
     if options.out is not None:
-        place = storing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
-        storing.check(opening, place)
+        place = changed_table.place_of(
+            options.out, [one for one in (settings, against) if isinstance(one, Config)]
+        )
+        changed_table.check(opening, place)
         console.standing.text = "the table of changed messages is as it was, or as it is to be (start it again)"
     with steps(console) as progress:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     configs = [settings, against] if isinstance(against, Config) else [settings]
     notes = tell_unfinished(opening, console, *configs)
     if options.format == "json":
-        from routing.analysis.diff.diff_json import write_diff
+        from routing.features.diff.diff_json import write_diff
 
         console.result(with_notes(write_diff(done), notes))
     else:
-        from routing.analysis.diff.diff_document import make_document
+        from routing.features.diff.diff_document import make_document
 
         console.document(make_document(done))
     if done.script is not None:
@@ -112,11 +114,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _ask(options: argparse.Namespace) -> Against | None:
-    """What the options compare with; None for another configuration, which is still to be read.
+    """Return what the options compare with; None for another configuration, which is still to be read.
 
     Raises ContractError.
     """
-    from routing.analysis.diff.asked import Scripts, versions_of
+    from routing.features.diff.comparison import Scripts, versions_of
 
     if options.with_script is not None:
         if options.instance is None:
@@ -132,5 +134,5 @@ def _ask(options: argparse.Namespace) -> Against | None:
 
 
 def _load_other(options: argparse.Namespace) -> Config:
-    """The other configuration; what ``--set`` overrides is the first one's."""
+    """Return the other configuration; what ``--set`` overrides is the first one's."""
     return load(argparse.Namespace(**{**vars(options), "config": options.against, "overrides": []}))

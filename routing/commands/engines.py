@@ -14,8 +14,8 @@ from routing.errors import ConfigError, NoJavaFault
 from routing.terms import ENGINES, LOCAL_ENGINE, SPARK
 
 if TYPE_CHECKING:
+    from routing.delta.opening import TableOpener
     from routing.runs.done import Run
-    from routing.storage.opening import Opener
 
 
 def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -41,15 +41,15 @@ def choose_engine(settings: Config) -> str:
     return LOCAL_ENGINE
 
 
-def open_locally(settings: Config, *, is_job: bool = False) -> Opener:
+def open_locally(settings: Config, *, is_job: bool = False) -> TableOpener:
     """Return what opens the tables of the local engine.
 
     Raises ConfigError where a session is given or a job is to have one, or where the engine does not do what is
     configured.
     """
-    from routing.runs.local import check_local
+    from routing.delta.local_opening import LocalOpener
+    from routing.runs.local_runs import check_local
     from routing.sessions.session import is_given
-    from routing.storage.local_opening import LocalOpener
 
     if is_job or is_given():
         raise ConfigError.local_in_session()
@@ -64,7 +64,7 @@ def run_locally(
 
     ``tell`` is told by what each table is read.
     """
-    from routing.runs.local import resolve_local
+    from routing.runs.local_runs import resolve_local
 
     if settings.resolve.engine is None:
         what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"

@@ -18,7 +18,7 @@ from routing.commands.common import (
 )
 from routing.commands.question import add_question, question_of, tell_others
 from routing.errors import EXIT_DONE
-from routing.storage.arrow import leave_pandas_out
+from routing.tables.arrow_rows import leave_pandas_out
 
 FORMATS = ("table", "json", STATEMENTS_ALONE)
 
@@ -49,8 +49,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or question_of(options)
     leave_pandas_out()
-    from routing.analysis.explain.explaining import explain
-    from routing.analysis.explain.given import open_tables
+    from routing.features.explain.explained_tables import open_tables
+    from routing.features.explain.explaining import explain
 
     with console.during("reading"):
         opening = opener(settings, options, console)
@@ -59,12 +59,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     if options.format == "json":
-        from routing.analysis.explain.explain_json import write_explanation
+        from routing.features.explain.explain_json import write_explanation
 
         [verdict] = done.verdict
         console.result(with_notes(write_explanation(verdict, done.steps.rows), notes))
         return EXIT_DONE
-    from routing.analysis.explain.explain_document import make_document, state_nothing_to_run
+    from routing.features.explain.explain_document import make_document, state_nothing_to_run
 
     document = make_document(done)
     if options.format == STATEMENTS_ALONE:

@@ -11,7 +11,7 @@ from routing.commands.common import Console, moment
 from routing.errors import InputError, quote
 
 if TYPE_CHECKING:
-    from routing.importing.catalog import StandIns, Times
+    from routing.importing.catalog import StandIns, TimeFormats
 
 
 def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, has_defaults: bool) -> None:
@@ -46,7 +46,7 @@ def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, h
 
 
 def addresses(options: argparse.Namespace) -> Sequence[str]:
-    """The addresses of ``--address``. Raises InputError for one that is none."""
+    """Return the addresses of ``--address``. Raises InputError for one that is none."""
     from routing.importing.catalog.endpoints import is_tcp
 
     given: list[str] = options.address
@@ -56,18 +56,18 @@ def addresses(options: argparse.Namespace) -> Sequence[str]:
     return given
 
 
-def times(options: argparse.Namespace) -> Times:
-    """How times are written. Raises InputError."""
-    from routing.importing.catalog import Times
-    from routing.importing.catalog.clocks import time_zone
+def times(options: argparse.Namespace) -> TimeFormats:
+    """Return how times are written. Raises InputError."""
+    from routing.importing.catalog import TimeFormats
+    from routing.importing.catalog.clock_zones import time_zone
     from routing.importing.catalog.date_formats import date_format
 
     form = None if options.date_format is None else date_format(options.date_format)
-    return Times(form, None if options.time_zone is None else time_zone(options.time_zone))
+    return TimeFormats(form, None if options.time_zone is None else time_zone(options.time_zone))
 
 
-def stand_ins(options: argparse.Namespace, times: Times, console: Console) -> StandIns:
-    """What stands in for columns that an export lacks. Raises ContractError."""
+def stand_ins(options: argparse.Namespace, times: TimeFormats, console: Console) -> StandIns:
+    """Return what stands in for columns that an export lacks. Raises ContractError."""
     from routing.importing.catalog import StandIns
 
     at = moment_on_clock(options.exported_at, "--exported-at", times.zone, console)
@@ -81,8 +81,8 @@ def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console:
     """
     if text is None:
         return None
-    from routing.config.values import names_zone
-    from routing.importing.catalog.clocks import moment_of, twofold
+    from routing.config.config_values import names_zone
+    from routing.importing.catalog.clock_zones import moment_of, twofold
 
     at = moment(text, option)
     if names_zone(text):

@@ -12,7 +12,7 @@ from routing.commands.common import moment
 from routing.errors import EXIT_DONE, EXIT_FOUND
 
 if TYPE_CHECKING:
-    from routing.analysis.lint.own import Rule
+    from routing.features.lint.custom_rules import CustomRule
 
 SEVERITIES = ("error", "warning", "info")
 """The worst first."""
@@ -24,21 +24,23 @@ def at_least(severity: str) -> tuple[str, ...]:
     return SEVERITIES[: SEVERITIES.index(severity) + 1]
 
 
-def report(options: argparse.Namespace, found: Found, rules: Sequence[Rule], *, config: str | None = None) -> str:
+def report(
+    options: argparse.Namespace, found: Found, rules: Sequence[CustomRule], *, config: str | None = None
+) -> str:
     """SARIF, or JUnit's XML in which findings fail as ``--fail-on`` says, errors and warnings if it is not given.
 
     ``config`` is the file that names the tables, which stands for them where a file is asked for.
     """
-    from routing.analysis.lint.reporting import kinds_with
+    from routing.features.lint.finding_rows import kinds_with
 
     kinds = kinds_with(rules)
     if options.format == "junit":
-        from routing.analysis.lint.junit import as_junit
+        from routing.features.lint.junit import as_junit
 
         return as_junit(found, kinds, at_least(options.fail_on or "warning"))
-    from routing.analysis.lint.pages import page
-    from routing.analysis.lint.sarif import as_sarif
-    from routing.storage.releases import release
+    from routing.delta.releases import release
+    from routing.features.lint.pages import page
+    from routing.features.lint.sarif import as_sarif
 
     pages = {code: page(code, rules) for code in kinds}
     placed = found if config is None else [{"file": config, **row} for row in found]

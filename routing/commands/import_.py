@@ -23,7 +23,7 @@ from routing.commands.common import (
 from routing.errors import EXIT_DONE, EnvironmentFault
 
 if TYPE_CHECKING:
-    from routing.importing.result import Imported
+    from routing.importing.result import ImportResult
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -158,7 +158,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_DONE
 
 
-def _catalog(options: argparse.Namespace, console: Console) -> Imported:
+def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.catalog import read_export
 
     own, times = exports.addresses(options), exports.times(options)
@@ -186,9 +186,9 @@ def _catalog(options: argparse.Namespace, console: Console) -> Imported:
         )
 
 
-def _tsql(options: argparse.Namespace, console: Console) -> Imported:
+def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
     values = variables(options.variables)
-    from routing.importing.catalog.clocks import time_zone
+    from routing.importing.catalog.clock_zones import time_zone
 
     zone = None if options.time_zone is None else time_zone(options.time_zone)
     at = exports.moment_on_clock(options.scripted_at, "--scripted-at", zone, console)
@@ -229,7 +229,7 @@ def _say_how_far(options: argparse.Namespace, console: Console) -> None:
         console.standing.text = "what was committed stays (the next import completes what is missing)"
 
 
-def _events(options: argparse.Namespace, console: Console) -> Imported:
+def _events(options: argparse.Namespace, console: Console) -> ImportResult:
     settings = load(options)
     from routing.importing.fetching import reach_by
     from routing.importing.from_events import import_events

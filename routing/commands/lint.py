@@ -23,15 +23,15 @@ from routing.commands.findings import SEVERITIES, now_of, report, status_of
 from routing.commands.linted_files import run_on_files
 from routing.document import Paragraph
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, quote
-from routing.storage.arrow import leave_pandas_out
+from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.analysis.lint.linting import Lint
-    from routing.analysis.lint.own import Rule
+    from routing.features.lint.custom_rules import CustomRule
+    from routing.features.lint.linting import LintResult
     from routing.runs.pipeline import Resolution
-    from routing.storage.columns import Table
+    from routing.tables.table_columns import Table
 
 FORMATS = ("table", "json", "sarif", "junit")
 """What ``--format`` takes here."""
@@ -99,8 +99,8 @@ def _add_of_tables(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print the findings, or the page of one code."""
     if options.explain is not None:
-        from routing.analysis.lint.pages import page
-        from routing.analysis.lint.rule_files import load_rules
+        from routing.features.lint.pages import page
+        from routing.features.lint.rule_files import load_rules
 
         console.result(page(options.explain, load_rules(options.rules)).rstrip("\n"))
         return EXIT_DONE
@@ -124,12 +124,12 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> No
 
 def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     settings, now = load(options), now_of(options)
-    from routing.analysis.lint.options import settings as lint_settings
+    from routing.features.lint.lint_settings import settings as lint_settings
 
     asked = lint_settings(settings.lint, settings.file, options.rules)
     leave_pandas_out()
-    from routing.analysis.lint.linting import lint
-    from routing.analysis.lint.reading import READ
+    from routing.features.lint.lint_tables import READ
+    from routing.features.lint.linting import lint
 
     opening = opener(settings, options, console)
     with_messages = options.messages or options.fail_under is not None
@@ -166,12 +166,12 @@ def _percent(text: str) -> float:
 
 def _read_traffic(spark: SparkSession, settings: config.Config) -> dict[str, Table]:
     """Return what grows with the traffic, read by Spark."""
+    from routing.delta.spark_tables import snapshots
     from routing.schemas import TRAFFIC
-    from routing.sessions.holding import Held
-    from routing.storage.tables import snapshots
+    from routing.sessions.holding import ExistingSession
 
     traffic = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
-    return {key: snapshot.read(spark) for key, snapshot in snapshots(Held(spark), traffic).items()}
+    return {key: snapshot.read(spark) for key, snapshot in snapshots(ExistingSession(spark), traffic).items()}
 
 
 def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
@@ -188,10 +188,10 @@ def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[st
 
 
 def tell_tables(
-    done: Lint,
+    done: LintResult,
     options: argparse.Namespace,
     console: Console,
-    rules: tuple[Rule, ...] = (),
+    rules: tuple[CustomRule, ...] = (),
     notes: Sequence[str] = (),
 ) -> int:
     """Print what was found in tables, and notes on these in JSON; return the exit status."""
@@ -205,7 +205,7 @@ def tell_tables(
             result["coverage"] = {"routes": routes, "used": used}
         console.result(with_notes(json.dumps(result), notes))
     elif options.format == "table":
-        from routing.analysis.lint.finding_report import describe_findings
+        from routing.features.lint.finding_report import describe_findings
 
         document = [*describe_findings(found, suppressed, rules, lists_all=options.all)]
         if routes is not None:
@@ -222,5 +222,5 @@ def tell_tables(
 
 
 def _share(used: int | None, routes: int | None) -> float:
-    """The percentage of routes that are used; of no routes all are."""
+    """Return the percentage of routes that are used; of no routes all are."""
     return 100 * (used or 0) / routes if routes else 100.0

@@ -12,13 +12,13 @@ from routing import config
 from routing.commands import exports
 from routing.commands.common import Console, tell_sentences, variables
 from routing.commands.findings import now_of, report, status_of
-from routing.document import Block, Heading, ListItem
+from routing.document import Block, DocumentHeading, ListItem
 from routing.errors import ConfigError, EnvironmentFault, quote
 
 if TYPE_CHECKING:
-    from routing.analysis.lint.options import LintSettings
-    from routing.analysis.lint.own import Rule
-    from routing.analysis.repository.linting import FilesLinted
+    from routing.features.lint.custom_rules import CustomRule
+    from routing.features.lint.lint_settings import LintSettings
+    from routing.features.repository.file_linting import FilesLinted
 
 
 def run_on_files(options: argparse.Namespace, console: Console) -> int:
@@ -26,11 +26,11 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     now, asked = now_of(options), _section(options)
-    from routing.analysis.check.sources import Given
-    from routing.analysis.repository.linting import lint_files
+    from routing.features.check.sources import FileOptions
+    from routing.features.repository.file_linting import lint_files
 
     times = exports.times(options)
-    given = Given(
+    given = FileOptions(
         exports.stand_ins(options, times, console),
         times,
         variables(options.variables),
@@ -42,8 +42,11 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
 
 
 def _section(options: argparse.Namespace) -> LintSettings:
-    """The section lint of a configuration, which need have no other where files are linted. Raises ConfigError."""
-    from routing.analysis.lint.options import settings as lint_settings
+    """Return the section lint of a configuration, which need have no other where files are linted.
+
+    Raises ConfigError.
+    """
+    from routing.features.lint.lint_settings import settings as lint_settings
 
     file = options.config
     if file is not None and config.is_uri(file):
@@ -52,10 +55,10 @@ def _section(options: argparse.Namespace) -> LintSettings:
 
 
 def tell_files(
-    done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[Rule, ...] = ()
+    done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
 ) -> int:
     """Print what was found in files, and what was not judged; the exit status."""
-    from routing.analysis.check.json_form import gap_object
+    from routing.features.check.json_form import gap_object
 
     found = list(done.findings)
     if options.format == "json":
@@ -69,7 +72,7 @@ def tell_files(
         console.result(json.dumps(result))
         return status_of(found, options)
     if options.format == "table":
-        from routing.analysis.lint.finding_report import describe_findings
+        from routing.features.lint.finding_report import describe_findings
 
         remarks = _say_not_judged(done)
         console.document(
@@ -85,13 +88,13 @@ def tell_files(
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
     """Return how many findings rest on what was not read, and what that is."""
-    from routing.analysis.check.phrases import bounded, gap_sentence
-    from routing.analysis.lint.finding_report import count_codes
+    from routing.features.check.phrases import bounded, gap_sentence
+    from routing.features.lint.finding_report import count_codes
 
     if not done.not_judged:
         return []
     sentences = bounded(map(gap_sentence, done.not_known), len(done.not_known))
     return [
-        Heading(f"Not judged, since they rest on what was not read: {count_codes(done.not_judged)}"),
+        DocumentHeading(f"Not judged, since they rest on what was not read: {count_codes(done.not_judged)}"),
         *(ListItem(sentence, indent=1) for sentence in sentences),
     ]

@@ -37,7 +37,7 @@ class _Step(NamedTuple):
 
 
 def open_line() -> LiveLine | None:
-    """The live line of this process; None where standard error is no terminal."""
+    """Return the live line of this process; None where standard error is no terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
     try:
@@ -165,7 +165,7 @@ class LiveLine:
 
         class Terminal(Console):
             def show_cursor(self, is_shown: bool = True) -> bool:
-                """The cursor is never hidden: nobody would bring it back after a process that is killed."""
+                """Return the cursor is never hidden: nobody would bring it back after a process that is killed."""
                 return False
 
         if self._console is None:
@@ -174,7 +174,7 @@ class LiveLine:
         return Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
 
     def _text(self, step: _Step) -> Text:
-        """The line: the step, tasks, seconds; as much of it as there is room for."""
+        """Return the line: the step, tasks, seconds; as much of it as there is room for."""
         from rich.text import Text
 
         from routing.render.wording import printable
@@ -190,7 +190,7 @@ class LiveLine:
         return name.append(tail, "dim")
 
     def _width(self) -> int:
-        """The columns of the terminal itself; rich would look at descriptor 2, which may be Java's log."""
+        """Return the columns of the terminal itself; rich would look at descriptor 2, which may be Java's log."""
         known = 80 if self._console is None else self._console.width
         try:
             return min(os.get_terminal_size(self._terminal.fileno()).columns or known, known)

@@ -35,7 +35,7 @@ class _StoreOnce(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """argparse with one sentence for a wrong command line: options are written out, and given once.
 
     ``example`` is a command line that runs; it ends the help text.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from datetime import datetime, timezone
 
-from routing.analysis.explain.asked import Question
-from routing.analysis.explain.posing import question
 from routing.commands.common import Console, moment_or_none
+from routing.features.explain.posing import question
+from routing.features.explain.questions import Question
 
 
 def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -38,7 +38,7 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def question_of(
     options: argparse.Namespace, *, from_service: str | None = None, hops_remaining: int | None = None
 ) -> Question:
-    """What the options ask. Raises QuestionError."""
+    """Return what the options ask. Raises QuestionError."""
     return question(
         message_id=options.message_id,
         instance=options.instance,
@@ -56,7 +56,7 @@ def question_of(
 
 
 def named_options(options: argparse.Namespace) -> list[str]:
-    """Those of the options that are given."""
+    """Return those of the options that are given."""
     named = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
     given = vars(options)
     return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if given[name] not in (None, False)]

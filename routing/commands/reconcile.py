@@ -15,7 +15,7 @@ from routing.commands.common import (
     with_notes,
 )
 from routing.errors import EXIT_DONE, EXIT_FOUND
-from routing.storage.arrow import leave_pandas_out
+from routing.tables.arrow_rows import leave_pandas_out
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -41,8 +41,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Reconcile, write the table, and print the summary."""
     leave_pandas_out()
-    from routing.analysis.reconcile import printing
-    from routing.analysis.reconcile.reconciling import reconcile
+    from routing.features.reconcile import reconcile_document
+    from routing.features.reconcile.reconciling import reconcile
 
     settings = load(options)
     opening = opener(settings, options, console)
@@ -51,15 +51,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
         done = reconcile(settings, opener=opening, progress=progress)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        console.result(with_notes(printing.as_json(done), notes))
+        console.result(with_notes(reconcile_document.as_json(done), notes))
     else:
-        console.document(printing.make_document(done))
+        console.document(reconcile_document.make_document(done))
     fails = options.fail_under is not None and done.percent is not None and done.percent < options.fail_under
     return EXIT_FOUND if fails else EXIT_DONE
 
 
 def _percent(text: str) -> float:
-    """A share of a hundred, for argparse."""
+    """Return a share of a hundred, for argparse."""
     try:
         number = float(text)
     except ValueError:

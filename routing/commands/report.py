@@ -17,9 +17,9 @@ from routing.commands.common import (
     tell_unfinished,
     with_notes,
 )
-from routing.document import Paragraph, Statement
+from routing.document import Paragraph, SqlStatement
 from routing.errors import EXIT_DONE
-from routing.storage.arrow import leave_pandas_out
+from routing.tables.arrow_rows import leave_pandas_out
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -39,25 +39,25 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Make the page and write it."""
-    from routing.analysis.report import writing
+    from routing.features.report import page_file
 
-    writing.check_packages()
-    writing.check_place(options.out)
+    page_file.check_packages()
+    page_file.check_place(options.out)
     now = moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
     settings = load(options)
     leave_pandas_out()
-    from routing.analysis.report.reporting import report
+    from routing.features.report.reporting import report
 
     with steps(console) as progress:
         progress("reading")
         opening = opener(settings, options, console)
         found = report(settings, now=now, opener=opening, progress=progress)
         progress("writing")
-        writing.write_page(found, options.out, replacing=console.standing.replacing_page)
+        page_file.write_page(found, options.out, replacing=console.standing.replacing_page)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
         told = {"file": options.out, "headline": found.headline, "outcomes": found.outcomes}
         console.result(with_notes(json.dumps(told), notes))
     else:
-        console.document([Paragraph(found.headline), Statement(f"written to {options.out}")])
+        console.document([Paragraph(found.headline), SqlStatement(f"written to {options.out}")])
     return EXIT_DONE

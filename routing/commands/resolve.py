@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
     from routing.config import Config
+    from routing.delta.opening import TableOpener
     from routing.runs.done import Run
-    from routing.storage.opening import Opener
 
 
 _DOES_NOT_COUNT = "the run does not count (start it again)"
@@ -68,8 +68,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
+    from routing.delta.run_by_id import check_run_id, new_run_id
     from routing.runs.done import find_done
-    from routing.storage.recorded import check_run_id, new_run_id
 
     is_given = options.run_id is not None
     run_id = console.standing.run_id = check_run_id(options.run_id) if is_given else new_run_id()
@@ -78,8 +78,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options, *as_of, *engine_override(options))
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
+    from routing.delta.table_sizes import are_small
     from routing.runs.lineage import check_client
-    from routing.storage.sizes import are_small
 
     check_client(settings)
     if choose_engine(settings) == LOCAL_ENGINE:
@@ -102,13 +102,13 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(with_notes(write_json(done.row), done.unfinished))
     else:
-        from routing.analysis.run_documents import summarize_run
+        from routing.features.run_documents import summarize_run
 
         console.document(summarize_run(done))
     return EXIT_DONE
 
 
-def _run(settings: Config, opening: Opener, console: Console, run_id: str, now: datetime | None) -> Run:
+def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None) -> Run:
     """Make the run in a session that starts while the configuration is read."""
     started = datetime.now(timezone.utc)
     opening.start_meanwhile()

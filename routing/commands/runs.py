@@ -35,8 +35,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print the list, or the one run."""
     settings = load(options)
-    from routing.analysis import past_runs, run_documents
-    from routing.storage.recorded import open_runs, plain_settings
+    from routing.delta.run_by_id import open_runs, plain_settings
+    from routing.features import past_runs, run_documents
 
     location = settings.output["runs"]
     recorded = open_runs(opener(settings, options, console), location)

@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from routing import config
-from routing.analysis.explain.asked import Question, QuestionError
 from routing.commands.common import (
     Console,
     Subparsers,
@@ -19,10 +18,11 @@ from routing.commands.common import (
 )
 from routing.commands.question import add_question, named_options, question_of, tell_others
 from routing.errors import EXIT_DONE
-from routing.storage.arrow import leave_pandas_out
+from routing.features.explain.questions import Question, QuestionError
+from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
-    from routing.storage.opening import Opener
+    from routing.delta.opening import TableOpener
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -61,26 +61,26 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     if asked is None:
         return _trace_all(settings, opening, options, console)
-    from routing.analysis.explain.given import open_tables
-    from routing.analysis.trace.tracing import trace
+    from routing.features.explain.explained_tables import open_tables
+    from routing.features.trace.tracing import trace
 
     with console.during("reading"):
         done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        from routing.analysis.trace.trace_json import write_trace
+        from routing.features.trace.trace_json import write_trace
 
         console.result(with_notes(write_trace(done), notes))
     else:
-        from routing.analysis.trace.trace_document import make_document
+        from routing.features.trace.trace_document import make_document
 
         console.document(make_document(done))
     return EXIT_DONE
 
 
 def _question(options: argparse.Namespace) -> Question | None:
-    """What the options ask; None for all messages. Raises QuestionError."""
+    """Return what the options ask; None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options, from_service=options.from_service, hops_remaining=options.hops)
     given = named_options(options)
@@ -91,10 +91,12 @@ def _question(options: argparse.Namespace) -> Question | None:
     return None
 
 
-def _trace_all(settings: config.Config, opening: Opener, options: argparse.Namespace, console: Console) -> int:
+def _trace_all(
+    settings: config.Config, opening: TableOpener, options: argparse.Namespace, console: Console
+) -> int:
     """Write the paths of all messages, and say how many end how."""
-    from routing.analysis.trace.counts_document import make_document, write_counts
-    from routing.analysis.trace.everything import write_all
+    from routing.features.trace.counts_document import make_document, write_counts
+    from routing.features.trace.trace_all import write_all
 
     at = moment_or_none(options.at, "--at")
     console.standing.text = "the table of paths is as it was, or as it is to be (start it again)"

@@ -3,8 +3,7 @@
 Nothing here imports Spark, so that a wrong option or key is answered at once.
 """
 
-from routing.config.file import load, load_section
-from routing.config.keys import (
+from routing.config.config_keys import (
     BESIDE,
     CANDIDATES,
     INPUTS,
@@ -17,8 +16,9 @@ from routing.config.keys import (
     VIEW,
     in_reading_order,
 )
+from routing.config.config_values import TableLocation, is_uri, parse_time, size_in_bytes
+from routing.config.file import load, load_section
 from routing.config.model import Config, LineageSettings, ResolveSettings
-from routing.config.values import Location, is_uri, parse_time, size_in_bytes
 
 __all__ = [
     "BESIDE",
@@ -33,8 +33,8 @@ __all__ = [
     "VIEW",
     "Config",
     "LineageSettings",
-    "Location",
     "ResolveSettings",
+    "TableLocation",
     "in_reading_order",
     "is_uri",
     "load",

@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from routing.config.checking import Checker
-from routing.config.keys import SECTIONS
+from routing.config.config_checks import ConfigChecker
+from routing.config.config_keys import SECTIONS
+from routing.config.config_values import folder_of
 from routing.config.model import Config
 from routing.config.secrets import refuse_secrets, without_content
-from routing.config.values import folder_of
 from routing.errors import ConfigError, first_sentence, quote, unknown_key
 from routing.process.ordinary_files import read_ordinary_file
 
@@ -28,7 +28,7 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
     """
     values = _parse(file, _read(file) if text is None else text)
     faults = _override_all(file, values, overrides)
-    checked = Checker(values, folder_of(file), faults).config(file)
+    checked = ConfigChecker(values, folder_of(file), faults).config(file)
     if faults:
         raise ConfigError.faults(file, faults)
     return checked
@@ -88,7 +88,7 @@ def _parse(file: str, text: str) -> dict[str, Any]:
 
 
 def _load_text(text: str) -> Any:
-    """What a text of YAML means. Raises YAMLError, ValueError and RecursionError."""
+    """Return what a text of YAML means. Raises YAMLError, ValueError and RecursionError."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -101,7 +101,7 @@ def _load_text(text: str) -> Any:
 
 
 def _size(node: yaml.Node, known: dict[int, int | None]) -> int:
-    """How many characters a node has, each alias counted as what it stands for. Raises ConstructorError.
+    """Return how many characters a node has, each alias counted as what it stands for. Raises ConstructorError.
 
     Whatever goes through the values then ends: a text that shows one, above all. ``known`` has the sizes of the
     nodes by their identity, None for those around this one.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from routing.config.keys import JOURNAL, VIEW
-from routing.config.values import Location
+from routing.config.config_keys import JOURNAL, VIEW
+from routing.config.config_values import TableLocation
 from routing.errors import ConfigError
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -17,7 +17,7 @@ MODES = ("full", "incremental")
 """Every message, the outputs replaced as a whole; or what is new since the last run, and what is delayed."""
 
 
-def journal_beside(imports: Location | None) -> Location | None:
+def journal_beside(imports: TableLocation | None) -> TableLocation | None:
     """Return where the journal of imports is if it has no key of its own; None where ``imports`` is not known."""
     return None if imports is None else imports.with_suffix("_unfinished")
 
@@ -66,23 +66,23 @@ class Config:
     """
 
     file: str
-    tables: Mapping[str, Location]
-    output: Mapping[str, Location]
+    tables: Mapping[str, TableLocation]
+    output: Mapping[str, TableLocation]
     resolve: ResolveSettings = field(default_factory=ResolveSettings)
     missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
     spark: Mapping[str, str] = field(default_factory=dict)
-    kept: Mapping[str, Location] = field(default_factory=dict)
-    journal: Location | None = None
-    beside: Mapping[str, Location] = field(default_factory=dict)
-    view: Location | None = None
-    # Checked by the command that reads it: routing.analysis.lint.options.
+    kept: Mapping[str, TableLocation] = field(default_factory=dict)
+    journal: TableLocation | None = None
+    beside: Mapping[str, TableLocation] = field(default_factory=dict)
+    view: TableLocation | None = None
+    # Checked by the command that reads it: routing.features.lint.lint_settings.
     lint: Any = None
     lineage: LineageSettings = field(default_factory=LineageSettings)
 
-    def placed(self, place: Callable[[str, Location], Location]) -> Config:
-        """The same configuration, with each location as ``place`` tells it by its key and itself."""
+    def placed(self, place: Callable[[str, TableLocation], TableLocation]) -> Config:
+        """Return the same configuration, with each location as ``place`` tells it by its key and itself."""
 
-        def of_section(name: str, locations: Mapping[str, Location]) -> dict[str, Location]:
+        def of_section(name: str, locations: Mapping[str, TableLocation]) -> dict[str, TableLocation]:
             return {key: place(f"{name}.{key}", location) for key, location in locations.items()}
 
         return replace(
@@ -94,7 +94,7 @@ class Config:
             beside=of_section("output", self.beside),
         )
 
-    def output_of(self, key: str, command: str) -> Location:
+    def output_of(self, key: str, command: str) -> TableLocation:
         """Return where a command writes an output of its own. Raises ConfigError where nothing says."""
         location = self.beside.get(key)
         if location is None:
@@ -102,7 +102,7 @@ class Config:
         return location
 
     def as_json(self) -> str:
-        """The configuration as one line of JSON, as the ``runs`` table keeps it."""
+        """Return the configuration as one line of JSON, as the ``runs`` table keeps it."""
         as_of = self.resolve.as_of
         # A journal that has no key of its own needs none in the record either.
         has_own = self.journal is not None and self.journal != journal_beside(self.kept.get("imports"))

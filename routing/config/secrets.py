@@ -51,7 +51,7 @@ def refuse_secrets(file: str, values: Mapping[Any, Any], overrides: Sequence[str
 
 
 def names_secret(key: str) -> bool:
-    """Whether a key's name is one that secrets have."""
+    """Return True if a key's name is one that secrets have."""
     words = ".".join(word for word in _BETWEEN_WORDS.split(key) if word).lower()
     return _SECRET.search(words) is not None and _POINTER.search(words) is None
 
@@ -74,7 +74,7 @@ def without_secrets(value: Any) -> Any:
 
 
 def without_content(problem: str) -> str:
-    """What the YAML parser found wrong, without words of the file: an unquoted ``*hunter2`` is an alias."""
+    """Return what the YAML parser found wrong, without words of the file: an unquoted ``*hunter2`` is an alias."""
     return _CONTENT.sub(r"\1", problem)
 
 
@@ -90,7 +90,7 @@ def _of_overrides(overrides: Sequence[str]) -> Iterator[str]:
 
 
 def _of_values(value: object, at: str, seen: set[int]) -> Iterator[str]:
-    """Every key under a value that is one of a secret, or holds one.
+    """Yield every key under a value that is one of a secret, or holds one.
 
     What several aliases of YAML lead to is looked at once: they may form circles, or fan out without end.
     """

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.config import BESIDE, Config, load
+from routing.delta.local_tables import write_new
 from routing.demo.day import generate_day
 from routing.demo.drafting import Tables
 from routing.demo.estates import document_estates
 from routing.errors import ContractError, OutputError, StorageError, quote
 from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
-from routing.storage.arrow import table_of
-from routing.storage.local import write_new
-from routing.storage.stored import read_rows
+from routing.tables.arrow_rows import table_of
+from routing.tables.read_rows import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.storage.opening import Opener
+    from routing.delta.opening import TableOpener
 
 CONFIG_FILE = "demo.yaml"
 _MADE = frozenset({CONFIG_FILE, "data", "out"})
@@ -51,7 +51,7 @@ def check(folder: Path) -> None:
 
 
 def settings(folder: Path, overrides: Sequence[str]) -> Config:
-    """The configuration of the demo's tables, as `claim` writes it beside them.
+    """Return the configuration of the demo's tables, as `claim` writes it beside them.
 
     Raises ConfigError, and ContractError where ``overrides`` would have it write anywhere else.
     """
@@ -81,13 +81,13 @@ def claim(folder: Path) -> None:
         raise OutputError.folder_not_writable(str(folder), error.strerror or str(error)) from error
 
 
-def by_deltalake(opener: Opener, config: Config) -> bool:
-    """Whether the input tables are made without Spark, which takes some seconds less."""
+def by_deltalake(opener: TableOpener, config: Config) -> bool:
+    """Return True if the input tables are made without Spark, which takes some seconds less."""
     return all(opener.open_to_write(config.tables[key], None) is None for key in INPUTS)
 
 
 def input_rows() -> Tables:
-    """The rows of every input table: the document estates and the generated day."""
+    """Return the rows of every input table: the document estates and the generated day."""
     parts = [*(estate.tables for estate in document_estates()), generate_day()]
     return {key: [row for part in parts for row in part.get(key, ())] for key in INPUTS}
 
@@ -101,17 +101,18 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
         for key in INPUTS:
             write_new(config.tables[key], table_of(rows[key], schemas[key]))
         return
-    from routing.storage import frames, tables
+    from routing.delta import spark_tables
+    from routing.tables import frames
 
     def store(key: str) -> None:
         frame = frames.frame_of(spark, rows[key], schemas[key])
-        tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
+        spark_tables.overwrite(frame.coalesce(1), key, config.tables[key], "demo")
 
     frames.at_once(spark, store, list(INPUTS))
 
 
-def read_resolved(opener: Opener, config: Config, version: int) -> list[dict[str, Any]]:
-    """The resolved messages, in the columns that are shown or counted. Raises StorageError."""
+def read_resolved(opener: TableOpener, config: Config, version: int) -> list[dict[str, Any]]:
+    """Return the resolved messages, in the columns that are shown or counted. Raises StorageError."""
     location = config.output["resolved_routes"]
     found = opener.find("output.resolved_routes", location, version)
     if found is None:

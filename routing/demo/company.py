@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 MIDNIGHT = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -48,22 +48,22 @@ _WITHOUT_OUTBOUND = ("hq-customers.Campaigns", "hq-customers.Care", "hq-orders.A
 
 
 def at_hour(hour: float) -> datetime:
-    """The time of the day, to the second."""
+    """Return the time of the day, to the second."""
     return MIDNIGHT + timedelta(seconds=round(hour * 3600))
 
 
 def guid(rng: random.Random) -> str:
-    """A random GUID from the generator."""
+    """Return a random GUID from the generator."""
     return str(uuid.UUID(int=rng.getrandbits(128), version=4))
 
 
 def service(name: str) -> str:
-    """The full name of a service of the company; names of others stay as they are."""
+    """Return the full name of a service of the company; names of others stay as they are."""
     return name if name.startswith(("tcp:", "SQL/")) else f"//larkfield.example/{name}"
 
 
 def address(instance: str) -> str:
-    """The network address of an instance."""
+    """Return the network address of an instance."""
     return f"tcp://{instance}.larkfield.example:4022"
 
 
@@ -74,17 +74,17 @@ def split(place: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Company:
+class CompanyTables:
     """The configuration tables, and by place the broker ids and the services."""
 
-    draft: Draft
+    draft: EstateDraft
     broker_ids: dict[str, str]
     services: dict[str, str]
 
 
-def found_company(rng: random.Random) -> Company:
+def found_company(rng: random.Random) -> CompanyTables:
     """Draw the broker ids and write the configuration."""
-    company = Company(Draft(), {}, {})
+    company = CompanyTables(EstateDraft(), {}, {})
     for instance, databases in _instances().items():
         addresses = [address(instance)]
         if instance == "hq-stock":
@@ -117,7 +117,7 @@ def _instances() -> dict[str, dict[str, str]]:
     return instances
 
 
-def _add_database(company: Company, rng: random.Random, place: str, name: str) -> None:
+def _add_database(company: CompanyTables, rng: random.Random, place: str, name: str) -> None:
     instance, database = split(place)
     company.broker_ids[place] = guid(rng)
     held = []
@@ -131,7 +131,7 @@ def _add_database(company: Company, rng: random.Random, place: str, name: str) -
         company.draft.route(instance, database, "Outbound", address("fwd-north"))
 
 
-def _route_stores(company: Company) -> None:
+def _route_stores(company: CompanyTables) -> None:
     draft, ids = company.draft, company.broker_ids
     loyalty = service("Customers/Loyalty"), ids["hq-customers.Loyalty"]
     for store in STORES:
@@ -151,7 +151,7 @@ def _route_stores(company: Company) -> None:
         _route_stock(draft, instance)
 
 
-def _route_ledger(draft: Draft, instance: str, database: str) -> None:
+def _route_ledger(draft: EstateDraft, instance: str, database: str) -> None:
     """The ledger is mirrored; its partner is no instance of its own here."""
     draft.route(
         instance,
@@ -163,7 +163,7 @@ def _route_ledger(draft: Draft, instance: str, database: str) -> None:
     )
 
 
-def _route_stock(draft: Draft, instance: str) -> None:
+def _route_stock(draft: EstateDraft, instance: str) -> None:
     """Three versions of a route: the old address, a detour, the new address."""
     leaves, returns = (at_hour(hour) for hour in STOCK_DETOUR)
     for to, valid_from, valid_to in (
@@ -175,7 +175,7 @@ def _route_stock(draft: Draft, instance: str) -> None:
         draft.route(instance, "Shelf", "Stock", to, name, valid_from=valid_from, valid_to=valid_to)
 
 
-def _route_headquarters(company: Company) -> None:
+def _route_headquarters(company: CompanyTables) -> None:
     draft, ids = company.draft, company.broker_ids
     purchasing = service("Stock/Purchasing"), ids["hq-stock.Purchasing"]
     draft.route("hq-orders", "Orders", "Purchasing", address("hq-stock"), *purchasing)
@@ -188,7 +188,7 @@ def _route_headquarters(company: Company) -> None:
     draft.route("pricing-4", "msdb", "Pricing", "LOCAL", *pinned)
 
 
-def _route_partners(company: Company) -> None:
+def _route_partners(company: CompanyTables) -> None:
     draft = company.draft
     to = address("hq-reports")
     draft.route("hq-customers", "Campaigns", "ConfigurationRoute", to, BROKER_CONFIGURATION_SERVICE)
@@ -207,7 +207,7 @@ def _route_partners(company: Company) -> None:
     draft.route("edge-partners", "msdb", "Suppliers", supplier, service("Suppliers/Orders"))
 
 
-def _route_depots(company: Company) -> None:
+def _route_depots(company: CompanyTables) -> None:
     draft = company.draft
     lost, found = (at_hour(hour) for hour in LABELS_LOST)
     labels = address("hq-orders"), service("Shipping/Labels")
@@ -217,7 +217,7 @@ def _route_depots(company: Company) -> None:
         draft.route(instance, "Shipping", "Labels", *labels, valid_from=found)
 
 
-def _route_forwarders(company: Company) -> None:
+def _route_forwarders(company: CompanyTables) -> None:
     draft, ids = company.draft, company.broker_ids
     for forwarder in _FORWARDERS:
         draft.route(forwarder, "msdb", "ByName", "TRANSPORT")

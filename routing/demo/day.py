@@ -7,22 +7,22 @@ from datetime import datetime
 from itertools import accumulate
 
 from routing.demo.company import at_hour, found_company, guid, service
-from routing.demo.conversations import Conversations
+from routing.demo.company_traffic import ANSWERED_PARTNER, WAITING_PARTNER, all_flows
+from routing.demo.conversation_writer import ConversationWriter
 from routing.demo.drafting import Row, Tables
-from routing.demo.traffic import ANSWERED_PARTNER, WAITING_PARTNER, all_flows
 
 _FIRST_ROUNDS = 3
 _CAMPAIGNS = ("hq-customers", "Campaigns")
 
 
 def generate_day(seed: int = 20260105, messages: int = 12_000) -> Tables:
-    """The input tables of the day, with exactly that many messages rows, in order of time.
+    """Return the input tables of the day, with exactly that many messages rows, in order of time.
 
     A message has a row at each instance that it passes. The rows reach every outcome and reason,
     and every reason for which a row is set aside, from some 2,000 messages on.
     """
     rng = random.Random(seed)
-    day = Conversations(rng, found_company(rng))
+    day = ConversationWriter(rng, found_company(rng))
     _ask_for_routes(day)
     bad = _bad_messages(day)
     flows = all_flows()
@@ -44,7 +44,7 @@ def _time_and_id(row: Row) -> tuple[str, str]:
     return at.isoformat(timespec="microseconds"), str(row["message_id"])
 
 
-def _ask_for_routes(day: Conversations) -> None:
+def _ask_for_routes(day: ConversationWriter) -> None:
     """Requests on record: one that still waits, one that was answered with a route."""
     waiting, answered = service(WAITING_PARTNER), service(ANSWERED_PARTNER)
     day.draft.request(*_CAMPAIGNS, waiting, at_hour(-6), "yesterday-1")
@@ -54,7 +54,7 @@ def _ask_for_routes(day: Conversations) -> None:
     day.draft.message("bluebird-1", conversation, asked, *_CAMPAIGNS, answered)
 
 
-def _bad_messages(day: Conversations) -> list[Row]:
+def _bad_messages(day: ConversationWriter) -> list[Row]:
     """Rows that cannot be resolved: one for each fault that a row can have by itself."""
     good: Row = {
         "instance_name": "store-leeds",

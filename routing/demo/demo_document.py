@@ -12,10 +12,10 @@ from routing.document import (
     Block,
     DataTable,
     Document,
-    Heading,
+    DocumentHeading,
     ListItem,
     Paragraph,
-    Statement,
+    SqlStatement,
     Words,
     make_columns,
 )
@@ -34,7 +34,7 @@ def _describe_estates(resolved: Iterable[Row]) -> Iterator[Block]:
     """Yield the estates of the documentation, with a sentence on each message."""
     rows = {(row["instance_name"], row["message_id"]): row for row in resolved}
     for estate in document_estates():
-        yield Heading(estate.title)
+        yield DocumentHeading(estate.title)
         for message in estate.tables["messages"]:
             yield ListItem(_describe_message(rows[message["instance_name"], message["message_id"]]))
 
@@ -66,8 +66,8 @@ def _say_what_next(config: Config, run: Row) -> Iterator[Block]:
         f"{count(read, 'message')} read = {resolved:,} resolved + {rejected:,} rejected; the tables are Delta,"
         f" described in {config.file}."
     )
-    yield Heading("What to try next")
-    yield Statement("\n".join(f"sbroute {line}" for line in _commands(config.file, run["engine"])), indent=1)
+    yield DocumentHeading("What to try next")
+    yield SqlStatement("\n".join(f"sbroute {line}" for line in _commands(config.file, run["engine"])), indent=1)
     yield Paragraph("Then write a configuration for your own tables: docs/reference/configuration.md.")
 
 

@@ -70,7 +70,7 @@ _FIRST_USER_DATABASE_ID = 5
 _MSDB_ID = 4
 
 
-class Draft:
+class EstateDraft:
     """Tables in the making; every row holds every column of its table, null where not given."""
 
     def __init__(self) -> None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from routing.demo.routing_examples import TEN_O_CLOCK, conversation_id
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _ELSEWHERE = "https://Adventure-Works.com/Elsewhere"
 
 
-def dynamic_routing(estate: str) -> Draft:
-    """A request, the route that answers it, and the end of that route's lifetime.
+def dynamic_routing(estate: str) -> EstateDraft:
+    """Return a request, the route that answers it, and the end of that route's lifetime.
 
     The first request stands on record with its end; resolving opens the same one again.
     """
-    draft = Draft()
+    draft = EstateDraft()
     host, sales = f"{estate}/host1", "Sales"
     draft.instance(host, "tcp://host1:4022")
     draft.database(host, sales, "33333333-3333-4333-8333-333333333333")

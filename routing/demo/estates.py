@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from routing.demo import dynamic_routing as dynamic
 from routing.demo import multiple_routes as multiple
 from routing.demo import routing_examples as examples
-from routing.demo.drafting import Draft, Tables
+from routing.demo.drafting import EstateDraft, Tables
 
 _EXAMPLES = "Service Broker Routing Examples"
 _MULTIPLE = "Using multiple routes in Service Broker"
 _DYNAMIC = "Service Broker Dynamic Routing"
 _ROUTES = "Routes"
 
-_ESTATES: tuple[tuple[str, str, str, Callable[[str], Draft]], ...] = (
+_ESTATES: tuple[tuple[str, str, str, Callable[[str], EstateDraft]], ...] = (
     ("example-1", "Only AutoCreatedLocal", _EXAMPLES, examples.default_configuration),
     ("example-2", "A route that names a service", _EXAMPLES, examples.specific_service),
     ("example-3", "A route with a mirror", _EXAMPLES, examples.mirrored_database),
@@ -35,7 +35,7 @@ _ESTATES: tuple[tuple[str, str, str, Callable[[str], Draft]], ...] = (
 
 
 @dataclass(frozen=True)
-class Estate:
+class DemoEstate:
     """The input tables of one estate: rows by table name, every row with every column."""
 
     title: str
@@ -43,9 +43,11 @@ class Estate:
     tables: Tables
 
 
-def document_estates() -> tuple[Estate, ...]:
-    """The estates of the documents; no two share an instance, so that all resolve in one run.
+def document_estates() -> tuple[DemoEstate, ...]:
+    """Return the estates of the documents; no two share an instance, so that all resolve in one run.
 
     Instance names start with the estate's own, such as ``example-2/host1``.
     """
-    return tuple(Estate(f"{name}: {title}", source, build(name).tables) for name, title, source, build in _ESTATES)
+    return tuple(
+        DemoEstate(f"{name}: {title}", source, build(name).tables) for name, title, source, build in _ESTATES
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from routing.demo.routing_examples import TEN_O_CLOCK
 
 # Dialogs one and four fall to DatabaseB, two and three to DatabaseC.
@@ -15,12 +15,12 @@ DIALOGS = tuple(f"6b1f0b9a-6a0e-4a52-9c7b-0d6f6d9a000{n}" for n in range(1, 5))
 _SERVICE = {"A": "InitiatorService", "B": "TargetService", "C": "TargetService"}
 
 
-class Servers:
+class ExampleServers:
     """ServerA with InitiatorService, ServerB and ServerC with TargetService, and gateways."""
 
     def __init__(self, estate: str, *names: str) -> None:
         self.estate = estate
-        self.draft = Draft()
+        self.draft = EstateDraft()
         self._second = 0
         for name in names:
             letter = name[-1]
@@ -33,11 +33,11 @@ class Servers:
                 self.draft.database(server, database, database, _SERVICE[letter])
 
     def named(self, name: str) -> str:
-        """The instance's name in the joined tables."""
+        """Return the instance's name in the joined tables."""
         return f"{self.estate}/{name}"
 
     def address(self, name: str) -> str:
-        """The server's address; every estate has its own, for one network joins them all."""
+        """Return the server's address; every estate has its own, for one network joins them all."""
         return f"tcp://{name}.{self.estate}:4022"
 
     def target(self, name: str, to: str, broker: str | None = None) -> None:
@@ -76,9 +76,9 @@ class Servers:
         self._second += 1
 
 
-def load_balancing(estate: str) -> Draft:
+def load_balancing(estate: str) -> EstateDraft:
     """Dialogs are spread over two instances of a service, until an acknowledgement binds them."""
-    servers = Servers(estate, "ServerA", "ServerB", "ServerC")
+    servers = ExampleServers(estate, "ServerA", "ServerB", "ServerC")
     servers.target("LoadBalancingRoute1", "ServerB", "DatabaseB")
     servers.target("LoadBalancingRoute2", "ServerC", "DatabaseC")
     for letter in "BC":
@@ -102,9 +102,9 @@ def load_balancing(estate: str) -> Draft:
     return servers.draft
 
 
-def unfair_load_balancing(estate: str) -> Draft:
-    """A second route to the same broker id does not double its share."""
-    servers = Servers(estate, "ServerA")
+def unfair_load_balancing(estate: str) -> EstateDraft:
+    """Return a second route to the same broker id does not double its share."""
+    servers = ExampleServers(estate, "ServerA")
     servers.target("LoadBalancingRoute1", "ServerB", "DatabaseB")
     servers.target("LoadBalancingRoute2", "ServerC", "DatabaseC")
     servers.target("LoadBalancingRoute3", "ServerC", "DatabaseC")
@@ -113,9 +113,9 @@ def unfair_load_balancing(estate: str) -> Draft:
     return servers.draft
 
 
-def high_availability(estate: str) -> Draft:
-    """One target behind two gateways: there and back."""
-    servers = Servers(estate, "ServerA", "ServerB", "GatewayA", "GatewayB")
+def high_availability(estate: str) -> EstateDraft:
+    """Return one target behind two gateways: there and back."""
+    servers = ExampleServers(estate, "ServerA", "ServerB", "GatewayA", "GatewayB")
     for number, gateway in enumerate(("GatewayA", "GatewayB"), start=1):
         servers.target(f"HighAvailabilityRoute{number}", gateway, "DatabaseB")
         servers.back("B", f"ReturnRoute{number}", gateway)
@@ -134,9 +134,9 @@ def high_availability(estate: str) -> Draft:
     return servers.draft
 
 
-def both_together(estate: str) -> Draft:
+def both_together(estate: str) -> EstateDraft:
     """Two instances of a service, each behind two gateways of its own."""
-    servers = Servers(estate, "ServerA")
+    servers = ExampleServers(estate, "ServerA")
     servers.target("LoadBal1Fwd1", "GatewayA", "DatabaseB")
     servers.target("LoadBal1Fwd2", "GatewayB", "DatabaseB")
     servers.target("LoadBal2Fwd1", "GatewayC", "DatabaseC")
@@ -146,9 +146,9 @@ def both_together(estate: str) -> Draft:
     return servers.draft
 
 
-def two_open_routes(estate: str) -> Draft:
+def two_open_routes(estate: str) -> EstateDraft:
     """Routes without broker ids to two instances: both may get the message, one will refuse."""
-    servers = Servers(estate, "ServerA", "ServerB", "ServerC")
+    servers = ExampleServers(estate, "ServerA", "ServerB", "ServerC")
     servers.target("OpenRouteB", "ServerB")
     servers.target("OpenRouteC", "ServerC")
     for letter in "BC":
@@ -160,9 +160,9 @@ def two_open_routes(estate: str) -> Draft:
     return servers.draft
 
 
-def another_brokers_id(estate: str) -> Draft:
-    """The post's LocalRoute gives ServerC the broker id of DatabaseB."""
-    servers = Servers(estate, "ServerC")
+def another_brokers_id(estate: str) -> EstateDraft:
+    """Return the post's LocalRoute gives ServerC the broker id of DatabaseB."""
+    servers = ExampleServers(estate, "ServerC")
     where = servers.named("ServerC")
     servers.draft.route(where, "msdb", "LocalRoute", "LOCAL", "TargetService", "DatabaseB")
     servers.message("bound-to-c", 2, "ServerC", "DatabaseC")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from datetime import datetime, timedelta, timezone
 
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 
 TEN_O_CLOCK = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 ADVENTURE_ID = "11111111-1111-4111-8111-111111111111"
@@ -19,19 +19,19 @@ _SALES = "AdventureWorks2008R2"
 _FORWARDER = "TCP://forwarding.Adventure-Works.com:4022/"
 
 
-class Host:
+class ExampleInstance:
     """One instance with AdventureWorks2008R2 and msdb, and AutoCreatedLocal where not told otherwise."""
 
     def __init__(
         self,
         name: str,
         *services: str,
-        draft: Draft | None = None,
+        draft: EstateDraft | None = None,
         forwarding: bool = False,
         auto_created_local: bool = True,
     ) -> None:
         self.name = name
-        self.draft = draft or Draft()
+        self.draft = draft or EstateDraft()
         self.draft.instance(name, "TCP://host1.Adventure-Works.com:4022", forwarding=forwarding)
         self.draft.database(name, _SALES, ADVENTURE_ID, *(services or ("LocalService",)))
         self.draft.database(name, "msdb", MSDB_ID)
@@ -56,7 +56,7 @@ class Host:
         dialog: str | None = None,
         after: int = 0,
     ) -> str:
-        """A message created in AdventureWorks2008R2 at ten; returns its conversation id."""
+        """Return a message created in AdventureWorks2008R2 at ten; returns its conversation id."""
         conversation = dialog or conversation_id(self.name, message_id)
         at = TEN_O_CLOCK + timedelta(seconds=after)
         self.draft.message(message_id, conversation, at, self.name, _SALES, service, broker)
@@ -69,13 +69,13 @@ class Host:
 
 
 def conversation_id(instance: str, message_id: str) -> str:
-    """A GUID that is the same in every run."""
+    """Return a GUID that is the same in every run."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{instance}/{message_id}"))
 
 
-def default_configuration(estate: str) -> Draft:
+def default_configuration(estate: str) -> EstateDraft:
     """Example 1: AutoCreatedLocal and nothing else."""
-    host = Host(f"{estate}/host1")
+    host = ExampleInstance(f"{estate}/host1")
     host.sent("sent-local", "LocalService")
     host.sent("sent-missing", "NoSuchService")
     host.arrived("arrived-local", "LocalService")
@@ -83,9 +83,9 @@ def default_configuration(estate: str) -> Draft:
     return host.draft
 
 
-def specific_service(estate: str) -> Draft:
+def specific_service(estate: str) -> EstateDraft:
     """Example 2: a network route that names a service."""
-    host = Host(f"{estate}/host1")
+    host = ExampleInstance(f"{estate}/host1")
     host.route("OrderPartsRoute", "TCP://host2.Adventure-Works.com:4022/", "OrderParts")
     host.sent("sent-orderparts", "OrderParts")
     host.sent("sent-lower-case", "orderparts")
@@ -93,9 +93,9 @@ def specific_service(estate: str) -> Draft:
     return host.draft
 
 
-def mirrored_database(estate: str) -> Draft:
+def mirrored_database(estate: str) -> EstateDraft:
     """Example 3: a route with a mirror address."""
-    host = Host(f"{estate}/host1")
+    host = ExampleInstance(f"{estate}/host1")
     host.route(
         "OrderPartsRoute",
         "TCP://partner1.Adventure-Works.com:4022/",
@@ -107,9 +107,9 @@ def mirrored_database(estate: str) -> Draft:
     return host.draft
 
 
-def all_external_services(estate: str) -> Draft:
+def all_external_services(estate: str) -> EstateDraft:
     """Example 4: what is not here goes to one address."""
-    host = Host(f"{estate}/host1")
+    host = ExampleInstance(f"{estate}/host1")
     host.route("ExternalRoute", _FORWARDER)
     host.sent("sent-local", "LocalService")
     host.sent("sent-elsewhere", "ElsewhereService")
@@ -117,9 +117,9 @@ def all_external_services(estate: str) -> Draft:
     return host.draft
 
 
-def balanced_service(estate: str) -> Draft:
+def balanced_service(estate: str) -> EstateDraft:
     """Example 5: two instances of a service, told apart by their broker ids."""
-    host = Host(f"{estate}/host1")
+    host = ExampleInstance(f"{estate}/host1")
     one, two = "TCP://server1.Adventure-Works.com:4022/", "TCP://server2.Adventure-Works.com:4022/"
     host.route("BalancedRouteOne", one, "BalancedService", broker=SERVER_1_ID)
     host.route("BalancedRouteTwo", two, "BalancedService", broker=SERVER_2_ID)
@@ -140,12 +140,12 @@ def balanced_service(estate: str) -> Draft:
     return host.draft
 
 
-def forwarding_one_service(estate: str) -> Draft:
+def forwarding_one_service(estate: str) -> EstateDraft:
     """Example 6: msdb forwards one service, even where this instance holds it too."""
-    draft = Draft()
+    draft = EstateDraft()
     for name, forwarding in (("forwarding-on", True), ("forwarding-off", False)):
         services = ("LocalService", "ElsewhereService")
-        host = Host(f"{estate}/{name}", *services, draft=draft, forwarding=forwarding)
+        host = ExampleInstance(f"{estate}/{name}", *services, draft=draft, forwarding=forwarding)
         host.forward("ForwardingRoute", "TCP://elsewhere.Adventure-Works.com:4022/", services[1])
         host.arrived(f"arrived-{name}", "ElsewhereService")
         if forwarding:
@@ -154,11 +154,11 @@ def forwarding_one_service(estate: str) -> Draft:
     return draft
 
 
-def forwarding_all_services(estate: str) -> Draft:
+def forwarding_all_services(estate: str) -> EstateDraft:
     """Example 7: msdb forwards what this instance does not hold."""
-    draft = Draft()
+    draft = EstateDraft()
     for name, forwarding in (("forwarding-on", True), ("forwarding-off", False)):
-        host = Host(f"{estate}/{name}", draft=draft, forwarding=forwarding)
+        host = ExampleInstance(f"{estate}/{name}", draft=draft, forwarding=forwarding)
         host.forward("ForwardingRoute", _FORWARDER)
         host.arrived(f"arrived-{name}", "ElsewhereService")
         if forwarding:
@@ -167,9 +167,9 @@ def forwarding_all_services(estate: str) -> Draft:
     return draft
 
 
-def parts_of_a_route(estate: str) -> Draft:
-    """The page on routes: service names and three kinds of address, without AutoCreatedLocal."""
-    host = Host(f"{estate}/host1", auto_created_local=False)
+def parts_of_a_route(estate: str) -> EstateDraft:
+    """Return the page on routes: service names and three kinds of address, without AutoCreatedLocal."""
+    host = ExampleInstance(f"{estate}/host1", auto_created_local=False)
     host.route("LocalServiceRoute", "LOCAL", "LocalService")
     host.route("OrderPartsRoute", "TCP://host2.Adventure-Works.com:4022/", "OrderParts")
     host.route("ByName", "TRANSPORT")

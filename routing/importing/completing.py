@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.config import JOURNAL, Config
+from routing.delta.import_times import begun_at, say_events
+from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, join_bounded
-from routing.importing import order, storing
+from routing.importing import order, stored_tables
 from routing.importing.covered import Row
-from routing.importing.faults import unfit_journal
-from routing.importing.history import Changes
-from routing.importing.journal import (
+from routing.importing.history import TableChanges
+from routing.importing.import_faults import unfit_journal
+from routing.importing.import_journal import (
     APPENDED,
     SMALL,
     UnfinishedImport,
@@ -24,9 +26,7 @@ from routing.importing.journal import (
 )
 from routing.importing.keyed import key_of
 from routing.schemas import TABLES
-from routing.storage.imported import begun_at, say_events
-from routing.storage.opening import Opener
-from routing.storage.stored import read_rows
+from routing.tables.read_rows import read_rows
 
 _IMPORTS = "imports"
 
@@ -40,7 +40,7 @@ class EarlierImports:
 
 
 def complete_imports(
-    opener: Opener, config: Config, *, is_dry_run: bool = False, drops: bool = False
+    opener: TableOpener, config: Config, *, is_dry_run: bool = False, drops: bool = False
 ) -> EarlierImports:
     """Complete the imports whose changes stand in the journal; no other import may be at work.
 
@@ -49,13 +49,13 @@ def complete_imports(
     StorageError.
     """
     earlier = EarlierImports()
-    store = storing.open_stored(opener, config, ())
+    store = stored_tables.open_stored(opener, config, ())
     rows = read_rows(store.opened[JOURNAL].rows, SMALL) if JOURNAL in store.opened else []
     unfinished = list_unfinished(rows)
     if drops:
         earlier.notes += [note for one in unfinished for note in _say_dropped(opener, config, one, is_dry_run)]
         if unfinished and not is_dry_run:
-            storing.replace_journal(store, [])
+            stored_tables.replace_journal(store, [])
         return earlier
     for one in unfinished:
         if one.is_of_events:
@@ -81,7 +81,7 @@ def note_events(earlier: EarlierImports, own: Collection[str] = ()) -> list[str]
     ]
 
 
-def _complete(opener: Opener, config: Config, unfinished: UnfinishedImport) -> None:
+def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport) -> None:
     """Write what an import stored, and take it from the journal. Raises InputError before anything is written."""
     try:
         check_release(unfinished)
@@ -89,29 +89,29 @@ def _complete(opener: Opener, config: Config, unfinished: UnfinishedImport) -> N
         unknown = [key for key in unfinished.table_keys if key not in named]
         if unknown:
             raise UnfitError(f"the configuration names no tables.{unknown[0]}")
-        store = storing.open_stored(opener, config, dict.fromkeys([*unfinished.table_keys, _IMPORTS]))
+        store = stored_tables.open_stored(opener, config, dict.fromkeys([*unfinished.table_keys, _IMPORTS]))
         changes = {key: _decode(store, unfinished, key) for key in unfinished.table_keys}
     except (UnfitError, ContractError) as error:
         raise unfit_journal(begun_at(unfinished.started_at), str(error)) from error
-    later = _find_later(store.rows(_IMPORTS), changes.get(_IMPORTS, Changes()))
+    later = _find_later(store.rows(_IMPORTS), changes.get(_IMPORTS, TableChanges()))
     if later:
         raise unfit_journal(begun_at(unfinished.started_at), join_bounded(later, "part"))
-    storing.make_ready(store)
+    stored_tables.make_ready(store)
     others = [row for row in store.rows(JOURNAL) if row["part"] == 0]
     store.is_journaled = True
     for key in set(APPENDED) & changes.keys():
-        changes[key].put = storing.find_new(store, key, changes[key].put)
-    storing.write_changes(store, changes)
-    storing.replace_journal(store, others)
+        changes[key].put = stored_tables.find_new(store, key, changes[key].put)
+    stored_tables.write_changes(store, changes)
+    stored_tables.replace_journal(store, others)
 
 
-def _decode(store: storing.Stored, unfinished: UnfinishedImport, key: str) -> Changes:
+def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key: str) -> TableChanges:
     """Return what an import changes in one table. Raises UnfitError."""
     parts = store.rows(JOURNAL, {"import_id": [unfinished.import_id], "table_key": [key]})
-    return decode_changes(key, parts, storing.find_id(store, key))
+    return decode_changes(key, parts, stored_tables.find_id(store, key))
 
 
-def _find_later(imports: Sequence[Row], own: Changes) -> list[str]:
+def _find_later(imports: Sequence[Row], own: TableChanges) -> list[str]:
     """Return what was imported of the same subjects since, as phrases; what an import itself changes is none."""
     known = {_values(row) for row in [*own.put, *own.remove]}
     return order.find_later([row for row in imports if _values(row) not in known], own.put)
@@ -121,7 +121,9 @@ def _values(row: Row) -> tuple[Any, ...]:
     return tuple(row.get(name) for name in TABLES[_IMPORTS].names if name != "imported_at")
 
 
-def _say_dropped(opener: Opener, config: Config, unfinished: UnfinishedImport, is_dry_run: bool) -> Iterator[str]:
+def _say_dropped(
+    opener: TableOpener, config: Config, unfinished: UnfinishedImport, is_dry_run: bool
+) -> Iterator[str]:
     """Return what of a dropped import stands in the tables, a sentence in all."""
     begun = begun_at(unfinished.started_at)
     done = "would be dropped" if is_dry_run else "was dropped"
@@ -138,11 +140,11 @@ def _say_dropped(opener: Opener, config: Config, unfinished: UnfinishedImport, i
 
 
 def _count_written(
-    opener: Opener, config: Config, unfinished: UnfinishedImport, key: str, instances: set[str]
+    opener: TableOpener, config: Config, unfinished: UnfinishedImport, key: str, instances: set[str]
 ) -> str:
     """Return how many of an import's rows a table holds as the import wanted them."""
     try:
-        store = storing.open_stored(opener, config, [key])
+        store = stored_tables.open_stored(opener, config, [key])
         change = _decode(store, unfinished, key)
         rows = [*change.put, *change.remove]
         instances |= {row["instance_name"] for row in rows}
@@ -152,9 +154,9 @@ def _count_written(
     return f"tables.{key} {counts.total()} of {len(rows)}"
 
 
-def _count_rows(store: storing.Stored, key: str, change: Changes) -> Counter[str]:
+def _count_rows(store: stored_tables.StoredTables, key: str, change: TableChanges) -> Counter[str]:
     if key in APPENDED:
-        return Counter(put=len(change.put) - len(storing.find_new(store, key, change.put)))
+        return Counter(put=len(change.put) - len(stored_tables.find_new(store, key, change.put)))
     names = {"instance_name": {row["instance_name"] for row in [*change.put, *change.remove]}}
     standing: Mapping[Any, Row] = {key_of(key, row): row for row in store.rows(key, names)}
     put = sum(_equals(standing.get(key_of(key, row)), row) for row in change.put)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from routing.importing.covered import Row, Unit
-from routing.importing.history import Changes
+from routing.importing.history import TableChanges
 from routing.importing.keyed import ON, key_of
 from routing.rules.text import fold
 
 
-def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Collection[Unit]) -> Changes:
+def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Collection[Unit]) -> TableChanges:
     """What makes the covered databases hold the exported dialogs and no other; ids are compared without case.
 
     An acknowledgement whose time is stored stays, and the exported broker id is then its id; else that id holds as
     of the export.
     """
     standing = {key_of("dialogs", row): row for row in stored}
-    changes = Changes()
+    changes = TableChanges()
     for row in exported:
         old = standing.pop(key_of("dialogs", row), None)
         new = row if old is None else _keep_acknowledgement(row, old)
@@ -34,7 +34,7 @@ def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Coll
 
 
 def _keep_acknowledgement(row: Row, old: Row) -> Row:
-    """An exported dialog with what is stored of its acknowledgement."""
+    """Return an exported dialog with what is stored of its acknowledgement."""
     if old["acknowledged_at"] is None:
         return row
     far, by = row["far_broker_instance"], old["acknowledged_broker_instance"]

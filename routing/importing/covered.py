@@ -18,7 +18,7 @@ Doubt = tuple[str | None, str | None, str | None]
 
 
 @dataclass
-class Covered:
+class CoveredRows:
     """Rows by table, and for each exported view or script the units that it covers, with their times.
 
     Names are spelled as the tables spell them. A value of None in ``instances`` leaves what is there.
@@ -48,7 +48,7 @@ class Covered:
         self.doubts.setdefault(view, set()).add((folded[0], folded[1], folded[2]))
 
     def is_doubtful(self, view: str, row: Mapping[str, Any]) -> bool:
-        """Whether a row of a table may be one that could not be read: such a row is left as it is."""
+        """Return True if a row of a table may be one that could not be read: such a row is left as it is."""
         doubts = self.doubts.get(view, set())
         instance, database, name = (
             str(row.get(column)).casefold() for column in ("instance_name", "database_name", "name")
@@ -67,7 +67,7 @@ def unit_of(row: Mapping[str, Any]) -> Unit:
 
 
 def line_order(sentence: str) -> tuple[str, int]:
-    """What brings sentences about rejected rows into the order of their files and rows."""
+    """Return what brings sentences about rejected rows into the order of their files and rows."""
     file, _, rest = sentence.partition(", row ")
     number = rest.partition(":")[0]
     return file, int(number) if number.isdecimal() else 0

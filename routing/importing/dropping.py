@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from routing.importing import order
-from routing.importing.covered import Covered, Row, Unit, unit_of
-from routing.importing.history import ROUTE, Changes, end_route, stands
+from routing.importing.covered import CoveredRows, Row, Unit, unit_of
+from routing.importing.history import ROUTE, TableChanges, end_route, stands
 from routing.terms import MSDB
 
 _VIEWS = {"routes": "routes", "services": "services", "dialogs": "conversation_endpoints"}
@@ -17,7 +17,7 @@ Dropped = Mapping[str, Mapping[Unit, datetime]]
 
 
 def find_dropped(
-    covered: Covered, databases: Sequence[Row], held: Mapping[str, Collection[Unit]], imports: Sequence[Row]
+    covered: CoveredRows, databases: Sequence[Row], held: Mapping[str, Collection[Unit]], imports: Sequence[Row]
 ) -> Dropped:
     """Return the databases that sys.databases does not list any more, though tables hold something of them.
 
@@ -46,7 +46,7 @@ def find_dropped(
     }
 
 
-def cover_dropped(covered: Covered, dropped: Dropped) -> None:
+def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
     """Have the views of an export cover the databases that are gone, as empty, and say what goes with them."""
     for table, gone in dropped.items():
         units = covered.units.get(_VIEWS[table], {})
@@ -63,7 +63,7 @@ def cover_dropped(covered: Covered, dropped: Dropped) -> None:
         )
 
 
-def close_routes(changes: Changes, stored: Iterable[Row], gone: Mapping[Unit, datetime]) -> None:
+def close_routes(changes: TableChanges, stored: Iterable[Row], gone: Mapping[Unit, datetime]) -> None:
     """Close what stands, after these changes, in databases that are gone, as of the time of that."""
     rows = {_version(row): row for row in stored}
     for row in changes.remove:

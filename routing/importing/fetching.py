@@ -14,16 +14,16 @@ from functools import cached_property
 from itertools import accumulate, dropwhile
 from pathlib import Path, PurePosixPath
 
-from routing.config import Location, is_uri
+from routing.config import TableLocation, is_uri
 from routing.config.secrets import holds_secret
+from routing.delta import session_files
+from routing.delta.commits import is_local
+from routing.delta.local_tables import UnreadableTable
+from routing.delta.opening import TableOpener
+from routing.delta.session_files import Folder, ListedFile
 from routing.errors import quote
-from routing.importing.faults import secret_in_address
-from routing.importing.reach import Place, Reach, ordinary_place
-from routing.storage import files
-from routing.storage.commits import is_local
-from routing.storage.files import Folder, Listed
-from routing.storage.local import Unfit
-from routing.storage.opening import Opener
+from routing.importing.import_faults import secret_in_address
+from routing.importing.reach import FilePlace, Reach, ordinary_place
 
 # So many bytes are fetched by one query, and one file at least: a query takes longer than a small file.
 _AT_ONCE = 32 * 1024**2
@@ -31,19 +31,19 @@ _AT_ONCE = 32 * 1024**2
 _ROOT = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?/?")
 
 
-def reach_by(opener: Opener) -> Reach:
+def reach_by(opener: TableOpener) -> Reach:
     """Places of a command line: by the session that of a URI, all others on this machine.
 
     A whole path that is not there is the session's where that reads paths from another disk (`storage.disks`).
     """
 
-    def reach(named: str) -> Place:
+    def reach(named: str) -> FilePlace:
         if is_uri(named) and holds_secret(named):
             raise secret_in_address()
         path = Path(named)
         if not is_uri(named) and (not path.is_absolute() or path.exists()):
             return ordinary_place(named)
-        if is_local(opener.placed(quote(named), Location(named))):
+        if is_local(opener.placed(quote(named), TableLocation(named))):
             return path
         return SessionPath(_Fetcher(opener), named)
 
@@ -54,29 +54,29 @@ def reach_by(opener: Opener) -> Reach:
 class _Fetcher:
     """What the session has found, and the content of files, of which it fetches several at once."""
 
-    opener: Opener
-    _waiting: dict[str, Listed] = field(default_factory=dict)
+    opener: TableOpener
+    _waiting: dict[str, ListedFile] = field(default_factory=dict)
     _content: dict[str, bytes] = field(default_factory=dict)
 
-    def look(self, text: str) -> Folder | Listed | None:
-        why = Unfit("it is a URI" if is_uri(text) else "it is not on this machine's disk")
+    def look(self, text: str) -> Folder | ListedFile | None:
+        why = UnreadableTable("it is a URI" if is_uri(text) else "it is not on this machine's disk")
         spark = self.opener.start_for(quote(text), "read", why)
-        found = files.look(spark, text)
+        found = session_files.look(spark, text)
         if found == {} and PurePosixPath(text).name.startswith(("_", ".")):
             raise OSError(errno.EPERM, "the session reads no file whose name begins with _ or .", text)
         self._waiting.update((file.path, file) for file in _in_order(found))
         return found
 
-    def content(self, file: Listed) -> bytes:
-        """The content of a file; with it those are fetched that come next and end like it."""
+    def content(self, file: ListedFile) -> bytes:
+        """Return the content of a file; with it those are fetched that come next and end like it."""
         if file.path not in self._content:
             batch = self._batch(file)
-            self._content.update(files.read(self.opener.spark, batch))
+            self._content.update(session_files.read(self.opener.spark, batch))
             for fetched in batch:
                 self._waiting.pop(fetched.path, None)
         return self._content.pop(file.path)
 
-    def _batch(self, file: Listed) -> list[Listed]:
+    def _batch(self, file: ListedFile) -> list[ListedFile]:
         ending = PurePosixPath(file.path).suffix
         following = dropwhile(lambda other: other != file, self._waiting.values())
         alike = [other for other in following if PurePosixPath(other.path).suffix == ending] or [file]
@@ -84,9 +84,9 @@ class _Fetcher:
         return [other for other, size in zip(alike, sizes, strict=True) if size <= _AT_ONCE] or [file]
 
 
-def _in_order(found: Folder | Listed | None) -> Iterator[Listed]:
-    """The files, in the order in which they are read."""
-    if isinstance(found, Listed):
+def _in_order(found: Folder | ListedFile | None) -> Iterator[ListedFile]:
+    """Yield the files, in the order in which they are read."""
+    if isinstance(found, ListedFile):
         yield found
     elif found is not None:
         for name in sorted(found):
@@ -101,12 +101,12 @@ class _Stat:
 class SessionPath:
     """A place where the session looks; its text is the one that was named, and what follows from it."""
 
-    def __init__(self, fetcher: _Fetcher, text: str, listed: Folder | Listed | None = None) -> None:
+    def __init__(self, fetcher: _Fetcher, text: str, listed: Folder | ListedFile | None = None) -> None:
         self._fetcher, self._listed = fetcher, listed
         self._text = text if _ROOT.fullmatch(text) else text.rstrip("/") or "/"
 
     @cached_property
-    def _found(self) -> Folder | Listed | None:
+    def _found(self) -> Folder | ListedFile | None:
         return self._fetcher.look(self._text) if self._listed is None else self._listed
 
     def __str__(self) -> str:
@@ -114,60 +114,60 @@ class SessionPath:
 
     @property
     def name(self) -> str:
-        """As `Place`."""
+        """As `FilePlace`."""
         return PurePosixPath(self._text).name
 
     @property
     def stem(self) -> str:
-        """As `Place`."""
+        """As `FilePlace`."""
         return PurePosixPath(self._text).stem
 
     @property
     def suffix(self) -> str:
-        """As `Place`."""
+        """As `FilePlace`."""
         return PurePosixPath(self._text).suffix
 
     @property
     def parent(self) -> SessionPath:
-        """As `Place`."""
+        """As `FilePlace`."""
         return SessionPath(self._fetcher, self._text.rpartition("/")[0] or "/")
 
     def __truediv__(self, written: str) -> SessionPath:
-        """As `Place`; a path from the root is one of the same file system."""
+        """As `FilePlace`; a path from the root is one of the same file system."""
         root = _ROOT.match(self._text)
         if written.startswith("/"):
             return SessionPath(self._fetcher, (root.group().rstrip("/") if root else "") + written)
         return SessionPath(self._fetcher, f"{self._text.rstrip('/')}/{PurePosixPath(written)}")
 
     def exists(self) -> bool:
-        """As `Place`."""
+        """As `FilePlace`."""
         return self._found is not None
 
     def is_dir(self) -> bool:
-        """As `Place`."""
+        """As `FilePlace`."""
         return isinstance(self._found, dict)
 
     def is_file(self) -> bool:
-        """As `Place`."""
-        return isinstance(self._found, Listed)
+        """As `FilePlace`."""
+        return isinstance(self._found, ListedFile)
 
     def iterdir(self) -> Iterator[SessionPath]:
-        """As `Place`; nothing is asked again."""
+        """As `FilePlace`; nothing is asked again."""
         if not isinstance(self._found, dict):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._text)
         for name, found in self._found.items():
             yield SessionPath(self._fetcher, str(self / name), found)
 
     def read_bytes(self) -> bytes:
-        """As `Place`."""
+        """As `FilePlace`."""
         return self._fetcher.content(self._file())
 
     def stat(self) -> _Stat:
-        """As `Place`."""
+        """As `FilePlace`."""
         return _Stat(self._file().modified.timestamp())
 
-    def _file(self) -> Listed:
-        if not isinstance(self._found, Listed):
+    def _file(self) -> ListedFile:
+        if not isinstance(self._found, ListedFile):
             number = errno.ENOENT if self._found is None else errno.EISDIR
             raise OSError(number, os.strerror(number), self._text)
         return self._found

@@ -9,20 +9,20 @@ from datetime import datetime
 from functools import cache
 
 from routing.config import Config
-from routing.importing import order, storing
-from routing.importing.catalog import Export, cover
-from routing.importing.catalog.conversations import reject_without_endpoint
+from routing.delta.opening import TableOpener
+from routing.importing import order, stored_tables
+from routing.importing.catalog import CatalogExport, cover
+from routing.importing.catalog.conversation_rows import reject_without_endpoint
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.conversing import dialog_changes
-from routing.importing.covered import Covered, Row, Unit, line_order, unit_of
+from routing.importing.covered import CoveredRows, Row, Unit, line_order, unit_of
 from routing.importing.dropping import Dropped, close_routes, cover_dropped, find_dropped
-from routing.importing.history import Changes, instance_rows, present_changes, route_changes
+from routing.importing.history import TableChanges, instance_rows, present_changes, route_changes
 from routing.importing.keyed import ON
 from routing.importing.moments import find_exports_to_come, latest_time, refuse_to_come
-from routing.importing.result import Imported
-from routing.importing.spelling import Spelling, say_near_names
+from routing.importing.result import ImportResult
+from routing.importing.spelling import NameSpelling, say_near_names
 from routing.importing.stored_messages import with_stored_ids
-from routing.storage.opening import Opener
 from routing.terms import MSDB
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
@@ -32,16 +32,16 @@ _NOT_SAID = "an acknowledgement or BEGIN DIALOG, which the export does not tell:
 
 
 def import_export(
-    opener: Opener,
+    opener: TableOpener,
     config: Config,
-    export: Export,
+    export: CatalogExport,
     *,
     now: datetime,
     addresses: Sequence[str] = (),
     dry_run: bool = False,
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
-) -> Imported:
+) -> ImportResult:
     """Bring what an export covers into the tables that the configuration names (docs/how-to/import.md).
 
     ``now`` is the time of the import. An import that was ended half-way is completed first, or taken from the
@@ -54,25 +54,25 @@ def import_export(
     keys = [*_ALWAYS, *(key for view, also in _ALSO.items() if view in export.rows for key in also)]
     optional = ("dialogs",) if "databases" in export.rows and "dialogs" not in keys else ()
     config = config.placed(opener.placed)
-    with nullcontext() if dry_run else storing.only_import(config, now):
+    with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
-        store = storing.open_stored(opener, config, keys, optional)
+        store = stored_tables.open_stored(opener, config, keys, optional)
         done = _bring_export(store, export, now, addresses, dry_run, progress)
     done.notes[:0] = [*earlier.notes, *note_events(earlier)]
     return done
 
 
 def _bring_export(
-    store: storing.Stored,
-    export: Export,
+    store: stored_tables.StoredTables,
+    export: CatalogExport,
     now: datetime,
     addresses: Sequence[str],
     dry_run: bool,
     progress: Callable[[str], None],
-) -> Imported:
+) -> ImportResult:
     stored = {key: store.rows(key) for key in ("databases", "instances")}
-    covered = cover(export, Spelling.of_tables(stored["instances"], stored["databases"]), addresses)
+    covered = cover(export, NameSpelling.of_tables(stored["instances"], stored["databases"]), addresses)
     reject_without_endpoint(covered)
     names = {"instance_name": covered.instances}
     stored |= {key: store.rows(key, names) for key in _OF_DATABASES}
@@ -90,7 +90,7 @@ def _bring_export(
     changes = _changes(covered, stored, dropped, first, taken_back)
     covered.notes += order.say_lost(lost if changes.get("routes") else ())
     covered.notes += say_near_names(covered.instances, [*stored["instances"], *stored["databases"]])
-    done = Imported(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
+    done = ImportResult(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
         done.rows_read[view] = (rows, covered.rejected_of[view], export.left_out[view])
     if "dialogs" in store.locations:
@@ -102,12 +102,12 @@ def _bring_export(
     if not dry_run:
         progress("writing the tables")
         changes["imports"] = order.imports_changes(imports, own, latest)
-        storing.commit_changes(store, changes, now)
+        stored_tables.commit_changes(store, changes, now)
     done.rejected.sort(key=line_order)
     return done
 
 
-def _digests(export: Export, addresses: Sequence[str]) -> Callable[[str, Unit], str]:
+def _digests(export: CatalogExport, addresses: Sequence[str]) -> Callable[[str, Unit], str]:
     """Return what gives the digest of a view and a unit of an export that was covered."""
     rows: defaultdict[tuple[str, Unit], list[Row]] = defaultdict(list)
     for view, of_view in export.rows.items():
@@ -117,7 +117,10 @@ def _digests(export: Export, addresses: Sequence[str]) -> Callable[[str, Unit], 
 
 
 def _find_dropped(
-    store: storing.Stored, covered: Covered, stored: Mapping[str, Sequence[Row]], imports: Sequence[Row]
+    store: stored_tables.StoredTables,
+    covered: CoveredRows,
+    stored: Mapping[str, Sequence[Row]],
+    imports: Sequence[Row],
 ) -> Dropped:
     """Return the databases that tables hold something of and sys.databases does not list, if it was exported."""
     of_views = covered.units.get("databases", {})
@@ -132,16 +135,16 @@ def _find_dropped(
 
 
 def _changes(
-    covered: Covered,
+    covered: CoveredRows,
     stored: Mapping[str, Sequence[Row]],
     dropped: Dropped,
     first: set[str],
     taken_back: order.TakenBack,
-) -> dict[str, Changes]:
+) -> dict[str, TableChanges]:
     """Return what changes in the small tables; ``stored`` are their rows."""
     units, rows = covered.units, covered.rows
 
-    def find_changes(key: str, wanted: Sequence[Row]) -> Changes:
+    def find_changes(key: str, wanted: Sequence[Row]) -> TableChanges:
         gone = dropped.get(key, {})
 
         def is_covered(row: Row) -> bool:
@@ -170,7 +173,7 @@ def _changes(
     return changes
 
 
-def _say_what_is_missing(covered: Covered, databases: Sequence[Row]) -> None:
+def _say_what_is_missing(covered: CoveredRows, databases: Sequence[Row]) -> None:
     """Databases with routes or messages that ``databases`` does not list: their messages will be rejected."""
     listed = {(row["instance_name"], row["name"]) for row in [*databases, *covered.rows.get("databases", ())]}
     used = {
@@ -185,7 +188,9 @@ def _say_what_is_missing(covered: Covered, databases: Sequence[Row]) -> None:
         covered.notes.append(f"the table databases does not list {shown}: import sys.databases as well")
 
 
-def _dialog_changes(store: storing.Stored, covered: Covered, gone: Collection[Unit]) -> Changes:
+def _dialog_changes(
+    store: stored_tables.StoredTables, covered: CoveredRows, gone: Collection[Unit]
+) -> TableChanges:
     """Return what changes in ``dialogs``, and note which broker ids an export does not date."""
     units = {*covered.units.get("conversation_endpoints", {}), *gone}
     rows = [row for row in covered.rows.get("dialogs", []) if unit_of(row) not in gone]
@@ -204,16 +209,16 @@ def _dialog_changes(store: storing.Stored, covered: Covered, gone: Collection[Un
     return changes
 
 
-def _added_rows(store: storing.Stored, covered: Covered) -> dict[str, Changes]:
+def _added_rows(store: stored_tables.StoredTables, covered: CoveredRows) -> dict[str, TableChanges]:
     """Return the messages and observations that do not stand in their tables yet."""
     messages, observed = covered.rows.get("messages", []), covered.rows.get("observed_routing", [])
     ids = store.find_message_ids(messages)
     new = {
         "messages": [row for row, known in zip(messages, ids, strict=True) if known is None],
         # Each observation is of the message in the same place.
-        "observed_routing": storing.find_new(store, "observed_routing", with_stored_ids(observed, ids)),
+        "observed_routing": stored_tables.find_new(store, "observed_routing", with_stored_ids(observed, ids)),
     }
     return {
-        key: Changes(put=rows, counts=Counter(added=len(rows), unchanged=len(messages) - len(rows)))
+        key: TableChanges(put=rows, counts=Counter(added=len(rows), unchanged=len(messages) - len(rows)))
         for key, rows in new.items()
     }

@@ -10,20 +10,20 @@ from datetime import datetime
 from itertools import islice
 
 from routing.config import Config
-from routing.importing import storing
+from routing.delta.opening import TableOpener
+from routing.importing import stored_tables
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered import Row
-from routing.importing.events.files import Raw, read_events
-from routing.importing.events.parsing import BrokenEventError, parse_event
-from routing.importing.events.reading import read_event
-from routing.importing.history import Changes
+from routing.importing.events.event_files import RawEvent, read_events
+from routing.importing.events.event_rows import read_event
+from routing.importing.events.event_xml import BrokenEventError, parse_event
+from routing.importing.history import TableChanges
 from routing.importing.keyed import EVENT_KEY, name_message
 from routing.importing.moments import latest_time, phrase_to_come
 from routing.importing.reach import Reach
-from routing.importing.result import Imported
-from routing.importing.spelling import Spelling, say_near_names
+from routing.importing.result import ImportResult
+from routing.importing.spelling import NameSpelling, say_near_names
 from routing.importing.stored_messages import with_stored_ids
-from routing.storage.opening import Opener
 
 _AT_ONCE = 50_000
 # So many rejected rows are named; all are counted.
@@ -35,7 +35,7 @@ _NO_INSTANCE = "nothing names its instance (--instance)"
 
 
 def import_events(
-    opener: Opener,
+    opener: TableOpener,
     config: Config,
     sources: Sequence[str],
     reach: Reach,
@@ -45,7 +45,7 @@ def import_events(
     dry_run: bool = False,
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
-) -> Imported:
+) -> ImportResult:
     """Bring the events of files into the tables (docs/how-to/reconcile.md); those that stand there are left alone.
 
     ``instance`` is that of rows which name none, ``now`` the time of the import. Few events are in memory at a
@@ -54,27 +54,27 @@ def import_events(
     """
     config = config.placed(opener.placed)
     keys = [*_TABLES, *(key for key in ("dialogs",) if key in config.tables)]
-    with nullcontext() if dry_run else storing.only_import(config, now):
+    with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
-        store = storing.open_stored(opener, config, keys)
+        store = stored_tables.open_stored(opener, config, keys)
         # Read alone: which messages are stored, and under which ids.
-        messages = storing.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
+        messages = stored_tables.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
         course = _Course.of(store, messages, instance, latest_time(now))
         source = {"files": list(sources), "instance": instance}
-        again = storing.find_of_sources(store, source)
+        again = stored_tables.find_of_sources(store, source)
         progress("bringing in the events")
         for rows in course.batches(read_events(sources, reach, course.not_read)):
             if not dry_run:
                 if not course.added:
-                    storing.make_ready(store)
-                    storing.store_sources(store, "observed_routing", source, now)
-                storing.add(store, "observed_routing", rows, EVENT_KEY)
+                    stored_tables.make_ready(store)
+                    stored_tables.store_sources(store, "observed_routing", source, now)
+                stored_tables.add(store, "observed_routing", rows, EVENT_KEY)
             course.added += len(rows)
         dialogs = course.acknowledged()
         if not dry_run:
-            storing.put(store, "dialogs", dialogs)
-            storing.remove_sources(store, source)
+            stored_tables.put(store, "dialogs", dialogs)
+            stored_tables.remove_sources(store, source)
     done = course.told(dry_run, dialogs)
     done.notes[:0] = [*earlier.notes, *note_events(earlier, () if dry_run else again)]
     return done
@@ -84,10 +84,10 @@ def import_events(
 class _Course:
     """One import: what it knows of the tables, and what became of the rows so far."""
 
-    store: storing.Stored
-    messages: storing.Stored
+    store: stored_tables.StoredTables
+    messages: stored_tables.StoredTables
     instance: str | None
-    spelling: Spelling
+    spelling: NameSpelling
     databases: dict[tuple[str, int], str]
     known: set[bytes]
     latest: datetime
@@ -105,11 +105,15 @@ class _Course:
 
     @classmethod
     def of(
-        cls, store: storing.Stored, messages: storing.Stored, instance: str | None, latest: datetime
+        cls,
+        store: stored_tables.StoredTables,
+        messages: stored_tables.StoredTables,
+        instance: str | None,
+        latest: datetime,
     ) -> _Course:
         """Begin an import into these tables."""
         databases = store.rows("databases")
-        spelling = Spelling.of_tables(store.rows("instances"), databases)
+        spelling = NameSpelling.of_tables(store.rows("instances"), databases)
         ids = {
             (row["instance_name"], row["database_id"]): row["name"]
             for row in databases
@@ -117,8 +121,8 @@ class _Course:
         }
         return cls(store, messages, instance, spelling, ids, set(store.hashes()), latest)
 
-    def batches(self, raws: Iterable[Raw]) -> Iterator[list[Row]]:
-        """The rows that are new, many at a time."""
+    def batches(self, raws: Iterable[RawEvent]) -> Iterator[list[Row]]:
+        """Yield the rows that are new, many at a time."""
         rows = self._rows(raws)
         while batch := list(islice(rows, _AT_ONCE)):
             new = self.store.new_events(batch)
@@ -126,7 +130,7 @@ class _Course:
             if new:
                 yield with_stored_ids(new, self.messages.find_message_ids(new))
 
-    def _rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
+    def _rows(self, raws: Iterable[RawEvent]) -> Iterator[Row]:
         for raw in raws:
             file = raw.place.rpartition(", ")[0]
             self.counted[file] += 1
@@ -139,15 +143,15 @@ class _Course:
                 continue
             if row is None:
                 continue
-            digest = storing.event_digest(row["instance_name"], row["event_hash"])
+            digest = stored_tables.event_digest(row["instance_name"], row["event_hash"])
             if digest in self.known:
                 self.unchanged += 1
                 continue
             self.known.add(digest)
             yield row
 
-    def _row(self, raw: Raw) -> Row | None:
-        """The row of an event; None of one that makes none. Raises BrokenEventError."""
+    def _row(self, raw: RawEvent) -> Row | None:
+        """Return the row of an event; None of one that makes none. Raises BrokenEventError."""
         if raw.data is None:
             raise BrokenEventError(raw.why or "it holds no event")
         event, named = parse_event(raw.data), raw.instance or self.instance
@@ -173,9 +177,9 @@ class _Course:
         self.acknowledgements[side] = min(self.acknowledgements.get(side, row["observed_at"]), row["observed_at"])
         return None
 
-    def acknowledged(self) -> Changes:
-        """The dialogs that were acknowledged, as far as the table does not say when."""
-        found = Changes()
+    def acknowledged(self) -> TableChanges:
+        """Return the dialogs that were acknowledged, as far as the table does not say when."""
+        found = TableChanges()
         if "dialogs" not in self.store.locations or not self.acknowledgements:
             self.lost = len(self.acknowledgements)
             return found
@@ -198,9 +202,9 @@ class _Course:
         self.lost = len(self.acknowledgements) - len(there)
         return found
 
-    def told(self, dry_run: bool, dialogs: Changes) -> Imported:
-        """What became of everything that was read."""
-        done = Imported(dry_run, counted="rows", rejected=self.sentences)
+    def told(self, dry_run: bool, dialogs: TableChanges) -> ImportResult:
+        """Return what became of everything that was read."""
+        done = ImportResult(dry_run, counted="rows", rejected=self.sentences)
         for file, rows in self.counted.items():
             done.rows_read[file] = (rows, self.rejected[file], 0)
         done.tell("observed_routing", {"added": self.added, "unchanged": self.unchanged})

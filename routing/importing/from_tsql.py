@@ -9,24 +9,24 @@ from itertools import accumulate
 from pathlib import Path
 
 from routing.config import Config
-from routing.importing import order, storing
+from routing.delta.opening import TableOpener
+from routing.importing import order, stored_tables
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered import Row, Unit
 from routing.importing.moments import find_scripts_to_come, latest_time, refuse_to_come
-from routing.importing.result import Imported
-from routing.importing.scripted import OF_A_DATABASE, TimedScript, apply_in_turn
-from routing.importing.spelling import Spelling, say_near_names, say_servers
-from routing.importing.tsql import Script
+from routing.importing.result import ImportResult
+from routing.importing.script_rows import OF_A_DATABASE, TimedScript, apply_in_turn
+from routing.importing.spelling import NameSpelling, say_near_names, say_servers
+from routing.importing.tsql import ReadScript
 from routing.render.wording import format_time
-from routing.storage.opening import Opener
 
 _KEYS = ("databases", "services", "instances", "routes", "imports")
 
 
 def import_scripts(
-    opener: Opener,
+    opener: TableOpener,
     config: Config,
-    scripts: Sequence[Script],
+    scripts: Sequence[ReadScript],
     *,
     instance: str,
     now: datetime,
@@ -34,7 +34,7 @@ def import_scripts(
     dry_run: bool = False,
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
-) -> Imported:
+) -> ImportResult:
     """Apply scripts to what the tables hold of an instance (docs/reference/scripts.md).
 
     What each changes is opened and closed at its own time, or that of the script before it if this is later. With
@@ -46,26 +46,26 @@ def import_scripts(
     hint = "--scripted-at says the time, on the clock of --time-zone"
     refuse_to_come(find_scripts_to_come(times, now), hint)
     config = config.placed(opener.placed)
-    with nullcontext() if dry_run else storing.only_import(config, now):
+    with nullcontext() if dry_run else stored_tables.only_import(config, now):
         progress("reading the tables")
         earlier = complete_imports(opener, config, is_dry_run=dry_run, drops=drop_unfinished)
-        store = storing.open_stored(opener, config, _KEYS)
+        store = stored_tables.open_stored(opener, config, _KEYS)
         done = _bring_scripts(store, scripts, instance, now, snapshot, dry_run, progress)
     done.notes[:0] = [*earlier.notes, *note_events(earlier)]
     return done
 
 
 def _bring_scripts(
-    store: storing.Stored,
-    scripts: Sequence[Script],
+    store: stored_tables.StoredTables,
+    scripts: Sequence[ReadScript],
     instance: str,
     now: datetime,
     snapshot: bool,
     dry_run: bool,
     progress: Callable[[str], None],
-) -> Imported:
+) -> ImportResult:
     databases, instances = store.rows("databases"), store.rows("instances")
-    spelling = Spelling.of_tables(instances, databases)
+    spelling = NameSpelling.of_tables(instances, databases)
     name = spelling.instance(instance)
     own = {key: store.rows(key, {"instance_name": [name]}) for key in ("routes", "services", "imports")}
     own["databases"] = [row for row in databases if row["instance_name"] == name]
@@ -73,7 +73,7 @@ def _bring_scripts(
     known = [*instances, *databases]
     servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
     notes = [*say_near_names([name], known), *say_servers(servers, name, known)]
-    done = Imported(dry_run, counted="statements", notes=notes)
+    done = ImportResult(dry_run, counted="statements", notes=notes)
     latest = latest_time(now)
     taken_back = order.take_back(own["routes"], own["imports"], latest)
     own["routes"], done.notes = list(taken_back.routes), [*done.notes, *taken_back.notes]
@@ -88,16 +88,16 @@ def _bring_scripts(
     changes["imports"] = order.imports_changes(own["imports"], rows, latest)
     if not dry_run and (fresh or any(changes.values())):
         progress("writing the tables")
-        storing.commit_changes(store, changes, now)
+        stored_tables.commit_changes(store, changes, now)
     return done
 
 
 def _leave_out_known(
-    done: Imported,
-    scripts: Sequence[Script],
+    done: ImportResult,
+    scripts: Sequence[ReadScript],
     imports: Sequence[Row],
     instance: str,
-    spelling: Spelling,
+    spelling: NameSpelling,
     now: datetime,
     snapshot: bool,
 ) -> tuple[list[TimedScript], list[Row]]:
@@ -122,7 +122,7 @@ def _leave_out_known(
     return fresh, rows
 
 
-def _units(script: Script, instance: str, spelling: Spelling) -> set[Unit]:
+def _units(script: ReadScript, instance: str, spelling: NameSpelling) -> set[Unit]:
     """Return the databases whose routes and services a script speaks of, and None for the instance's own."""
     found: set[Unit] = set()
     for statement in script.statements:

@@ -19,7 +19,7 @@ SINCE_EVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
 @dataclass
-class Changes:
+class TableChanges:
     """Rows to put in place of those with the same key, rows to remove, and how many of each kind.
 
     ``counts`` has the keys added, changed, closed, removed and unchanged.
@@ -33,16 +33,16 @@ class Changes:
         return bool(self.put or self.remove)
 
 
-def apply_changes(key: str, rows: Iterable[Row], changes: Changes) -> list[Row]:
+def apply_changes(key: str, rows: Iterable[Row], changes: TableChanges) -> list[Row]:
     """Return the rows of a table with changes made to them."""
     gone = {key_of(key, row) for row in (*changes.put, *changes.remove)}
     return [*(row for row in rows if key_of(key, row) not in gone), *changes.put]
 
 
-def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> Changes:
+def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> TableChanges:
     """Return what makes the rows of a table others, without counts."""
     standing, wanted = ({key_of(key, row): row for row in rows} for rows in (before, after))
-    return Changes(
+    return TableChanges(
         put=[row for of, row in wanted.items() if standing.get(of) != row],
         remove=[row for of, row in standing.items() if of not in wanted],
     )
@@ -80,8 +80,8 @@ def route_changes(
     covered: Mapping[Unit, datetime],
     first: Collection[str] = (),
     is_doubtful: Callable[[Row], bool] = lambda row: False,
-) -> Changes:
-    """The history of routes after a snapshot of the covered databases, each as of its own time.
+) -> TableChanges:
+    """Return the history of routes after a snapshot of the covered databases, each as of its own time.
 
     What is gone or changed is closed (``valid_to``), what is new opened (``valid_from``) at that time; in the
     instances of ``first``, of which nothing was imported before, a new route stands since ever. A version that
@@ -91,7 +91,7 @@ def route_changes(
     for row in stored:
         versions.setdefault(_route(row), []).append(row)
     targets = {_route(row): row for row in wanted}
-    changes = Changes()
+    changes = TableChanges()
     for key in dict.fromkeys([*targets, *versions]):
         at = covered.get((key[0], key[1]))
         if at is None:
@@ -116,7 +116,7 @@ def _route(row: Row) -> tuple[str, str, str]:
 
 
 def stands(row: Row, at: datetime) -> bool:
-    """Whether a version of a route is in force at a time."""
+    """Return True if a version of a route is in force at a time."""
     begins, ends = row.get("valid_from"), row.get("valid_to")
     return (begins is None or begins <= at) and (ends is None or ends > at)
 
@@ -125,7 +125,7 @@ def _is_same(row: Row, target: Row) -> bool:
     return all((row.get(name) or None) == (target.get(name) or None) for name in CONTENT)
 
 
-def end_route(changes: Changes, row: Row, at: datetime, *, is_replaced: bool) -> None:
+def end_route(changes: TableChanges, row: Row, at: datetime, *, is_replaced: bool) -> None:
     """Close a version of a route at a time; one that began just then is removed, or has a row in its place."""
     if row.get("valid_from") != at:
         changes.put.append({**row, "valid_to": at})
@@ -136,7 +136,7 @@ def end_route(changes: Changes, row: Row, at: datetime, *, is_replaced: bool) ->
 
 
 def _begin(
-    changes: Changes, target: Row, at: datetime, versions: Sequence[Row], is_first: bool, replaces: bool
+    changes: TableChanges, target: Row, at: datetime, versions: Sequence[Row], is_first: bool, replaces: bool
 ) -> None:
     later = [row["valid_from"] for row in versions if (row.get("valid_from") or SINCE_EVER) > at]
     changes.put.append(
@@ -154,10 +154,10 @@ def present_changes(
     wanted: Iterable[Row],
     key: Sequence[str],
     is_covered: Callable[[Row], bool] = lambda row: True,
-) -> Changes:
-    """What makes the covered part of a table hold the wanted rows and no other."""
+) -> TableChanges:
+    """Return what makes the covered part of a table hold the wanted rows and no other."""
     standing = {tuple(row.get(name) for name in key): row for row in stored}
-    changes = Changes()
+    changes = TableChanges()
     wanted_keys = set()
     for row in wanted:
         values = tuple(row[name] for name in key)
@@ -176,7 +176,7 @@ def present_changes(
 
 
 def instance_rows(stored: Iterable[Row], wanted: Iterable[Row]) -> list[Row]:
-    """The wanted instances, with what stands in the table where the import does not know it."""
+    """Return the wanted instances, with what stands in the table where the import does not know it."""
     rows_by_name = {row["instance_name"]: row for row in stored}
     return [
         {

@@ -7,8 +7,8 @@ from typing import Any
 
 from routing.importing.covered import Row
 from routing.rules.text import fold
-from routing.schemas import KEYS, TABLES, Kind
-from routing.storage.columns import Only
+from routing.schemas import KEYS, TABLES, ColumnKind
+from routing.tables.table_columns import Only
 
 ON = {
     **KEYS,
@@ -36,19 +36,19 @@ def name_message(row: Row) -> str:
 
 
 def key_of(table: str, row: Row) -> tuple[Any, ...]:
-    """What tells a row of a table from any other."""
+    """Return what tells a row of a table from any other."""
     folded = FOLDED.get(table, ())
     values = ((name, row.get(name)) for name in ON[table])
     return tuple(fold(value) if name in folded and value is not None else value for name, value in values)
 
 
 def bounds_of(table: str, rows: Iterable[Row]) -> Only:
-    """The values that rows with one of these keys can have, by column.
+    """Return the values that rows with one of these keys can have, by column.
 
     Only of texts that are compared as they are: the statistics of a file round times.
     """
     rows = list(rows)
     kinds = {field.name: field.kind for field in TABLES[table]}
-    names = (n for n in ON[table] if kinds[n] == Kind.STRING and n not in FOLDED.get(table, ()))
+    names = (n for n in ON[table] if kinds[n] == ColumnKind.STRING and n not in FOLDED.get(table, ()))
     values = {name: {row.get(name) for row in rows} for name in names}
     return {name: found for name, found in values.items() if None not in found}

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from routing.errors import InputError, quote
-from routing.importing.reach import Place
+from routing.importing.reach import FilePlace
 from routing.importing.undecodable import as_shown, is_writable
 
 MOST_FILES = 100_000
 """A folder that holds more is none of exports and scripts."""
 _PARQUET = ".parquet"
-_Place = TypeVar("_Place", bound=Place)
+_Place = TypeVar("_Place", bound=FilePlace)
 
 
 def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list[_Place]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from routing.delta.import_times import AHEAD
 from routing.importing.covered import Row
-from routing.importing.faults import time_to_come
+from routing.importing.import_faults import time_to_come
 from routing.render.wording import format_time
-from routing.storage.imported import AHEAD
 
 
 def latest_time(now: datetime) -> datetime:

@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 
 from routing.importing.catalog.views import VIEWS
 from routing.importing.covered import Row, Unit
-from routing.importing.faults import older_import
-from routing.importing.history import Changes, apply_changes, changes_between
+from routing.importing.history import TableChanges, apply_changes, changes_between
+from routing.importing.import_faults import older_import
 from routing.render.wording import format_time
 from routing.terms import ImportKind
 
@@ -191,7 +191,7 @@ class TakenBack:
     routes: Sequence[Row]
     notes: list[str] = field(default_factory=list)
 
-    def with_changes(self, changes: Changes) -> Changes:
+    def with_changes(self, changes: TableChanges) -> TableChanges:
         """Return what the table has to change for these and further changes."""
         if not self.notes:
             return changes
@@ -233,7 +233,7 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
     return TakenBack(routes, kept, notes)
 
 
-def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetime = _EVER) -> Changes:
+def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetime = _EVER) -> TableChanges:
     """Return what changes in ``imports``: of a view the last import stays alone, of scripts every one.
 
     The same import again changes nothing; of an older release's that is one of the same view and time. Imports at
@@ -241,7 +241,7 @@ def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetim
     their own time comes they would count as newer than this one. That of a queue stays until one is imported.
     """
     of_views = {(_unit(row), row["view_or_file"]): row for row in imports if is_of_view(row)}
-    changes = Changes()
+    changes = TableChanges()
     for row in rows:
         old = of_views.get((_unit(row), row["view_or_file"])) if is_of_view(row) else None
         if old is None:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from routing.config import is_uri
 from routing.errors import InputError, quote
-from routing.importing.faults import unreadable_file
+from routing.importing.import_faults import unreadable_file
 from routing.process.ordinary_files import refuse_special_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Stat(Protocol):
+class FileStat(Protocol):
     """What is asked of a file's own description."""
 
     @property
@@ -25,7 +25,7 @@ class Stat(Protocol):
         """When it was last written, in seconds of Unix."""
 
 
-class Place(Protocol):
+class FilePlace(Protocol):
     """The place of a file or folder, as whose text it is named to users. What looks there raises OSError."""
 
     @property
@@ -45,28 +45,28 @@ class Place(Protocol):
         """The folder that it is in."""
 
     def __truediv__(self, written: str) -> Self:
-        """The place that is written so in a file of this folder."""
+        """Return the place that is written so in a file of this folder."""
 
     def exists(self) -> bool:
-        """Whether anything is there."""
+        """Return True if anything is there."""
 
     def is_dir(self) -> bool:
-        """Whether a folder is there."""
+        """Return True if a folder is there."""
 
     def is_file(self) -> bool:
-        """Whether a file is there."""
+        """Return True if a file is there."""
 
     def iterdir(self) -> Iterable[Self]:
-        """What lies in the folder, in no order."""
+        """Return what lies in the folder, in no order."""
 
     def read_bytes(self) -> bytes:
-        """The content of the file."""
+        """Return the content of the file."""
 
-    def stat(self) -> Stat:
-        """The file's own description."""
+    def stat(self) -> FileStat:
+        """Return the file's own description."""
 
 
-Reach = Callable[[str], Place]
+Reach = Callable[[str], FilePlace]
 """What a command line names → its place. Raises InputError."""
 
 
@@ -95,7 +95,7 @@ def ordinary_place(named: str) -> Path:
 
 
 @contextmanager
-def copied(place: Place) -> Iterator[Path]:
+def copied(place: FilePlace) -> Iterator[Path]:
     """A file or folder on this machine's disk: itself, or a copy for as long as it is read."""
     if isinstance(place, Path):
         yield place
@@ -106,7 +106,7 @@ def copied(place: Place) -> Iterator[Path]:
         yield copy
 
 
-def _copy(place: Place, copy: Path) -> None:
+def _copy(place: FilePlace, copy: Path) -> None:
     if place.is_file():
         copy.write_bytes(place.read_bytes())
         return

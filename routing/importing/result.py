@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from routing.document import Cell, DataTable, Document, Paragraph, Span, Tone, Words, make_columns
-from routing.importing.tsql.statements import Problem
+from routing.document import Cell, DataTable, Document, Paragraph, Tone, TonedText, Words, make_columns
+from routing.importing.tsql.script_statements import StatementProblem
 from routing.render.wording import count
 
 KINDS = ("added", "changed", "closed", "removed", "unchanged")
 
 
 @dataclass
-class Imported:
+class ImportResult:
     """A finished import, or one that was only tried (``is_dry_run``).
 
     ``rows_read`` are the ``counted`` things: the rows of each view or the statements of each script, with how
@@ -29,7 +29,7 @@ class Imported:
     written: dict[str, Counter[str]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[StatementProblem] = field(default_factory=list)
 
     def tell(self, table: str, counts: Mapping[str, int]) -> None:
         """Note what was written into a table."""
@@ -52,7 +52,7 @@ class Imported:
         }
 
 
-def describe_import(imported: Imported) -> Document:
+def describe_import(imported: ImportResult) -> Document:
     """Return what an import wrote, rejected and read; the sentences on rejected rows are printed apart."""
     read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
     written: list[tuple[Cell, ...]] = [
@@ -69,7 +69,7 @@ def describe_import(imported: Imported) -> Document:
     ]
 
 
-def _say_written(imported: Imported) -> str:
+def _say_written(imported: ImportResult) -> str:
     totals: Counter[str] = sum(imported.written.values(), Counter())
     said = ", ".join(f"{totals[kind]:,} {kind}" for kind in KINDS[:-1] if totals[kind])
     why = ": the tables hold all of it already" if totals["unchanged"] else ""
@@ -78,9 +78,9 @@ def _say_written(imported: Imported) -> str:
     return f"Rows written: {said}." if said else f"Nothing was written{why}."
 
 
-def _say_read(imported: Imported) -> Words:
+def _say_read(imported: ImportResult) -> Words:
     read, rejected, left_out = (sum(row[at] for row in imported.rows_read.values()) for at in range(3))
     noun = "row" if imported.counted == "rows" else "statement"
     said = f"{rejected:,} rejected"
     left = f", {left_out:,} left out" if left_out else ""
-    return (f"{count(read, noun)} read, ", Span(said, Tone.BAD) if rejected else said, f"{left}.")
+    return (f"{count(read, noun)} read, ", TonedText(said, Tone.BAD) if rejected else said, f"{left}.")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from routing.importing.faults import no_statement, unreadable_file
+from routing.importing.import_faults import no_statement, unreadable_file
 from routing.importing.reach import Reach, on_this_disk
-from routing.importing.tsql import Script, read_file, read_script
+from routing.importing.tsql import ReadScript, read_file, read_script
 from routing.render.wording import format_time
 
 
@@ -21,14 +21,14 @@ def read_scripts(
     variables: Mapping[str, str] | None = None,
     reach: Reach = on_this_disk,
     note: Callable[[str], None] = lambda text: None,
-) -> list[Script]:
+) -> list[ReadScript]:
     """Return the scripts in their order, in which their times do not go back; ``reach`` gives their places.
 
     The time of each is ``scripted_at``, else its file's own, but no earlier than that of the script before it;
     then ``own_time`` has its own. ``note`` is given a sentence on each that is its file's own. Raises InputError
     for a file that cannot be read, or is no script.
     """
-    scripts: list[Script] = []
+    scripts: list[ReadScript] = []
     for file in files:
         try:
             place = reach(file)
@@ -62,7 +62,7 @@ def read_text(
     scripted_at: datetime,
     database: str | None = None,
     variables: Mapping[str, str] | None = None,
-) -> Script:
+) -> ReadScript:
     """Return a script that lies in no file; ``file`` is what it is called, ``scripted_at`` is aware.
 
     Raises InputError where it holds no statement.
@@ -78,7 +78,7 @@ def read_text(
     return _with_statements(script, file)
 
 
-def _with_statements(script: Script, file: str) -> Script:
+def _with_statements(script: ReadScript, file: str) -> ReadScript:
     """Return the script; one that holds no statement at all raises InputError."""
     if script.found == 0 and not script.statements:
         wrong = [f"line {problem.line}: {problem.why}" for problem in script.problems]

@@ -14,7 +14,7 @@ _LIKE = 0.8
 _COMPARED, _KNOWN, _LENGTH = 20, 2_000, 128
 
 
-class Spelling:
+class NameSpelling:
     """Finds names without case; of databases that differ in case alone, the one spelled exactly so."""
 
     def __init__(self, instances: Iterable[str] = (), databases: Iterable[tuple[str, str]] = ()) -> None:
@@ -26,7 +26,7 @@ class Spelling:
             self.instance(instance)
 
     @classmethod
-    def of_tables(cls, instances: Iterable[Row], databases: Iterable[Row]) -> Spelling:
+    def of_tables(cls, instances: Iterable[Row], databases: Iterable[Row]) -> NameSpelling:
         """Return the names as the rows of the tables ``instances`` and ``databases`` spell them."""
         return cls(
             (row["instance_name"] for row in instances),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from routing.importing.covered import Row
 from routing.importing.keyed import ON
-from routing.schemas import MESSAGES, Field, Kind, Schema
-from routing.storage.arrow import table_of
-from routing.storage.arrow_forms import fold_texts
-from routing.storage.columns import Table, is_frame, select_arrow, spell
-from routing.storage.kinds import arrow_schema
+from routing.schemas import MESSAGES, ColumnKind, Field, Schema
+from routing.tables.arrow_forms import fold_texts
+from routing.tables.arrow_rows import table_of
+from routing.tables.column_kinds import arrow_schema
+from routing.tables.table_columns import Table, is_frame, select_arrow, spell
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _ID, _PLACE = "message_id", "place"
 _KNOWN_BY = Schema(tuple(field for field in MESSAGES.optional() if field.name in ON["messages"]))
-_READ = Schema((*_KNOWN_BY, Field(_ID, Kind.STRING)))
+_READ = Schema((*_KNOWN_BY, Field(_ID, ColumnKind.STRING)))
 _CONVERSATION, _DATABASE = "conversation_id", "database_name"
 
 
@@ -88,14 +88,14 @@ def _values_in(column: pyarrow.ChunkedArray) -> pyarrow.Array:
 def _find_in_spark(table: DataFrame, rows: Sequence[Row]) -> Iterable[tuple[int, str]]:
     from pyspark.sql import functions as F
 
-    from routing.storage.frames import frame_of, with_columns_of
+    from routing.tables.frames import frame_of, with_columns_of
 
     def compare(frame: DataFrame) -> DataFrame:
         return frame.withColumns(
             {_CONVERSATION: F.lower(_CONVERSATION), _DATABASE: F.coalesce(_DATABASE, F.lit(""))}
         )
 
-    schema = Schema((*_KNOWN_BY, Field(_PLACE, Kind.INT)))
+    schema = Schema((*_KNOWN_BY, Field(_PLACE, ColumnKind.INT)))
     asked = frame_of(table.sparkSession, [{**row, _PLACE: place} for place, row in enumerate(rows)], schema)
     stored = compare(with_columns_of(table, _READ)).join(compare(asked), _KNOWN_BY.names, how="inner")
     return [(row[0], row[1]) for row in stored.groupBy(_PLACE).agg(F.min(_ID)).collect()]

@@ -8,17 +8,17 @@ from typing import Any
 from routing.importing.covered import Row
 from routing.importing.keyed import ON, bounds_of, key_of
 from routing.schemas import TABLES, Schema
-from routing.storage.columns import Table, is_frame
-from routing.storage.stored import read_rows
+from routing.tables.read_rows import read_rows
+from routing.tables.table_columns import Table, is_frame
 
 
 def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
-    """Which of the keys of these rows stand in a table."""
+    """Return which of the keys of these rows stand in a table."""
     if not rows:
         return set()
     schema = key_columns(key)
     if is_frame(table):
-        from routing.storage import frames
+        from routing.tables import frames
 
         asked = frames.frame_of(table.sparkSession, rows, schema.optional())
         there = frames.with_columns_of(table, schema).join(asked, list(ON[key]), "left_semi")
@@ -29,11 +29,11 @@ def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...
 
 
 def key_columns(key: str) -> Schema:
-    """The columns of a table's key."""
+    """Return the columns of a table's key."""
     return Schema(tuple(field for field in TABLES[key] if field.name in ON[key]))
 
 
 def find_missing(table: Table, schema: Schema) -> list[str]:
-    """The columns that a table lacks."""
+    """Return the columns that a table lacks."""
     there = {name.lower() for name in (table.columns if is_frame(table) else table.schema.names)}
     return [name for name in schema.names if name not in there]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.messages.job import Job
+from routing.messages.job import ResolveJob
 from routing.messages.results import add_requests, cut
 from routing.plan.candidate_lists import (
     GOES_ON,
@@ -23,10 +23,10 @@ from routing.plan.candidate_lists import (
 )
 from routing.rules.candidate_order import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
 from routing.schemas import ROUTE_CANDIDATES
-from routing.storage import frames, spark_forms
-from routing.storage.conform import in_shape
-from routing.storage.joining import Side
-from routing.storage.keeping import HELD_ROWS
+from routing.tables import frames, spark_forms
+from routing.tables.broadcast_joins import JoinSide
+from routing.tables.declared_columns import in_shape
+from routing.tables.frame_cache import HELD_ROWS
 from routing.terms import MSDB, MatchingStep
 
 MESSAGE_ROW = "message_row"
@@ -35,7 +35,7 @@ MESSAGE_ROW = "message_row"
 _CANDIDATE = 600
 
 
-def route_candidates(job: Job, lists: CandidateLists) -> DataFrame:
+def route_candidates(job: ResolveJob, lists: CandidateLists) -> DataFrame:
     """Return the rows of ``route_candidates``: for each message that is not rejected every candidate, ranked.
 
     ``job`` as `compiling.compile_messages` makes it with ``lists``, of messages that have a number `MESSAGE_ROW`.
@@ -62,7 +62,7 @@ def route_candidates(job: Job, lists: CandidateLists) -> DataFrame:
     return in_shape(ranked, ROUTE_CANDIDATES, values)
 
 
-def _add_list(job: Job) -> DataFrame:
+def _add_list(job: ResolveJob) -> DataFrame:
     """Return the messages that have candidates, with the number of their list."""
     uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
     messages, choice = cut(job.choices), F.col("choice")
@@ -87,7 +87,7 @@ def _add_list(job: Job) -> DataFrame:
     )
 
 
-def _side_of(job: Job, lists: CandidateLists) -> Side:
+def _side_of(job: ResolveJob, lists: CandidateLists) -> JoinSide:
     """Return the lists as the smaller side of a join."""
     rows = frames.frame_of_tuples(job.source.messages.sparkSession, lists.rows, LISTED_CANDIDATE)
     if len(lists.rows) > HELD_ROWS or not frames.has_arrow():

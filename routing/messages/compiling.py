@@ -15,25 +15,25 @@ from pyspark.sql import DataFrame
 from routing.config import size_in_bytes
 from routing.messages import results
 from routing.messages.dialog_hash import choose_implementation
-from routing.messages.job import Dialogs, Job, KeyPass, Source
-from routing.messages.keying import OF_INSTANCE, OF_TEXTS, Keying
-from routing.messages.lookups import Lookups, look_into
+from routing.messages.job import DialogJoin, KeyPass, MessageSource, ResolveJob
+from routing.messages.keying import OF_INSTANCE, OF_TEXTS, MessageKeying
+from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests
 from routing.messages.plan_frames import PreparedPlan, RoutingPlan, as_plan
-from routing.plan.checked import Checked
+from routing.plan.checked import CheckedInputs
 from routing.plan.estate import network_of
 from routing.plan.keys import TEXTS, KeyCounts
-from routing.plan.options import Options
+from routing.plan.options import ResolveOptions
 from routing.plan.rows import DecidedKeys, decide_keys, follow_keys
-from routing.rules.estate import Instance
-from routing.storage import keeping
-from routing.storage.columns import Columns
-from routing.storage.frames import collect
-from routing.storage.joining import Broadcasts, Side
+from routing.rules.estate import SqlInstance
+from routing.tables import frame_cache
+from routing.tables.broadcast_joins import BroadcastBudget, JoinSide
+from routing.tables.frames import collect
+from routing.tables.table_columns import TableColumns
 
 # The sizes of a dialog and of a conversation's id in memory, roughly.
 _DIALOG, _CONVERSATION = 350, 150
-DecideKeys = Callable[[Columns, Mapping[str, Instance]], DecidedKeys]
+DecideKeys = Callable[[TableColumns, Mapping[str, SqlInstance]], DecidedKeys]
 """Decides for distinct keys of `keys.KEY`, by the instances that they name."""
 
 
@@ -60,17 +60,17 @@ class KnownKeys:
 
 def compile_messages(
     messages: DataFrame,
-    checked: Checked,
-    options: Options,
-    keeper: keeping.Keeper,
+    checked: CheckedInputs,
+    options: ResolveOptions,
+    keeper: frame_cache.FrameCache,
     clock: StageClock,
     *,
-    keying: Keying = OF_INSTANCE,
-    lookups: Lookups | None = None,
+    keying: MessageKeying = OF_INSTANCE,
+    lookups: RunLookups | None = None,
     known: KnownKeys | None = None,
     notes: list[str] | None = None,
     decide: DecideKeys = decide_keys,
-) -> Job:
+) -> ResolveJob:
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
     What ``keeper`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
@@ -99,16 +99,20 @@ def compile_messages(
 
 
 def _source(
-    messages: DataFrame, lookups: Lookups, options: Options, notes: list[str] | None, keying: Keying
-) -> tuple[Source, Broadcasts]:
+    messages: DataFrame,
+    lookups: RunLookups,
+    options: ResolveOptions,
+    notes: list[str] | None,
+    keying: MessageKeying,
+) -> tuple[MessageSource, BroadcastBudget]:
     dialog_hash = choose_implementation(messages.sparkSession, options.dialog_hash)
-    broadcasts = Broadcasts(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
+    broadcasts = BroadcastBudget(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
     dialogs = _size_dialogs(lookups, broadcasts)
-    source = Source(messages, lookups, dialogs, options.as_of, keying, dialog_hash)
+    source = MessageSource(messages, lookups, dialogs, options.as_of, keying, dialog_hash)
     return replace(source, conversations=_size_conversations(lookups, broadcasts)), broadcasts
 
 
-def _count_keys(source: Source) -> KeyCounts:
+def _count_keys(source: MessageSource) -> KeyCounts:
     """Find the keys of messages: one pass over them, a hash aggregate."""
     is_exact = source.keying.is_exact
     found = collect(source.keys(is_exact=is_exact))
@@ -117,7 +121,7 @@ def _count_keys(source: Source) -> KeyCounts:
 
 
 def plan_of(
-    counts: KeyCounts, checked: Checked, *, is_wide: bool = False, decide: DecideKeys = decide_keys
+    counts: KeyCounts, checked: CheckedInputs, *, is_wide: bool = False, decide: DecideKeys = decide_keys
 ) -> PreparedPlan:
     """Decide for keys on the driver: those of `keys.KEY` or, where ``is_wide``, of `keys.PATH_KEY`.
 
@@ -134,7 +138,9 @@ def plan_of(
     return as_plan(counts.texts.rows, replace(decided, key=TEXTS, numbers=numbers))
 
 
-def _choose(counted: KeyPass, plan: RoutingPlan, options: Options, keeper: keeping.Keeper) -> Job:
+def _choose(
+    counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, keeper: frame_cache.FrameCache
+) -> ResolveJob:
     """Return the job of a plan, before it is known who asks for routes."""
     broadcasts = counted.broadcasts
     fits = plan.size <= broadcasts.limit
@@ -144,18 +150,18 @@ def _choose(counted: KeyPass, plan: RoutingPlan, options: Options, keeper: keepi
             " messages are shuffled to join it (shuffled hash join)"
         )
     choices = results.choose(counted.resolvable(), plan, counted.source.dialog_hash, fits=fits)
-    return Job(counted, plan, choices, options, keeper)
+    return ResolveJob(counted, plan, choices, options, keeper)
 
 
-def _size_dialogs(lookups: Lookups, broadcasts: Broadcasts) -> Dialogs | None:
+def _size_dialogs(lookups: RunLookups, broadcasts: BroadcastBudget) -> DialogJoin | None:
     """Return the dialogs that matter, if there are any."""
     dialogs, count = lookups.dialogs, lookups.checked.dialog_rows
     if dialogs is None:
         return None
-    return Dialogs(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), lookups.checked.ending > 0)
+    return DialogJoin(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), lookups.checked.ending > 0)
 
 
-def _size_conversations(lookups: Lookups, broadcasts: Broadcasts) -> Side | None:
+def _size_conversations(lookups: RunLookups, broadcasts: BroadcastBudget) -> JoinSide | None:
     """Return the conversations whose requests are on record, if there are any."""
     if not lookups.waiting_conversations:
         return None

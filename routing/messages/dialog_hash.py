@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from routing.errors import EnvironmentFault
 from routing.rules.hashing import dialog_id_hash
 from routing.sessions import session
-from routing.storage.functions import ensure_hash_function
-from routing.storage.spark_forms import hash_dialog_id
+from routing.tables.spark_forms import hash_dialog_id
+from routing.tables.sql_functions import ensure_hash_function
 
 DialogHash = Callable[[Column], Column]
 SQL_FUNCTION = "dialog_id_hash"
@@ -32,7 +32,7 @@ _ANSWERS = {text: dialog_id_hash(text) for text in ("abc", "ABC", "6F9619FF-8B86
 
 
 def udf(conversation_id: Column) -> Column:
-    """The hash as an Arrow UDF (bigint): one Python node in the plan."""
+    """Return the hash as an Arrow UDF (bigint): one Python node in the plan."""
     hashed: Column = _arrow_udf()(conversation_id)
     return hashed
 
@@ -45,7 +45,7 @@ def check_packages() -> None:
 
 
 def _arrow_udf() -> Any:
-    """The UDF itself, made when it is asked for. Raises EnvironmentFault."""
+    """Return the UDF itself, made when it is asked for. Raises EnvironmentFault."""
     check_packages()
     import pandas
 

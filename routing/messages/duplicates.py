@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from routing.messages.pending import KEY, order_of_doubles
-from routing.messages.rejecting import add_reasons
+from routing.messages.rejected_rows import add_reasons
 from routing.schemas import MESSAGES
-from routing.storage.columns import shape_of
-from routing.storage.joining import Broadcasts, Side
-from routing.storage.keeping import HELD_ROWS, Keeper
-from routing.storage.searching import find_held, read_keys
+from routing.tables.broadcast_joins import BroadcastBudget, JoinSide
+from routing.tables.frame_cache import HELD_ROWS, FrameCache
+from routing.tables.key_search import find_held, read_keys
+from routing.tables.table_columns import shape_of
 from routing.terms import Rejection
 
 # Up to so many bytes of new keys are in the memory of this process: some four million, if their ids are GUIDs.
@@ -26,7 +26,7 @@ SEARCHED = 256 * 1024**2
 
 
 @dataclass(frozen=True)
-class Doubled:
+class DoubledKeys:
     """The keys that are stored already or stand twice: instance_name, message_id, is_stored; distinct."""
 
     keys: DataFrame
@@ -34,7 +34,7 @@ class Doubled:
 
 
 @dataclass(frozen=True)
-class Distinct:
+class DistinctMessages:
     """Messages without doubles, and the doubles as read with their reasons (None where there are none)."""
 
     messages: DataFrame
@@ -43,8 +43,8 @@ class Distinct:
 
 
 def set_doubles_aside(
-    messages: DataFrame, found: Doubled, scopes: DataFrame, keeper: Keeper, broadcasts: Broadcasts
-) -> Distinct:
+    messages: DataFrame, found: DoubledKeys, scopes: DataFrame, keeper: FrameCache, broadcasts: BroadcastBudget
+) -> DistinctMessages:
     """Of each key the row that counts, and every row that cannot be judged anyway.
 
     ``messages`` are new rows, conformed, and ``found`` the doubled keys among them; ``scopes`` as in
@@ -53,7 +53,7 @@ def set_doubles_aside(
     both are written.
     """
     if not found.count:
-        return Distinct(messages, None, 0)
+        return DistinctMessages(messages, None, 0)
     doubled = broadcasts.side("the doubled message ids", found.keys, found.count)
     judged = keeper.keep(_judge(messages, doubled, scopes))
     is_duplicate = F.col("is_duplicate")
@@ -63,11 +63,11 @@ def set_doubles_aside(
         *MESSAGES.names,
         F.concat("reasons", F.array(F.lit(str(Rejection.DUPLICATE_MESSAGE_ID)))).alias("reasons"),
     )
-    return Distinct(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
+    return DistinctMessages(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
 
 
-def search_doubles(spark: SparkSession, new: Any, stored: Any | None, keeper: Keeper) -> Doubled | None:
-    """The doubled keys of new messages, by Arrow; None where there are too many of them to be searched for.
+def search_doubles(spark: SparkSession, new: Any, stored: Any | None, keeper: FrameCache) -> DoubledKeys | None:
+    """Return the doubled keys of new messages, by Arrow; None where there are too many of them to be searched for.
 
     ``new`` are the messages as Arrow reads them, ``stored`` the rows of earlier runs in `resolved_routes`, None
     where there are none.
@@ -90,13 +90,17 @@ def search_doubles(spark: SparkSession, new: Any, stored: Any | None, keeper: Ke
     marked = pyarrow.concat_tables(both).group_by(KEY).aggregate([("is_stored", "any")])
     doubled = marked.rename_columns([*KEY, "is_stored"])
     frame = spark.createDataFrame(doubled.combine_chunks())
-    return Doubled(keeper.store(frame) if len(doubled) > HELD_ROWS else frame, len(doubled))
+    return DoubledKeys(keeper.store(frame) if len(doubled) > HELD_ROWS else frame, len(doubled))
 
 
 def find_doubles(
-    messages: DataFrame, stored: DataFrame | None, keeper: Keeper, broadcasts: Broadcasts, count: int | None = None
-) -> Doubled:
-    """The same by Spark, however many there are; ``count`` is the number of new rows, if it is known."""
+    messages: DataFrame,
+    stored: DataFrame | None,
+    keeper: FrameCache,
+    broadcasts: BroadcastBudget,
+    count: int | None = None,
+) -> DoubledKeys:
+    """Return the same by Spark, however many there are; ``count`` is the number of new rows, if it is known."""
     new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
     twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     found = twice.select(*KEY, F.lit(False).alias("is_stored"))
@@ -105,11 +109,11 @@ def find_doubles(
         hits = stored.select(*KEY).join(side.with_hint(), KEY, how="left_semi")
         found = found.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
     keys = keeper.keep(found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored")))
-    return Doubled(keys, keys.count())
+    return DoubledKeys(keys, keys.count())
 
 
-def _judge(messages: DataFrame, doubled: Side, scopes: DataFrame) -> DataFrame:
-    """The rows of doubled keys with their other faults (reasons), and is_duplicate."""
+def _judge(messages: DataFrame, doubled: JoinSide, scopes: DataFrame) -> DataFrame:
+    """Return the rows of doubled keys with their other faults (reasons), and is_duplicate."""
     # A doubled key stands there once, so the join keeps the number of messages.
     rows = add_reasons(messages.join(doubled.with_hint(), KEY, how="inner"), scopes)
     faulty = F.size("reasons") > 0

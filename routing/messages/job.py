@@ -10,21 +10,21 @@ from pyspark.sql import functions as F
 
 from routing.messages import keying
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.keying import Keying
-from routing.messages.lookups import Lookups
+from routing.messages.keying import MessageKeying
+from routing.messages.lookups import RunLookups
 from routing.messages.plan_frames import RoutingPlan
 from routing.plan.keys import KeyCounts
-from routing.plan.options import Options
-from routing.storage import spark_forms
-from routing.storage.joining import Broadcasts, Side
-from routing.storage.keeping import Keeper
+from routing.plan.options import ResolveOptions
+from routing.tables import spark_forms
+from routing.tables.broadcast_joins import BroadcastBudget, JoinSide
+from routing.tables.frame_cache import FrameCache
 
 
 @dataclass(frozen=True)
-class Dialogs:
+class DialogJoin:
     """The dialogs that matter, as a side of a join, and whether any of them ends."""
 
-    side: Side
+    side: JoinSide
     end: bool
 
 
@@ -36,24 +36,24 @@ class RequestSides:
     that waits for them (D10) its requests, an array of requested_at, message_id and ended_at.
     """
 
-    openers: Side
-    by_endpoint: Side
+    openers: JoinSide
+    by_endpoint: JoinSide
 
 
 @dataclass(frozen=True)
-class Source:
+class MessageSource:
     """Messages, what they are looked up in, and by what they are keyed; all frames are lazy.
 
     ``conversations``: those whose requests are on record, where the keying is wide and there are any.
     """
 
     messages: DataFrame
-    lookups: Lookups
-    dialogs: Dialogs | None
+    lookups: RunLookups
+    dialogs: DialogJoin | None
     as_of: datetime | None
-    keying: Keying
+    keying: MessageKeying
     dialog_hash: DialogHash
-    conversations: Side | None = None
+    conversations: JoinSide | None = None
 
     @property
     def has_transport(self) -> bool:
@@ -88,17 +88,17 @@ class Source:
         return self.keying.add(keying.bind(messages), self.lookups, self.has_transport)
 
     @property
-    def dialog_side(self) -> Side | None:
+    def dialog_side(self) -> JoinSide | None:
         """The dialogs that messages look theirs up in, if there are any."""
         return None if self.dialogs is None else self.dialogs.side
 
 
 @dataclass(frozen=True)
 class KeyPass:
-    """Messages whose keys are known, and what is known of them; ``may_change`` as `Options` has it."""
+    """Messages whose keys are known, and what is known of them; ``may_change`` as `ResolveOptions` has it."""
 
-    source: Source
-    broadcasts: Broadcasts
+    source: MessageSource
+    broadcasts: BroadcastBudget
     counts: KeyCounts
     may_change: bool
 
@@ -125,7 +125,7 @@ class KeyPass:
 
 
 @dataclass(frozen=True)
-class Job:
+class ResolveJob:
     """What the outputs of a run are made of: frames are lazy, counts are known.
 
     ``choices`` are the messages to be resolved with their choice (`results.choose`); ``keeper`` has what several
@@ -136,17 +136,17 @@ class Job:
     counted: KeyPass
     plan: RoutingPlan
     choices: DataFrame
-    options: Options
-    keeper: Keeper
+    options: ResolveOptions
+    keeper: FrameCache
     requests: RequestSides | None = None
 
     @property
-    def source(self) -> Source:
+    def source(self) -> MessageSource:
         """The messages, and what they are looked up in."""
         return self.counted.source
 
     @property
-    def broadcasts(self) -> Broadcasts:
+    def broadcasts(self) -> BroadcastBudget:
         """What may be broadcast."""
         return self.counted.broadcasts
 
@@ -165,7 +165,7 @@ class Job:
         """Whether any message may open a request for a route."""
         return self.plan.uses.asks or self.plan.uses.asks_msdb
 
-    def keep(self, what: str, rows: DataFrame) -> Side:
+    def keep(self, what: str, rows: DataFrame) -> JoinSide:
         """Rows that are found now and read by several passes, and how they are joined."""
         found = self.keeper.keep_sized(rows)
         if found.size is None:

@@ -14,7 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages.lookups import Lookups
+from routing.messages.lookups import RunLookups
 from routing.plan.keys import (
     ADDRESS_ELSEWHERE,
     FROM_NETWORK,
@@ -27,9 +27,9 @@ from routing.plan.keys import (
     TEXTS,
 )
 from routing.schemas import KEYS
-from routing.storage import spark_forms
-from routing.storage.joining import Side, small_side
-from routing.storage.spark_forms import read_brokers
+from routing.tables import spark_forms
+from routing.tables.broadcast_joins import JoinSide, small_side
+from routing.tables.spark_forms import read_brokers
 
 # What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
 DIALOG = {
@@ -41,7 +41,7 @@ DIALOG = {
 
 
 @dataclass(frozen=True)
-class Keying:
+class MessageKeying:
     """How messages are keyed.
 
     ``columns`` are the key's. ``read`` is what of a message it is made of, but for its dialog. ``add`` gives
@@ -52,7 +52,7 @@ class Keying:
 
     columns: tuple[str, ...]
     read: tuple[str, ...]
-    add: Callable[[DataFrame, Lookups, bool], DataFrame]
+    add: Callable[[DataFrame, RunLookups, bool], DataFrame]
     reads_scope: bool
     is_wide: bool = False
     is_exact: bool = False
@@ -71,7 +71,7 @@ def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = Fals
 
 
 def time_of(as_of: datetime | None) -> Column:
-    """The time as of which a message is decided."""
+    """Return the time as of which a message is decided."""
     return F.coalesce("observed_at", "enqueue_time") if as_of is None else F.lit(as_of)
 
 
@@ -124,19 +124,19 @@ def _all(conditions: Iterable[Column]) -> Column:
     return reduce(Column.__and__, conditions)
 
 
-def add_scope(messages: DataFrame, lookups: Lookups) -> DataFrame:
+def add_scope(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Prepared messages with own_addresses of their scope, null where instance or database is unknown."""
     scopes = lookups.scopes.withColumnRenamed("database_name", "key_database")
     # A scope is an instance and a database of it, or the network: each stands there once.
     return look_up(messages, small_side(scopes), ["instance_name", "key_database"])
 
 
-def add_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
+def add_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
     """Cleaned messages with what their dialog says at their time (see `read_dialog`)."""
     return read_dialog(find_dialog(messages, dialogs))
 
 
-def find_dialog(messages: DataFrame, dialogs: Side | None) -> DataFrame:
+def find_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
     """Cleaned messages with the columns `DIALOG` of their dialog, null where none is found.
 
     A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
@@ -160,7 +160,7 @@ def read_dialog(messages: DataFrame) -> DataFrame:
     )
 
 
-def add_conversation(messages: DataFrame, conversations: Side | None) -> DataFrame:
+def add_conversation(messages: DataFrame, conversations: JoinSide | None) -> DataFrame:
     """Cleaned messages with key_conversation: their conversation where requests on record are of it, else empty.
 
     ``conversations`` has distinct ids, as they are compared, so the join keeps the number of messages.
@@ -182,7 +182,7 @@ def bind(messages: DataFrame) -> DataFrame:
 
 
 def count_keys(
-    messages: DataFrame, lookups: Lookups, keying: Keying, *, transport: bool, is_exact: bool
+    messages: DataFrame, lookups: RunLookups, keying: MessageKeying, *, transport: bool, is_exact: bool
 ) -> DataFrame:
     """The distinct keys of all messages of `add_dialog`, with rows (how many have it) and valid (may be resolved).
 
@@ -204,7 +204,7 @@ def count_keys(
     return marked.select(*key, "rows", "valid").groupBy(*keying.columns).agg(*sums)
 
 
-def add_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
+def add_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
     """Messages of `bind` with the columns of `KEY`.
 
     ``transport``: a route may read its address from a service name, so that the names are looked into;
@@ -230,12 +230,12 @@ def add_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFram
     )
 
 
-def add_texts(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
+def add_texts(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
     """Messages of `bind` with the columns of `TEXTS`."""
     return add_broker(messages, lookups, ["instance_name", "bound_broker"])
 
 
-def add_broker(messages: DataFrame, lookups: Lookups, on: Sequence[str]) -> DataFrame:
+def add_broker(messages: DataFrame, lookups: RunLookups, on: Sequence[str]) -> DataFrame:
     """Messages of `bind` with key_broker, empty text for none that is named, and key_role.
 
     ``on``: the columns by which an id is known, those of ``lookups.brokers`` with the id as bound_broker.
@@ -253,11 +253,11 @@ def add_broker(messages: DataFrame, lookups: Lookups, on: Sequence[str]) -> Data
     ).drop("reached")
 
 
-OF_INSTANCE = Keying(KEY, READ, add_keys, reads_scope=True)
+OF_INSTANCE = MessageKeying(KEY, READ, add_keys, reads_scope=True)
 """What decides within one instance."""
 OF_INSTANCE_EXACTLY = replace(OF_INSTANCE, is_exact=True)
 """The same, with the messages to reject counted by the pass for the keys."""
-OF_TEXTS = Keying(TEXTS, READ, add_texts, reads_scope=False)
+OF_TEXTS = MessageKeying(TEXTS, READ, add_texts, reads_scope=False)
 """The same, where all that messages hold is known before."""
 
 
@@ -269,7 +269,7 @@ def _read_address(messages: DataFrame) -> DataFrame:
 
 
 def _unknown_service() -> Column:
-    """The class of a service name that nothing in the instance names, of messages of `_read_address`."""
+    """Return the class of a service name that nothing in the instance names, of messages of `_read_address`."""
     address = F.col("in_name")
     # Nothing stands around an address that was found in a name: folded it is as two are compared.
     is_own = F.array_contains("own_addresses", spark_forms.fold_any(address))

@@ -14,20 +14,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.messages.validate import matters
-from routing.plan.checked import Checked
+from routing.plan.checked import CheckedInputs
 from routing.plan.keys import FROM_NETWORK
 from routing.rules.requesting import ConversationEndpoint
-from routing.schemas import ROUTE_REQUESTS, ArrayOf, Field, Kind, Schema
-from routing.storage import frames, spark_forms
-from routing.storage.columns import Columns
-from routing.storage.keeping import HELD_ROWS, Keeper
-from routing.storage.spark_forms import read_brokers
+from routing.schemas import ROUTE_REQUESTS, ArrayOf, ColumnKind, Field, Schema
+from routing.tables import frames, spark_forms
+from routing.tables.frame_cache import HELD_ROWS, FrameCache
+from routing.tables.spark_forms import read_brokers
+from routing.tables.table_columns import TableColumns
 
 _SCOPES = Schema(
     (
-        Field("instance_name", Kind.STRING),
-        Field("database_name", Kind.STRING),
-        Field("own_addresses", ArrayOf(Kind.STRING)),
+        Field("instance_name", ColumnKind.STRING),
+        Field("database_name", ColumnKind.STRING),
+        Field("own_addresses", ArrayOf(ColumnKind.STRING)),
     )
 )
 
@@ -36,7 +36,7 @@ _Rows = tuple[Collection[tuple[Any, ...]], Schema]
 
 
 @dataclass(frozen=True)
-class Lookups:
+class RunLookups:
     """What a run knows besides its messages; frames of the configuration are made when they are first asked for.
 
     checked: the configuration. named_services and named_brokers: the rows of `services` and `brokers`. requests:
@@ -47,8 +47,8 @@ class Lookups:
     """
 
     spark: SparkSession
-    checked: Checked
-    keeper: Keeper
+    checked: CheckedInputs
+    keeper: FrameCache
     named_services: _Rows
     named_brokers: _Rows
     requests: DataFrame | None
@@ -77,14 +77,16 @@ class Lookups:
         return _frame(self.spark, self.keeper, _singly(self.waiting_conversations), _one("conversation_id"))
 
 
-def look_into(spark: SparkSession, checked: Checked, keeper: Keeper, *, is_wide: bool = False) -> Lookups:
+def look_into(
+    spark: SparkSession, checked: CheckedInputs, keeper: FrameCache, *, is_wide: bool = False
+) -> RunLookups:
     """Return what a configuration knows; what ``keeper`` is given here must stay until it has been read.
 
     ``is_wide``: what the whole estate names, so that ``services`` and ``brokers`` have no instance.
     """
     requests, dialogs, named = checked.settings.get("route_requests"), checked.dialogs, checked.named
     wanted = ROUTE_REQUESTS.optional()
-    found = Lookups(
+    found = RunLookups(
         spark,
         checked,
         keeper,
@@ -107,8 +109,8 @@ def look_into(spark: SparkSession, checked: Checked, keeper: Keeper, *, is_wide:
     )
 
 
-def _waiting(requests: Columns) -> Collection[str]:
-    """The conversations, as their ids are compared, that requests on record name."""
+def _waiting(requests: TableColumns) -> Collection[str]:
+    """Return the conversations, as their ids are compared, that requests on record name."""
     endpoints = (ConversationEndpoint.of_row(*row) for row in requests.rows("conversation_id", "is_initiator"))
     return {one.conversation_id for one in endpoints if one is not None}
 
@@ -117,7 +119,7 @@ def _singly(values: Iterable[str]) -> list[tuple[str]]:
     return [(value,) for value in values]
 
 
-def _frame(spark: SparkSession, keeper: Keeper, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
+def _frame(spark: SparkSession, keeper: FrameCache, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
     many = list(rows)
     made = frames.frame_of_tuples(spark, many, schema)
     # Without Arrow rows are read by Python workers, in every job that uses them.
@@ -125,14 +127,14 @@ def _frame(spark: SparkSession, keeper: Keeper, rows: Iterable[tuple[Any, ...]],
 
 
 def _one(column: str) -> Schema:
-    return Schema((Field(column, Kind.STRING),))
+    return Schema((Field(column, ColumnKind.STRING),))
 
 
 def _names(column: str) -> Schema:
-    return Schema((Field("instance_name", Kind.STRING), Field(column, Kind.STRING)))
+    return Schema((Field("instance_name", ColumnKind.STRING), Field(column, ColumnKind.STRING)))
 
 
-def _scopes(checked: Checked) -> Iterable[tuple[str, str, list[str]]]:
+def _scopes(checked: CheckedInputs) -> Iterable[tuple[str, str, list[str]]]:
     """Every scope that a message of a known instance and database can have, with the instance's own addresses."""
     for name, instance in checked.instances.items():
         for database in (*instance.databases, FROM_NETWORK):
@@ -140,7 +142,7 @@ def _scopes(checked: Checked) -> Iterable[tuple[str, str, list[str]]]:
 
 
 def _select(dialogs: DataFrame) -> DataFrame:
-    """The dialogs that may change a decision, in the columns that a message is looked up by and finds."""
+    """Return the dialogs that may change a decision, in the columns that a message is looked up by and finds."""
     read = read_brokers(
         dialogs.where(matters()),
         acknowledged_broker="acknowledged_broker_instance",

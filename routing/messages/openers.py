@@ -7,13 +7,13 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages.job import Job, RequestSides
+from routing.messages.job import RequestSides, ResolveJob
 from routing.messages.results import add_requests, is_pending
 from routing.rules.requesting import contract_of, escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
-from routing.storage import spark_forms
-from routing.storage.conform import no_rows
-from routing.storage.joining import Side
+from routing.tables import spark_forms
+from routing.tables.broadcast_joins import JoinSide
+from routing.tables.declared_columns import no_rows
 from routing.terms import MSDB
 
 _SCOPE = ("instance_name", "ask_database", "to_service_name")
@@ -23,7 +23,7 @@ _NOT_XML = "[^\\x{9}\\x{A}\\x{D}\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\
 
 
 def missing_route(service_name: Column, namespace: str) -> Column:
-    """The MissingRoute message for a service (D7)."""
+    """Return the MissingRoute message for a service (D7)."""
     allowed = F.regexp_replace(service_name, _NOT_XML, "\ufffd")
     return F.concat(
         F.lit(f'<MissingRoute xmlns="{escaped_attribute(namespace)}"><SERVICE_NAME>'),
@@ -36,7 +36,7 @@ def missing_route(service_name: Column, namespace: str) -> Column:
     )
 
 
-def find_requests(job: Job) -> RequestSides:
+def find_requests(job: ResolveJob) -> RequestSides:
     """Find the requests that messages open or wait for, now; only where a message may reach step 4.
 
     As many as the services that messages invent, and the requests on record.
@@ -59,7 +59,7 @@ def find_requests(job: Job) -> RequestSides:
     return _sides(job, in_databases.openers.rows.unionByName(in_msdb))
 
 
-def _sides(job: Job, opened: DataFrame, where: str = "") -> RequestSides:
+def _sides(job: ResolveJob, opened: DataFrame, where: str = "") -> RequestSides:
     """Return the requests of `openers`, with those on record, as messages look them up."""
     found, record = job.keep(f"the messages that open a route request{where}", opened), job.source.lookups.requests
     if record is None:
@@ -106,7 +106,7 @@ def _by_service(requests: DataFrame) -> DataFrame:
     )
 
 
-def openers(asking: DataFrame, on_record: Side | None) -> DataFrame:
+def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
     """Return the requests that messages open, of those messages that reach step 4.
 
     ``asking`` has the columns of `_asking`, a row for each message that meets step 4 in that scope; ``on_record``
@@ -181,13 +181,13 @@ def _is_own(request: Column) -> Column:
 
 
 def asking_in_scope(resolved: DataFrame) -> DataFrame:
-    """The messages that meet step 4 in the scope they start in."""
+    """Return the messages that meet step 4 in the scope they start in."""
     database = F.coalesce("database_name", F.lit(MSDB))
     return _asking(resolved.where(F.col("choice.asks") & ~F.col("is_expired")), database)
 
 
 def asking_in_msdb(resolved: DataFrame) -> DataFrame:
-    """The messages that came back to their instance and meet step 4 in msdb."""
+    """Return the messages that came back to their instance and meet step 4 in msdb."""
     return _asking(resolved.where(F.col("choice.asks_msdb") & ~F.col("is_expired")), F.lit(MSDB))
 
 
@@ -196,8 +196,8 @@ def _asking(messages: DataFrame, database: Column) -> DataFrame:
     return messages.select(*place, "decided_at", "message_id", *_ENDPOINT)
 
 
-def new_route_requests(job: Job) -> DataFrame:
-    """The rows of ``new_route_requests``: one for each opened request."""
+def new_route_requests(job: ResolveJob) -> DataFrame:
+    """Return the rows of ``new_route_requests``: one for each opened request."""
     if job.requests is None:
         return no_rows(job.source.messages.sparkSession, NEW_ROUTE_REQUESTS)
     namespace = job.options.missing_route_namespace

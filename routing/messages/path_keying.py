@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from routing.messages.keying import Keying, add_broker, look_up
-from routing.messages.lookups import Lookups
+from routing.messages.keying import MessageKeying, add_broker, look_up
+from routing.messages.lookups import RunLookups
 from routing.plan.keys import (
     ADDRESS_ELSEWHERE,
     FROM_FACTOR,
@@ -23,11 +23,11 @@ from routing.plan.keys import (
     READ,
     SERVICE_FACTOR,
 )
-from routing.storage import spark_forms
-from routing.storage.joining import small_side
+from routing.tables import spark_forms
+from routing.tables.broadcast_joins import small_side
 
 
-def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> DataFrame:
+def add_path_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
     """Messages of `keying.bind` and `keying.add_conversation` with the columns of `PATH_KEY`.
 
     ``lookups`` are those of a whole estate; ``transport``: a route may read its address from a service name.
@@ -47,7 +47,7 @@ def add_path_keys(messages: DataFrame, lookups: Lookups, transport: bool) -> Dat
     )
 
 
-OF_ESTATE = Keying(
+OF_ESTATE = MessageKeying(
     PATH_KEY,
     (*READ, "from_service_name", "key_conversation"),
     add_path_keys,
@@ -59,7 +59,7 @@ OF_ESTATE = Keying(
 
 
 def _add_name(
-    messages: DataFrame, lookups: Lookups, name: str, key: str, addresses: DataFrame | None
+    messages: DataFrame, lookups: RunLookups, name: str, key: str, addresses: DataFrame | None
 ) -> DataFrame:
     """Messages with what of a name decides, in columns ``key`` and ``key``_class; no name is a known one."""
     names = lookups.services.withColumnRenamed("service", name).withColumn("known", F.lit(True))

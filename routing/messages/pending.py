@@ -8,10 +8,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.schemas import MESSAGES, PENDING_MESSAGES, Kind
-from routing.storage.conform import in_shape
-from routing.storage.joining import Side
-from routing.storage.spark_forms import readable
+from routing.schemas import MESSAGES, PENDING_MESSAGES, ColumnKind
+from routing.tables.broadcast_joins import JoinSide
+from routing.tables.declared_columns import in_shape
+from routing.tables.spark_forms import readable
 from routing.terms import Outcome
 
 KEY = ["instance_name", "message_id"]
@@ -22,12 +22,12 @@ _AS_CAME = {"observed_at": "came_observed_at", "conversation_id": "came_conversa
 
 
 def is_pending() -> Column:
-    """Whether a resolved row is tried again (D9: the sender of a network message does that itself)."""
+    """Return whether a resolved row is tried again (D9: the sender of a network message does that itself)."""
     return (F.col("outcome") == str(Outcome.DELAYED)) & F.col("database_name").isNotNull()
 
 
 def tries_again(outcome: str, database_name: str | None) -> bool:
-    """The same of one row."""
+    """Return the same of one row."""
     return outcome == Outcome.DELAYED and database_name is not None
 
 
@@ -43,8 +43,8 @@ def try_first(messages: DataFrame) -> DataFrame:
 
 
 def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
-    """The columns of conformed messages, whose integers are bigint, and attempt."""
-    kinds = {f.name: "bigint" if f.kind == Kind.INT else str(f.kind) for f in MESSAGES}
+    """Return the columns of conformed messages, whose integers are bigint, and attempt."""
+    kinds = {f.name: "bigint" if f.kind == ColumnKind.INT else str(f.kind) for f in MESSAGES}
     kinds["attempt"] = "int"
     given = [values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()]
     return messages.select(*given, *(F.col(name).cast(kinds[name]).alias(came) for name, came in _AS_CAME.items()))
@@ -56,7 +56,7 @@ def own_times(pending: DataFrame) -> DataFrame:
     return pending.select(*keys, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
 
 
-def as_read(rejected: DataFrame, own: Side) -> DataFrame:
+def as_read(rejected: DataFrame, own: JoinSide) -> DataFrame:
     """Rejected rows, those that were tried again with their own observed_at (``own``: `own_times`)."""
     # A message is pending once, so the join keeps the number of rows.
     joined = rejected.join(own.with_hint(), KEY, how="left")
@@ -65,7 +65,7 @@ def as_read(rejected: DataFrame, own: Side) -> DataFrame:
 
 
 def pending_messages(decided: DataFrame, run_id: str) -> DataFrame:
-    """The rows of ``pending_messages`` after a run.
+    """Return the rows of ``pending_messages`` after a run.
 
     ``decided`` are its messages, those of `try_first` and `try_again`, as it read them, with outcome, reason and
     decided_at: a row a message.
@@ -86,8 +86,8 @@ def select_delayed_in_full(resolved: DataFrame) -> DataFrame:
     )
 
 
-def after_full_run(messages: DataFrame, waiting: Side) -> DataFrame:
-    """The rows of ``pending_messages`` after a full run, which keeps no such table.
+def after_full_run(messages: DataFrame, waiting: JoinSide) -> DataFrame:
+    """Return the rows of ``pending_messages`` after a full run, which keeps no such table.
 
     ``messages`` are those it read, ``waiting`` what `select_delayed_in_full` finds of the rows it wrote. A full
     run does not look for doubled ids; of doubles that are delayed the smallest is tried again.

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.plan.rows import DecidedKeys, PlanUses
-from routing.schemas import ArrayOf, Field, Kind, Schema
-from routing.storage.columns import Columns
+from routing.schemas import ArrayOf, ColumnKind, Field, Schema
+from routing.tables.table_columns import TableColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from routing.storage import frames
-    from routing.storage.keeping import Keeper
+    from routing.tables import frames
+    from routing.tables.frame_cache import FrameCache
 
 # A key's size in memory beside its timeline's rows, roughly.
 _OF_A_KEY = 300
 TIMELINE = "timeline"
-_NUMBER = Field(TIMELINE, Kind.INT)
+_NUMBER = Field(TIMELINE, ColumnKind.INT)
 # The columns of a key that are no text.
-_KINDS = {"key_kind": Kind.INT, "key_role": Kind.INT}
+_KINDS = {"key_kind": ColumnKind.INT, "key_role": ColumnKind.INT}
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class PreparedPlan:
     """A plan before there is a session, its rows as they are handed over; the rest as `RoutingPlan` has it."""
 
     key: tuple[str, ...]
-    rows: frames.Prepared
-    keys: frames.Prepared | None
+    rows: frames.PreparedRows
+    keys: frames.PreparedRows | None
     size: int
     uses: PlanUses
 
-    def on(self, spark: SparkSession, keeper: Keeper) -> RoutingPlan:
-        """The plan in a session; what is too large to be rows of the driver goes to ``keeper``."""
+    def on(self, spark: SparkSession, keeper: FrameCache) -> RoutingPlan:
+        """Return the plan in a session; what is too large to be rows of the driver goes to ``keeper``."""
         rows = self.rows.frame(spark)
         if self.keys is None:
             return RoutingPlan(self.key, rows, None, self.size, self.uses)
@@ -64,31 +64,31 @@ class PreparedPlan:
         )
 
 
-def as_plan(keys: Columns, decided: DecidedKeys) -> PreparedPlan:
-    """What was decided for ``keys``, as rows."""
+def as_plan(keys: TableColumns, decided: DecidedKeys) -> PreparedPlan:
+    """Return what was decided for ``keys``, as rows."""
     # Deciding does not need the package.
-    from routing.storage import frames, keeping
+    from routing.tables import frame_cache, frames
 
     numbers, timelines = decided.numbers, decided.timelines
-    of_key = [Field(name, _KINDS.get(name, Kind.STRING)) for name in decided.key]
+    of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in decided.key]
     of_times = [
-        *(Field(name, Kind.TIMESTAMP) for name in ("valid_from", "valid_to")),
+        *(Field(name, ColumnKind.TIMESTAMP) for name in ("valid_from", "valid_to")),
         Field("choices", ArrayOf(decided.choice)),
     ]
-    if sum(len(timelines[number].rows) for number in numbers) <= keeping.HELD_ROWS:
+    if sum(len(timelines[number].rows) for number in numbers) <= frame_cache.HELD_ROWS:
         size = sum(timelines[number].size for number in numbers)
-        whole = frames.Prepared.of(_whole(keys, decided), Schema((*of_key, *of_times)))
+        whole = frames.PreparedRows.of(_whole(keys, decided), Schema((*of_key, *of_times)))
         return PreparedPlan(decided.key, whole, None, size, decided.uses)
     size = _OF_A_KEY * len(numbers) + sum(timeline.size for timeline in timelines)
     numbered = ((*key, number) for key, number in zip(keys.rows(*decided.key), numbers, strict=True))
-    named = frames.Prepared.of(numbered, Schema((*of_key, _NUMBER)))
+    named = frames.PreparedRows.of(numbered, Schema((*of_key, _NUMBER)))
     rows = ((number, *row) for number, timeline in enumerate(timelines) for row in timeline.rows)
-    timed = frames.Prepared.of(rows, Schema((_NUMBER, *of_times)))
+    timed = frames.PreparedRows.of(rows, Schema((_NUMBER, *of_times)))
     return PreparedPlan(decided.key, timed, named, size, decided.uses)
 
 
-def _whole(keys: Columns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]]:
-    """The rows of a small plan."""
+def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a small plan."""
     for key, number in zip(keys.rows(*decided.key), decided.numbers, strict=True):
         for row in decided.timelines[number].rows:
             yield (*key, *row)

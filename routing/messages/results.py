@@ -6,17 +6,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.messages.dialog_hash import DialogHash
-from routing.messages.job import Job, RequestSides
+from routing.messages.job import RequestSides, ResolveJob
 from routing.messages.keying import look_up
 from routing.messages.plan_frames import TIMELINE, RoutingPlan
-from routing.messages.rejecting import add_reasons
+from routing.messages.rejected_rows import add_reasons
 from routing.plan.rows import CHOICE, READS_ADDRESS
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import REJECTED_MESSAGES, RESOLVED_ROUTES
-from routing.storage import spark_forms
-from routing.storage.conform import in_shape, no_rows
-from routing.storage.joining import side_of
-from routing.storage.spark_forms import readable_texts
+from routing.tables import spark_forms
+from routing.tables.broadcast_joins import side_of
+from routing.tables.declared_columns import in_shape, no_rows
+from routing.tables.spark_forms import readable_texts
 from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 UNSEEN = (
@@ -62,7 +62,7 @@ def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | No
 
 
 def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
-    """The same messages; a pass that meets one whose key is not in the plan fails, and commits nothing.
+    """Return the same messages; a pass that meets one whose key is not in the plan fails, and commits nothing.
 
     The pass that counted the keys did not see it, since what has no versions may change between two passes.
     """
@@ -112,8 +112,8 @@ def is_pending(request: Column) -> Column:
     return earlier & (request["ended_at"].isNull() | (t < request["ended_at"]))
 
 
-def resolved_routes(job: Job, attempt: Column | None = None) -> DataFrame:
-    """The rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
+def resolved_routes(job: ResolveJob, attempt: Column | None = None) -> DataFrame:
+    """Return the rows of ``resolved_routes``, one for each message to be resolved (rule book, all sections).
 
     ``attempt`` is 1 where it is not given.
     """
@@ -123,7 +123,7 @@ def resolved_routes(job: Job, attempt: Column | None = None) -> DataFrame:
     return in_shape(messages, RESOLVED_ROUTES, values)
 
 
-def decide(job: Job, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
+def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     """Chosen messages, and of them the values of `VERDICT_COLUMNS`: what is decided.
 
     The plan's choice stands but for what is a message's own: its hops, its request for a route and the end of its
@@ -160,7 +160,7 @@ def decide(job: Job, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
 
 
 def cut(chosen: DataFrame) -> DataFrame:
-    """The same messages, with what is made of them from here on in a method of its own.
+    """Return the same messages, with what is made of them from here on in a method of its own.
 
     Java leaves a method of more than 8,000 bytes uncompiled, and Spark makes one of all that is done with a row.
     It begins another only where the next step names every column that there is, which no select does; one column
@@ -171,13 +171,13 @@ def cut(chosen: DataFrame) -> DataFrame:
 
 
 def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> Column:
-    """A choice of no route, which is not the plan's: a constant."""
+    """Return a choice of no route, which is not the plan's: a constant."""
     given = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
     return F.struct(*(F.lit(given.get(name)).alias(name) for name in CHOICE.names))
 
 
-def rejected_messages(job: Job) -> DataFrame:
-    """The rows of ``rejected_messages``: messages that cannot be resolved, as read, with reasons.
+def rejected_messages(job: ResolveJob) -> DataFrame:
+    """Return the rows of ``rejected_messages``: messages that cannot be resolved, as read, with reasons.
 
     Where there can be none, the messages are not read again.
     """

@@ -9,53 +9,55 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.plan.checked import Checked, check_without_spark
+from routing.plan.checked import CheckedInputs, check_without_spark
 from routing.rules.resolving import MATTERS
-from routing.schemas import DIALOGS, KEYS, Kind
-from routing.storage import spark_forms
-from routing.storage.columns import Columns, Table, is_frame
-from routing.storage.conform import conform
-from routing.storage.faults import SHOWN, Fault, refuse_faults
-from routing.storage.inputs import read_settings
-from routing.storage.spark_forms import is_missing, is_utf8, readable
+from routing.schemas import DIALOGS, KEYS, ColumnKind
+from routing.tables import spark_forms
+from routing.tables.declared_columns import conform
+from routing.tables.input_columns import read_settings
+from routing.tables.row_faults import SHOWN, RowFault, refuse_faults
+from routing.tables.spark_forms import is_missing, is_utf8, readable
+from routing.tables.table_columns import Table, TableColumns, is_frame
 
 _KEY = KEYS["dialogs"]
-_TEXTS = [field.name for field in DIALOGS if field.kind == Kind.STRING]
+_TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
 
 
 @dataclass(frozen=True)
-class Inputs:
+class InputTables:
     """Input tables in their declared columns; ``dialogs`` None where there is no such table.
 
     Dialogs of Arrow's are as they were given.
     """
 
-    settings: Mapping[str, Columns]
+    settings: Mapping[str, TableColumns]
     dialogs: Table | None
 
 
-def read(tables: Mapping[str, Table]) -> Inputs:
+def read(tables: Mapping[str, Table]) -> InputTables:
     """Read the configuration, and bring dialogs to their columns. Raises InputError."""
     settings = read_settings(tables)
     dialogs = tables.get("dialogs")
-    return Inputs(settings, conform(dialogs, "dialogs") if dialogs is not None and is_frame(dialogs) else dialogs)
+    return InputTables(
+        settings, conform(dialogs, "dialogs") if dialogs is not None and is_frame(dialogs) else dialogs
+    )
 
 
-def check(inputs: Inputs) -> Checked:
+def check(inputs: InputTables) -> CheckedInputs:
     """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
     settings, dialogs = inputs.settings, inputs.dialogs
-    found, others = Survey(), list[Fault]()
+    found, others = DialogSurvey(), list[RowFault]()
     if dialogs is not None and is_frame(dialogs):
         found = _survey(dialogs)
         others = _first_faults(dialogs) if found.faults else []
     elif dialogs is not None:
         return check_without_spark(settings, dialogs)
     refuse_faults(settings, others, found.faults)
-    return Checked(settings, dialogs if found.rows else None, found.rows, found.ending)
+    return CheckedInputs(settings, dialogs if found.rows else None, found.rows, found.ending)
 
 
 @dataclass(frozen=True)
-class Survey:
+class DialogSurvey:
     """What is counted of dialogs: those that may change a decision (`matters`), those with an end, and faults."""
 
     rows: int = 0
@@ -71,7 +73,7 @@ def matters() -> Column:
     return reduce(Column.__or__, (F.col(name).isNotNull() for name in MATTERS))
 
 
-def _survey(dialogs: DataFrame) -> Survey:
+def _survey(dialogs: DataFrame) -> DialogSurvey:
     """Count dialogs and their faults in one pass, an aggregate by their keys."""
     counted = dialogs.groupBy(*_keys()).agg(
         F.count(F.lit(1)).alias("rows"),
@@ -85,7 +87,7 @@ def _survey(dialogs: DataFrame) -> Survey:
         F.coalesce(F.sum("ending"), F.lit(0)).alias("ending"),
         F.coalesce(F.sum("faults") + doubled, F.lit(0)).alias("faults"),
     ).collect()[0]
-    return Survey(int(found["rows"]), int(found["ending"]), int(found["faults"]))
+    return DialogSurvey(int(found["rows"]), int(found["ending"]), int(found["faults"]))
 
 
 def _keys() -> list[Column]:
@@ -121,7 +123,7 @@ def _undecodable() -> Column:
     return F.array_compact(F.array(*faults))
 
 
-def _first_faults(dialogs: DataFrame) -> list[Fault]:
+def _first_faults(dialogs: DataFrame) -> list[RowFault]:
     """Return as many faults of dialogs as are told."""
     texts = (readable(F.col(name)) if name in _TEXTS else F.col(name).cast("string") for name in _KEY)
     shown = [F.substring(text, 1, 100) for text in texts]
@@ -131,4 +133,4 @@ def _first_faults(dialogs: DataFrame) -> list[Fault]:
     said = F.format_string("%s rows have this key", F.col("rows").cast("string"))
     keys = doubled.select(F.concat_ws(", ", *shown).alias("row_key"), said.alias("fault"))
     found = rows.unionByName(keys).orderBy("row_key", "fault").limit(SHOWN).collect()
-    return [Fault("dialogs", row["row_key"], row["fault"]) for row in found]
+    return [RowFault("dialogs", row["row_key"], row["fault"]) for row in found]

@@ -13,11 +13,11 @@ from routing.plan.keys import KEY, key_of
 from routing.plan.rows import CHOICE, Choice, DecidedKeys, SharedRows, choice_of
 from routing.process.garbage import no_search_for_cycles
 from routing.rules.candidate_order import CandidateRow, in_order, list_candidates, row_of
-from routing.rules.deciding import ConcerningRoutes, Decision, Key, Leg, signature
-from routing.rules.estate import Instance, Route
-from routing.rules.timeline import Span, TimeInterval
-from routing.schemas import CANDIDATE, Field, Kind, Schema
-from routing.storage.columns import Columns
+from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey, signature
+from routing.rules.estate import EstateRoute, SqlInstance
+from routing.rules.timeline import TimeInterval, TimeSpan
+from routing.schemas import CANDIDATE, ColumnKind, Field, Schema
+from routing.tables.table_columns import TableColumns
 from routing.terms import MatchingStep
 
 MOST_CANDIDATES = 200
@@ -26,10 +26,14 @@ _OWN, _IN_MSDB = 1, 2
 # The numbers of lists: of a message that goes on, that waits for a requested route in its own scope, or in msdb.
 GOES_ON = "candidates"
 REQUESTED, REQUESTED_IN_MSDB = "candidates_requested", "candidates_requested_in_msdb"
-LISTED_CHOICE = Schema((*CHOICE, *(Field(name, Kind.INT) for name in (GOES_ON, REQUESTED, REQUESTED_IN_MSDB))))
+LISTED_CHOICE = Schema(
+    (*CHOICE, *(Field(name, ColumnKind.INT) for name in (GOES_ON, REQUESTED, REQUESTED_IN_MSDB)))
+)
 """A choice of a plan, and the numbers of its lists; null for one that is empty, or is no message's."""
 LIST, TOTAL, LAST_SEARCH = "candidate_list", "candidates_total", "last_search"
-LISTED_CANDIDATE = Schema((*(Field(name, Kind.INT, False) for name in (LIST, TOTAL, LAST_SEARCH)), *CANDIDATE))
+LISTED_CANDIDATE = Schema(
+    (*(Field(name, ColumnKind.INT, False) for name in (LIST, TOTAL, LAST_SEARCH)), *CANDIDATE)
+)
 """A candidate of a list: how many the list would have if it were not cut, and which search decides."""
 
 
@@ -42,7 +46,7 @@ class CandidateLists:
         self.rows: list[tuple[Any, ...]] = []
         """Rows of `LISTED_CANDIDATE`."""
 
-    def decide_keys(self, keys: Columns, instances: Mapping[str, Instance]) -> DecidedKeys:
+    def decide_keys(self, keys: TableColumns, instances: Mapping[str, SqlInstance]) -> DecidedKeys:
         """Decide for every distinct key as `plan.rows.decide_keys` does, and list what could be chosen."""
         shared, numbers_by_signature = SharedRows.of_choices(), dict[Hashable, int]()
         numbers = []
@@ -58,7 +62,7 @@ class CandidateLists:
                 numbers.append(number)
         return DecidedKeys(KEY, LISTED_CHOICE, numbers, shared.timelines, shared.uses)
 
-    def _intervals(self, key: Key, instance: Instance) -> Iterator[TimeInterval[Choice]]:
+    def _intervals(self, key: RoutingKey, instance: SqlInstance) -> Iterator[TimeInterval[Choice]]:
         routes = ConcerningRoutes.of(key, instance, keeps_unreached=True)
         for span in routes.spans():
             choices = [
@@ -67,7 +71,7 @@ class CandidateLists:
             ]
             yield TimeInterval(span.valid_from, span.valid_to, tuple(choices))
 
-    def _lists(self, decision: Decision, routes: ConcerningRoutes, span: Span) -> tuple[int | None, ...]:
+    def _lists(self, decision: Decision, routes: ConcerningRoutes, span: TimeSpan) -> tuple[int | None, ...]:
         """Return the numbers of the lists of a decision, in the order of `LISTED_CHOICE`."""
         key, instance, (own, returned) = routes.key, routes.instance, span.tables
         first, again = decision
@@ -97,11 +101,11 @@ class CandidateLists:
 
 
 def _candidates(
-    key: Key,
-    instance: Instance,
-    leg: Leg,
+    key: RoutingKey,
+    instance: SqlInstance,
+    leg: RouteSearch,
     search: int,
-    routes: tuple[Route, ...],
+    routes: tuple[EstateRoute, ...],
     picked_before: str | None = None,
     *,
     is_requested: bool = False,

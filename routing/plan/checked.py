@@ -9,23 +9,23 @@ from functools import cached_property, reduce
 
 from routing.plan.estate import NamedThings, furnish_for, list_bare
 from routing.rules import text
-from routing.rules.estate import Instance
+from routing.rules.estate import SqlInstance
 from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS
-from routing.storage.columns import Columns, Table, as_dataset, shape_of
-from routing.storage.faults import refuse_faults
-from routing.storage.suspects import read_suspects
+from routing.tables.row_faults import refuse_faults
+from routing.tables.rows_to_check import read_suspects
+from routing.tables.table_columns import Table, TableColumns, as_dataset, shape_of
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedInputs:
     """Inputs without a fault, and what was found out meanwhile.
 
     dialogs: None where there are none that matter; dialog_rows: how many do, ending: how many of them have a
     lifetime.
     """
 
-    settings: Mapping[str, Columns]
+    settings: Mapping[str, TableColumns]
     dialogs: Table | None
     dialog_rows: int = 0
     ending: int = 0
@@ -36,7 +36,7 @@ class Checked:
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
 
     @cached_property
-    def instances(self) -> Mapping[str, Instance]:
+    def instances(self) -> Mapping[str, SqlInstance]:
         """Of each instance what its own rows say; no services, no routes."""
         return list_bare(self.settings)
 
@@ -53,24 +53,24 @@ class Checked:
         rows = requests.rows("ended_at", *KEYS["route_requests"])
         return len({tuple(key) for ended_at, *key in rows if ended_at is None})
 
-    def instances_for(self, services: Iterable[str]) -> dict[str, Instance]:
+    def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
         """Return what the rules need to know of every instance for messages to these services.
 
         Only rows that name one of them, any, or the service that is asked for routes become objects.
         """
         return furnish_for(self.instances, self.settings, set(services))
 
-    def with_settings(self, settings: Mapping[str, Columns]) -> Checked:
+    def with_settings(self, settings: Mapping[str, TableColumns]) -> CheckedInputs:
         """Another configuration, without a fault, and the same dialogs."""
         return replace(self, settings=settings)
 
 
-def check_without_spark(settings: Mapping[str, Columns], dialogs: Table | None) -> Checked:
+def check_without_spark(settings: Mapping[str, TableColumns], dialogs: Table | None) -> CheckedInputs:
     """Stop where a row of the configuration, or of dialogs of Arrow's, is at fault. Raises InputError."""
     suspects = {} if dialogs is None else {"dialogs": read_suspects(dialogs, "dialogs")}
     refuse_faults({**settings, **suspects})
     mattering, ending = (0, 0) if dialogs is None else _count_mattering(dialogs)
-    return Checked(settings, dialogs if mattering else None, mattering, ending)
+    return CheckedInputs(settings, dialogs if mattering else None, mattering, ending)
 
 
 def _count_mattering(dialogs: Table) -> tuple[int, int]:

@@ -9,15 +9,15 @@ from functools import reduce
 from typing import Any
 
 from routing.rules import text
-from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, NO_DIALOG, Dialog, Message
+from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, NO_DIALOG, DialogFacts, RoutedMessage
 from routing.schemas import KEYS
-from routing.storage.columns import Columns, Table, shape_of, stream_arrow
-from routing.storage.faults import refuse_faults
-from routing.storage.suspects import read_suspects
+from routing.tables.row_faults import refuse_faults
+from routing.tables.rows_to_check import read_suspects
+from routing.tables.table_columns import Table, TableColumns, shape_of, stream_arrow
 
 _END = KEYS["dialogs"]
 
-DialogEnds = tuple[Mapping[str, Dialog], Mapping[str, Dialog]]
+DialogEnds = tuple[Mapping[str, DialogFacts], Mapping[str, DialogFacts]]
 """The dialogs of a database by folded conversation id: the ends of targets, then those of initiators."""
 _NO_ENDS: DialogEnds = ({}, {})
 
@@ -29,16 +29,16 @@ class KnownDialogs:
     by_database: Mapping[tuple[str, str], DialogEnds]
 
     @classmethod
-    def of_columns(cls, batches: Iterable[Columns]) -> KnownDialogs:
+    def of_columns(cls, batches: Iterable[TableColumns]) -> KnownDialogs:
         """Return the dialogs of columns; a row without a conversation or a role is nobody's."""
-        found: dict[tuple[str, str], tuple[dict[str, Dialog], dict[str, Dialog]]] = {}
+        found: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
         for batch in batches:
             ends, said = batch.rows(*_END), batch.rows(*DIALOG_COLUMNS)
             for (instance, database, conversation, is_initiator), row in zip(ends, said, strict=True):
                 if conversation is None or is_initiator is None:
                     continue
                 there = found.setdefault((instance, database), ({}, {}))
-                there[is_initiator][text.fold(conversation)] = Dialog.of_row(*row)
+                there[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
         return cls(found)
 
     @classmethod
@@ -56,13 +56,13 @@ class KnownDialogs:
         """Return the dialogs of a database; what has arrived over the network has none."""
         return _NO_ENDS if database is None else self.by_database.get((instance, database), _NO_ENDS)
 
-    def of(self, message: Message) -> Dialog:
+    def of(self, message: RoutedMessage) -> DialogFacts:
         """Return the dialog of a message; one that is not listed says nothing."""
         ends = self.ends_of(message.instance, message.database)[message.is_initiator]
         return ends.get(message.conversation_id or "", NO_DIALOG)
 
 
-def _read_mattering(dialogs: Table) -> Iterable[Columns]:
+def _read_mattering(dialogs: Table) -> Iterable[TableColumns]:
     """Read the dialogs that may change a decision, in the few columns that say so."""
     import pyarrow.compute as pc
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from routing.process.garbage import no_search_for_cycles
 from routing.rules import text
-from routing.rules.estate import Instance, Route, furnish, list_instances
-from routing.rules.network import Network
-from routing.rules.requesting import ConversationEndpoint, Request
+from routing.rules.estate import EstateRoute, SqlInstance, furnish, list_instances
+from routing.rules.network import EstateNetwork
+from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.schemas import ROUTE_REQUESTS
-from routing.storage.columns import Columns
+from routing.tables.table_columns import TableColumns
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
-Settings = Mapping[str, Columns]
+Settings = Mapping[str, TableColumns]
 """Columns of routes, databases, services, instances and, if there is one, route_requests."""
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
@@ -24,7 +24,7 @@ REQUEST_COLUMNS = ROUTE_REQUESTS.names
 """What the rules read of ``route_requests``."""
 
 
-def instances_of(tables: Settings) -> dict[str, Instance]:
+def instances_of(tables: Settings) -> dict[str, SqlInstance]:
     """Return instances from columns of instances, databases and, if given, services and routes."""
     routes, services = tables.get("routes"), tables.get("services")
     return furnish(
@@ -37,14 +37,14 @@ def instances_of(tables: Settings) -> dict[str, Instance]:
     )
 
 
-def list_bare(settings: Settings) -> dict[str, Instance]:
+def list_bare(settings: Settings) -> dict[str, SqlInstance]:
     """Return of each instance what its own rows say: no services, no routes."""
     return instances_of({key: settings[key] for key in ("instances", "databases")})
 
 
 def furnish_for(
-    bare: Mapping[str, Instance], settings: Settings, services: Collection[str]
-) -> dict[str, Instance]:
+    bare: Mapping[str, SqlInstance], settings: Settings, services: Collection[str]
+) -> dict[str, SqlInstance]:
     """Return instances with what messages to some services can have to do with: only that becomes objects."""
     with_routes = set(settings["routes"].values["instance_name"])
     listed = {name: replace(one, has_routes=name in with_routes) for name, one in bare.items()}
@@ -55,40 +55,40 @@ def furnish_for(
         return furnish(listed, _services_of(holding), routes_of(routes))
 
 
-def network_of(settings: Settings, services: Collection[str] | None = None) -> Network:
+def network_of(settings: Settings, services: Collection[str] | None = None) -> EstateNetwork:
     """Return all instances, and the requests on record.
 
     ``services``: as far as messages to these have to do with them; None for the whole estate.
     """
     requests = settings.get("route_requests")
     if services is None:
-        return Network(instances_of(settings), {} if requests is None else requests_of(requests))
+        return EstateNetwork(instances_of(settings), {} if requests is None else requests_of(requests))
     near = None if requests is None else requests.naming("service_name", services)
     instances = furnish_for(list_bare(settings), settings, services)
-    return Network(instances, {} if near is None else requests_of(near))
+    return EstateNetwork(instances, {} if near is None else requests_of(near))
 
 
-def requests_of(requests: Columns) -> dict[tuple[str, str, str], list[Request]]:
+def requests_of(requests: TableColumns) -> dict[tuple[str, str, str], list[RouteRequest]]:
     """Return requests by instance, database and service."""
-    found: dict[tuple[str, str, str], list[Request]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[RouteRequest]] = defaultdict(list)
     for instance, database, service, requested_at, message_id, ended_at, *of in requests.rows(*REQUEST_COLUMNS):
         endpoint = ConversationEndpoint.of_row(*of)
-        found[instance, database, service].append(Request(requested_at, message_id, ended_at, endpoint))
+        found[instance, database, service].append(RouteRequest(requested_at, message_id, ended_at, endpoint))
     return dict(found)
 
 
-def routes_of(routes: Columns) -> Iterator[tuple[str, str, Route]]:
+def routes_of(routes: TableColumns) -> Iterator[tuple[str, str, EstateRoute]]:
     """Yield routes with their instance and database; equal ones are one object, of any database."""
-    made: dict[tuple[Any, ...], Route] = {}
+    made: dict[tuple[Any, ...], EstateRoute] = {}
     places = routes.rows("instance_name", "database_name")
     for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
         found = made.get(row)
         if found is None:
-            found = made[row] = Route.of_row(*row)
+            found = made[row] = EstateRoute.of_row(*row)
         yield *place, found
 
 
-def _services_of(services: Columns) -> Iterator[tuple[str, str, str]]:
+def _services_of(services: TableColumns) -> Iterator[tuple[str, str, str]]:
     return services.rows("instance_name", "database_name", "name")
 
 
@@ -106,7 +106,7 @@ class NamedThings:
     addresses: frozenset[str]
 
     @classmethod
-    def of(cls, settings: Settings, instances: Iterable[Instance]) -> NamedThings:
+    def of(cls, settings: Settings, instances: Iterable[SqlInstance]) -> NamedThings:
         """Return what routes, databases and services name, and requests on record."""
         routes, requests = settings["routes"], settings.get("route_requests")
         services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
@@ -131,6 +131,6 @@ class NamedThings:
         return {broker for _, broker in self.brokers}
 
 
-def _pairs(rows: Columns, column: str) -> set[tuple[str, str]]:
+def _pairs(rows: TableColumns, column: str) -> set[tuple[str, str]]:
     """Return the instances, and what their rows have in a column; empty text is nothing."""
     return {pair for pair in rows.rows("instance_name", column) if pair[1]}

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from routing.rules.deciding import UNNAMED, Key
-from routing.rules.estate import Instance, NameAddress, address_of_name
-from routing.rules.network import Addressee
-from routing.rules.pathing import Sender
-from routing.storage.columns import Columns
+from routing.rules.deciding import UNNAMED, RoutingKey
+from routing.rules.estate import NameAddress, SqlInstance, address_of_name
+from routing.rules.network import ServiceAddress
+from routing.rules.pathing import PathSender
+from routing.tables.table_columns import TableColumns
 
 FROM_NETWORK = ""
 """The key_database of what arrives over the network; no database has an empty name."""
@@ -49,10 +49,10 @@ READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance
 
 
 @dataclass(frozen=True)
-class Texts:
+class KeyTexts:
     """All that messages hold in place of keys: the columns `TEXTS`, distinct, and the places of their keys."""
 
-    rows: Columns
+    rows: TableColumns
     keys: Sequence[int]
 
 
@@ -65,11 +65,11 @@ class KeyCounts:
     is written as it is compared.
     """
 
-    keys: Columns
+    keys: TableColumns
     rows_read: int
     rows_valid: int
     is_exact: bool
-    texts: Texts | None = None
+    texts: KeyTexts | None = None
     is_folded: bool = False
 
     @property
@@ -78,11 +78,11 @@ class KeyCounts:
         return self.rows_read - self.rows_valid if self.is_exact else None
 
 
-def key_of(row: KeyRow, instance: Instance) -> Key:
+def key_of(row: KeyRow, instance: SqlInstance) -> RoutingKey:
     """Return what a row of the columns `KEY` means to the rules."""
     _, database, service, broker, kind = row
     named = _ADDRESSES.get(kind // SERVICE_FACTOR % CLASSES)
-    return Key(
+    return RoutingKey(
         database or None,
         service or None,
         _broker(broker, kind),
@@ -94,20 +94,21 @@ def key_of(row: KeyRow, instance: Instance) -> Key:
 class PathKey(NamedTuple):
     """A row of `PATH_KEY`, read.
 
-    ``back_to`` is the service that a reply goes to, None where none is known; ``conversation_id`` as in `Sender`.
+    ``back_to`` is the service that a reply goes to, None where none is known; ``conversation_id`` as in
+    `PathSender`.
     """
 
     instance: str
     database: str | None
-    to: Addressee
+    to: ServiceAddress
     broker: str | None
-    back_to: Addressee | None
+    back_to: ServiceAddress | None
     is_initiator: bool
     conversation_id: str | None
 
-    def sender(self, instance: Instance) -> Sender:
+    def sender(self, instance: SqlInstance) -> PathSender:
         """Return who sends the messages of this key, from the instance that it names."""
-        return Sender(instance, self.database, self.is_initiator, self.back_to, self.conversation_id)
+        return PathSender(instance, self.database, self.is_initiator, self.back_to, self.conversation_id)
 
 
 def path_key_of(row: PathKeyRow) -> PathKey:
@@ -124,10 +125,10 @@ def _broker(broker: str, kind: int) -> str | None:
     return UNNAMED if kind & OTHER_BROKER else broker or None
 
 
-def _addressee(kind: int, name: str) -> Addressee:
+def _addressee(kind: int, name: str) -> ServiceAddress:
     """Return what the rules read of a name; of one that nothing names only its address, if it holds one."""
     if kind == KNOWN and name:
-        return Addressee.of_name(name)
+        return ServiceAddress.of_name(name)
     if kind == OWN_ADDRESS:
-        return Addressee(None, name or None, holds_address=True)
-    return Addressee(None, None, holds_address=kind == ADDRESS_ELSEWHERE)
+        return ServiceAddress(None, name or None, holds_address=True)
+    return ServiceAddress(None, None, holds_address=kind == ADDRESS_ELSEWHERE)

@@ -14,14 +14,22 @@ from routing.plan.estate import NamedThings
 from routing.plan.planner import plan_decisions, remember
 from routing.rules import hashing, text
 from routing.rules.deciding import UNNAMED, Decision, scope_of
-from routing.rules.estate import Instance
-from routing.rules.following import MOST_PICKS, MOST_WAYS, Deciding, Errand, Followed, follow, follow_dialogs
-from routing.rules.network import Addressee, Network
+from routing.rules.estate import SqlInstance
+from routing.rules.following import (
+    MOST_PICKS,
+    MOST_WAYS,
+    Deciding,
+    FollowedTrace,
+    TracedMessage,
+    follow,
+    follow_dialogs,
+)
+from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.path_rows import PathRow, path_row, reads_address
-from routing.rules.pathing import Path, Sender, earliest, trace_back, trace_reply
-from routing.rules.resolving import Message, Verdict, settled
+from routing.rules.pathing import PathSender, PathWithReturn, earliest, trace_back, trace_reply
+from routing.rules.resolving import RoutedMessage, Verdict, settled
 from routing.rules.timeline import TimeInterval
-from routing.rules.ways import Trace, Way
+from routing.rules.ways import HopPath, MessageTrace
 from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending
 
 _EVER = -(2**63)
@@ -37,7 +45,7 @@ class PathChoice:
     """
 
     decision: Decision
-    paths: tuple[Path, ...]
+    paths: tuple[PathWithReturn, ...]
 
 
 @dataclass
@@ -51,7 +59,7 @@ class FoundPath:
     until: int | None
     hops: int
     is_exact: bool
-    path: Path
+    path: PathWithReturn
 
     @cached_property
     def row(self) -> PathRow:
@@ -75,7 +83,12 @@ class PathTimeline:
     """The paths of the messages of a sender to a service, bound to one broker instance or to none."""
 
     def __init__(
-        self, network: Network, deciding: Deciding, sender: Sender, to: Addressee, broker: str | None
+        self,
+        network: EstateNetwork,
+        deciding: Deciding,
+        sender: PathSender,
+        to: ServiceAddress,
+        broker: str | None,
     ) -> None:
         self.network, self.deciding, self.sender, self.to, self.broker = network, deciding, sender, to, broker
         self.key = to.key(sender.instance, sender.database, broker, is_initiator=sender.is_initiator)
@@ -103,7 +116,7 @@ class PathTimeline:
         choices = tuple([one.choice(decided.pick(hashed), hashed, is_cut=is_cut) for hashed in hashes])
         return TimeInterval(t, earliest(decided.valid_to, one.until), choices)
 
-    def find(self, message: Message) -> FoundPath:
+    def find(self, message: RoutedMessage) -> FoundPath:
         """Return the path of a message that `PathChoice` is right for."""
         left = None if message.hops_remaining is None else max(message.hops_remaining, 0)
         hashed: int | None = None
@@ -159,7 +172,7 @@ class _PathsAtTime:
     def __init__(self, timeline: PathTimeline, t: int) -> None:
         self.timeline, self.t = timeline, t
         self.until: int | None = None
-        self._found: dict[tuple[int, int | None], Followed] = {}
+        self._found: dict[tuple[int, int | None], FollowedTrace] = {}
 
     def choice(self, decision: Decision, hashed: int, *, is_cut: bool) -> PathChoice:
         """Return the paths of a hash, by the hops that its messages have left."""
@@ -169,21 +182,21 @@ class _PathsAtTime:
         cut = (replace(trace, is_cut=True) if is_cut else trace for trace in traces)
         return PathChoice(decision, tuple([self.add_reply(trace) for trace in cut]))
 
-    def follow(self, decision: Decision, hashed: int, left: int | None) -> Followed:
+    def follow(self, decision: Decision, hashed: int, left: int | None) -> FollowedTrace:
         """Follow a message that has so many hops left, past step 4; ``decision`` is that of its hash."""
         known = self._found.get((hashed, left))
         if known is not None:
             return known
         whose = self.timeline
         verdict = settled(decision, whose.broker, left, whose.to.address)
-        errand = Errand(whose.to, whose.sender.is_initiator, self.t, hashed, whose.sender.conversation_id)
+        errand = TracedMessage(whose.to, whose.sender.is_initiator, self.t, hashed, whose.sender.conversation_id)
         args = (errand, whose.sender.instance, verdict, whose.key.scope, left)
         found = follow(whose.network, whose.deciding, *args)
         self.until = earliest(self.until, found.until)
         self._found[hashed, left] = found
         return found
 
-    def add_reply(self, there: Trace) -> Path:
+    def add_reply(self, there: MessageTrace) -> PathWithReturn:
         """Return the path of a trace with the reply to it."""
         whose = self.timeline
         path, until = trace_back(whose.network, whose.deciding, whose.sender, there, self.t)
@@ -197,29 +210,31 @@ class PathPlanner:
     ``is_exact`` as `plan_decisions` has it; ``most_ways`` of a message or a reply are followed.
     """
 
-    def __init__(self, network: Network, *, is_exact: bool = False, most_ways: int = MOST_WAYS) -> None:
+    def __init__(self, network: EstateNetwork, *, is_exact: bool = False, most_ways: int = MOST_WAYS) -> None:
         self.network, self._most_ways = network, most_ways
         self._deciding = plan_decisions(is_exact=is_exact).at
 
-    def timeline(self, sender: Sender, to: Addressee, broker: str | None) -> PathTimeline:
+    def timeline(self, sender: PathSender, to: ServiceAddress, broker: str | None) -> PathTimeline:
         """Return the paths of a sender's messages to a service, bound to a broker instance or to none."""
         return PathTimeline(self.network, self._deciding, sender, to, broker)
 
-    def follow(self, sender: Sender, message: Message, verdict: Verdict, hashed: int) -> Followed:
+    def follow(self, sender: PathSender, message: RoutedMessage, verdict: Verdict, hashed: int) -> FollowedTrace:
         """Follow one message on from what its first instance does with it."""
-        to = Addressee.of_name(message.service)
-        errand = Errand(to, message.is_initiator, message.t, hashed, sender.conversation_id)
+        to = ServiceAddress.of_name(message.service)
+        errand = TracedMessage(to, message.is_initiator, message.t, hashed, sender.conversation_id)
         scope = scope_of(message.database)
         args = (errand, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
         return follow(self.network, self._deciding, *args)
 
-    def paths(self, sender: Sender, message: Message, verdicts: Sequence[Verdict]) -> Iterator[Path]:
+    def paths(
+        self, sender: PathSender, message: RoutedMessage, verdicts: Sequence[Verdict]
+    ) -> Iterator[PathWithReturn]:
         """Yield the paths of a message, of whose verdicts its dialog's hash picks one.
 
         Of a message of any dialog it is one for each hash that may make a difference.
         """
 
-        def follow_one(hashed: int) -> Followed:
+        def follow_one(hashed: int) -> FollowedTrace:
             return self.follow(sender, message, verdicts[hashed % len(verdicts)], hashed)
 
         if message.conversation_id is None:
@@ -228,39 +243,41 @@ class PathPlanner:
             followed = iter([follow_one(hashing.dialog_id_hash(message.conversation_id))])
         return (self.add_reply(sender, one.trace, message.t) for one in followed)
 
-    def add_reply(self, sender: Sender, there: Trace, t: int) -> Path:
+    def add_reply(self, sender: PathSender, there: MessageTrace, t: int) -> PathWithReturn:
         """Return the path of a trace with the reply to it."""
         return trace_back(self.network, self._deciding, sender, there, t)[0]
 
-    def follow_reply(self, sender: Sender, delivered: Way, t: int) -> Trace | None:
+    def follow_reply(self, sender: PathSender, delivered: HopPath, t: int) -> MessageTrace | None:
         """Return the trace of the reply from where a way was delivered; None where the sender is not known."""
         back = trace_reply(self.network, self._deciding, sender, delivered, t, self._most_ways)
         return None if back is None else back.trace
 
 
 def trace_open_messages(
-    network: Network, deciding: Deciding, here: Instance, database: str | None, service: str, t: int
-) -> Iterator[Trace]:
+    network: EstateNetwork, deciding: Deciding, here: SqlInstance, database: str | None, service: str, t: int
+) -> Iterator[MessageTrace]:
     """Yield what open messages to a service come to at a time, one trace for each hash that makes a difference.
 
     ``database`` begins their dialogs, None for those that arrive over the network. Messages that ask for a route
     first are left out: a trace knows no pending request of its first instance.
     """
-    to = Addressee.of_name(service)
+    to = ServiceAddress.of_name(service)
     key = to.key(here, database, None, is_initiator=True)
     decided = deciding(key, here, t)
 
-    def follow_one(hashed: int) -> Followed | None:
+    def follow_one(hashed: int) -> FollowedTrace | None:
         decision = decided.pick(hashed)
         if decision.asks or decision.asks_again:
             return None
         verdict = settled(decision, None, None, to.address)
-        return follow(network, deciding, Errand(to, True, t, hashed), here, verdict, key.scope, None)
+        return follow(network, deciding, TracedMessage(to, True, t, hashed), here, verdict, key.scope, None)
 
     return (one.trace for one in follow_dialogs(len(decided.choices), follow_one))
 
 
-def trace_request(network: Network, deciding: Deciding, here: Instance, database: str, t: int) -> Iterator[Trace]:
+def trace_request(
+    network: EstateNetwork, deciding: Deciding, here: SqlInstance, database: str, t: int
+) -> Iterator[MessageTrace]:
     """Yield what the message that asks for a route comes to (section 5): its database begins an open dialog."""
     return trace_open_messages(network, deciding, here, database, BROKER_CONFIGURATION_SERVICE, t)
 
@@ -268,7 +285,7 @@ def trace_request(network: Network, deciding: Deciding, here: Instance, database
 class MessagePaths:
     """The paths of the messages of an estate, found by what they bring; ``named`` is what the estate names."""
 
-    def __init__(self, network: Network, named: NamedThings) -> None:
+    def __init__(self, network: EstateNetwork, named: NamedThings) -> None:
         self._planner = PathPlanner(network)
         self._services, self._brokers = named.services_anywhere(), named.brokers_anywhere()
         self._addresses = named.addresses
@@ -276,7 +293,9 @@ class MessagePaths:
         self._by_key: dict[Hashable, PathTimeline] = {}
         self._ended: dict[Hashable, PathRow] = {}
 
-    def find(self, message: Message, broker: str | None, from_service: str | None, verdict: Verdict) -> PathRow:
+    def find(
+        self, message: RoutedMessage, broker: str | None, from_service: str | None, verdict: Verdict
+    ) -> PathRow:
         """Return the path of a message that is bound to a broker instance or none, with its verdict."""
         if verdict.requested_in is not None or verdict.decision is None:
             return self._find_ended(message, verdict)
@@ -290,17 +309,17 @@ class MessagePaths:
         found = timeline.find(message)
         return _with_address(found.row, message.service) if found.reads_address else found.row
 
-    def _find_ended(self, message: Message, verdict: Verdict) -> PathRow:
+    def _find_ended(self, message: RoutedMessage, verdict: Verdict) -> PathRow:
         """Return the path of a message that its own instance keeps or drops, whatever the routes."""
         key = message.instance, message.database, verdict.requested_in, verdict.reason
         row = self._ended.get(key)
         if row is None:
-            sender = Sender(self._planner.network.instances[message.instance], message.database, True)
-            row = path_row(Path(self._planner.follow(sender, message, verdict, 0).trace))
+            sender = PathSender(self._planner.network.instances[message.instance], message.database, True)
+            row = path_row(PathWithReturn(self._planner.follow(sender, message, verdict, 0).trace))
             remember(self._ended, key, row)
         return row
 
-    def _timeline(self, message: Message, broker: str | None, from_service: str | None) -> PathTimeline:
+    def _timeline(self, message: RoutedMessage, broker: str | None, from_service: str | None) -> PathTimeline:
         to = self._addressee(message.service)
         back_to = None if from_service is None else self._addressee(from_service)
         named = broker if broker is None or broker in self._brokers else UNNAMED
@@ -309,22 +328,22 @@ class MessagePaths:
         timeline = self._by_key.get(key)
         if timeline is None:
             instance = self._planner.network.instances[message.instance]
-            sender = Sender(instance, message.database, message.is_initiator, back_to, conversation)
+            sender = PathSender(instance, message.database, message.is_initiator, back_to, conversation)
             timeline = remember(self._by_key, key, self._planner.timeline(sender, to, named))
         return timeline
 
-    def _conversation(self, message: Message) -> str | None:
+    def _conversation(self, message: RoutedMessage) -> str | None:
         """Return the conversation of a message if a request on record is of it: all others count alike (D10)."""
         conversation = message.conversation_id
         return conversation if conversation in self._planner.network.waiting_conversations else None
 
-    def _addressee(self, name: str) -> Addressee:
+    def _addressee(self, name: str) -> ServiceAddress:
         """Return what the rules read of a name; of one that nothing names its address, if an instance has it."""
         if name in self._services:
-            return Addressee.of_name(name)
+            return ServiceAddress.of_name(name)
         address = text.address_in_name(name)
         is_known = address is not None and text.comparable_address(address) in self._addresses
-        return Addressee(None, address if is_known else None, address is not None)
+        return ServiceAddress(None, address if is_known else None, address is not None)
 
 
 def _with_address(row: PathRow, service: str) -> PathRow:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from routing.rules.deciding import ConcerningRoutes, Decision, Key, signature
-from routing.rules.estate import Instance
+from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey, signature
+from routing.rules.estate import SqlInstance
 from routing.rules.timeline import TimeInterval
 
 C = TypeVar("C")
@@ -29,7 +29,7 @@ def remember(memory: dict[Hashable, T], key: Hashable, value: T) -> T:
     return value
 
 
-class Timeline(Generic[C]):
+class DecisionTimeline(Generic[C]):
     """What is decided for a key at every time; an interval is made when a time in it is first asked for."""
 
     def __init__(self, routes: ConcerningRoutes, make: Callable[[Decision], C]) -> None:
@@ -67,27 +67,29 @@ class Planner(Generic[C]):
     instance nor its sender. The keys of one planner are of one estate, whose instances have different names.
     """
 
-    def __init__(self, make: Callable[[Decision], C], share: Callable[[Key, Instance], Hashable]) -> None:
+    def __init__(
+        self, make: Callable[[Decision], C], share: Callable[[RoutingKey, SqlInstance], Hashable]
+    ) -> None:
         self._make, self._share = make, share
-        self._by_key: dict[Hashable, Timeline[C]] = {}
-        self._shared: dict[Hashable, Timeline[C]] = {}
+        self._by_key: dict[Hashable, DecisionTimeline[C]] = {}
+        self._shared: dict[Hashable, DecisionTimeline[C]] = {}
 
-    def timeline(self, key: Key, instance: Instance) -> Timeline[C]:
+    def timeline(self, key: RoutingKey, instance: SqlInstance) -> DecisionTimeline[C]:
         """Return the timeline of a key."""
         place = instance.name, key
         timeline = self._by_key.get(place)
         return remember(self._by_key, place, self._find(key, instance)) if timeline is None else timeline
 
-    def at(self, key: Key, instance: Instance, t: int) -> TimeInterval[C]:
+    def at(self, key: RoutingKey, instance: SqlInstance, t: int) -> TimeInterval[C]:
         """Return the interval of a key's timeline at a time."""
         return self.timeline(key, instance).at(t)
 
-    def _find(self, key: Key, instance: Instance) -> Timeline[C]:
+    def _find(self, key: RoutingKey, instance: SqlInstance) -> DecisionTimeline[C]:
         # A signature takes longer to make than a key, and fewer keys have it.
         shared = self._share(key, instance)
         timeline = self._shared.get(shared)
         if timeline is None:
-            timeline = Timeline(ConcerningRoutes.of(key, instance), self._make)
+            timeline = DecisionTimeline(ConcerningRoutes.of(key, instance), self._make)
             remember(self._shared, shared, timeline)
         return timeline
 
@@ -100,9 +102,9 @@ def plan_decisions(*, is_exact: bool = False) -> Planner[Decision]:
     return Planner(lambda decision: decision, _key_itself if is_exact else _what_counts)
 
 
-def _what_counts(key: Key, instance: Instance) -> Hashable:
+def _what_counts(key: RoutingKey, instance: SqlInstance) -> Hashable:
     return instance.name, key.database, signature(key, instance)
 
 
-def _key_itself(key: Key, instance: Instance) -> Hashable:
+def _key_itself(key: RoutingKey, instance: SqlInstance) -> Hashable:
     return instance.name, key

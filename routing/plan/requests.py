@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from routing.rules.deciding import Decision
-from routing.rules.network import Network
-from routing.rules.requesting import Request, Requests
-from routing.rules.resolving import Dialog, Message, judge
+from routing.rules.network import EstateNetwork
+from routing.rules.requesting import InstanceRequests, RouteRequest
+from routing.rules.resolving import DialogFacts, RoutedMessage, judge
 
 
-def order_of_asking(message: Message) -> tuple[int, str, str, bool]:
+def order_of_asking(message: RoutedMessage) -> tuple[int, str, str, bool]:
     """Return the place of a message among those that ask; rows equal in (t, message_id) by their endpoint."""
     return message.t, message.message_id, message.conversation_id or "", message.is_initiator
 
@@ -24,8 +24,8 @@ def order_of_asking(message: Message) -> tuple[int, str, str, bool]:
 class AskingMessage(NamedTuple):
     """A message that meets step 4, with what is decided for it."""
 
-    message: Message
-    dialog: Dialog
+    message: RoutedMessage
+    dialog: DialogFacts
     decision: Decision
 
     @property
@@ -41,7 +41,7 @@ class AskingMessage(NamedTuple):
         return tuple(leg.scope for leg in legs if leg is not None and leg.asks)
 
 
-def open_requests(asking: Iterable[AskingMessage], requests: Requests) -> None:
+def open_requests(asking: Iterable[AskingMessage], requests: InstanceRequests) -> None:
     """Have messages of one instance, which come in the order of `order_of_asking`, open their requests.
 
     Afterwards any message can be judged by ``requests``, in any order.
@@ -58,7 +58,7 @@ class AskingMessages:
     record, the first opens one, and every later one finds it pending, whether it then waits or goes on.
     """
 
-    requests: Requests
+    requests: InstanceRequests
     _first: dict[tuple[str, str], AskingMessage] = field(default_factory=dict)
     _others: list[AskingMessage] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ class AskingMessages:
         elif place not in self._first or _order(asking) < _order(self._first[place]):
             self._first[place] = asking
 
-    def open_requests(self) -> Requests:
+    def open_requests(self) -> InstanceRequests:
         """Return all requests, those that the messages open included."""
         open_requests(sorted(self._all(), key=_order), self.requests)
         return self.requests
@@ -91,10 +91,10 @@ def _order(asking: AskingMessage) -> tuple[int, str, str, bool]:
     return order_of_asking(asking.message)
 
 
-def requests_on_record(network: Network) -> Mapping[str, Requests]:
+def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]:
     """Return the requests on record of each instance."""
-    found: dict[str, list[tuple[str, str, Request]]] = {name: [] for name in network.instances}
+    found: dict[str, list[tuple[str, str, RouteRequest]]] = {name: [] for name in network.instances}
     for (instance, database, service), requests in network.on_record.items():
         if instance in found:
             found[instance] += [(database, service, request) for request in requests]
-    return {name: Requests.on_record(rows) for name, rows in found.items()}
+    return {name: InstanceRequests.on_record(rows) for name, rows in found.items()}

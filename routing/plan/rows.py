@@ -12,27 +12,27 @@ from typing import Any
 
 from routing.plan.keys import KEY, PATH_KEY, KeyRow, key_of, path_key_of
 from routing.plan.paths import PathChoice, PathPlanner
-from routing.plan.planner import Planner, Timeline
+from routing.plan.planner import DecisionTimeline, Planner
 from routing.process.garbage import no_search_for_cycles
 from routing.rules.deciding import Decision, scope_of, signature
-from routing.rules.estate import ARRIVALS, Instance
-from routing.rules.network import Network
+from routing.rules.estate import ARRIVALS, SqlInstance
+from routing.rules.network import EstateNetwork
 from routing.rules.path_rows import PathRow, path_row, reads_address
 from routing.rules.resolving import VERDICT_COLUMNS, settled
 from routing.rules.timeline import TimeInterval
-from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, Field, Kind, Schema
-from routing.storage.columns import Columns
+from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, ColumnKind, Field, Schema
+from routing.tables.table_columns import TableColumns
 
 # reads_address: the address is to be read from the message's service name. counts_hops: HOP_LIMIT where no hops
 # remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after the message came back; the choice
 # stands where requests are pending, none of them of the message's own conversation endpoint.
 READS_ADDRESS = "reads_address"
-_ASKS = (Field("asks", Kind.BOOLEAN), Field("asks_msdb", Kind.BOOLEAN))
+_ASKS = (Field("asks", ColumnKind.BOOLEAN), Field("asks_msdb", ColumnKind.BOOLEAN))
 CHOICE = Schema(
     (
         *_ASKS,
-        Field(READS_ADDRESS, Kind.BOOLEAN),
-        Field("counts_hops", Kind.BOOLEAN),
+        Field(READS_ADDRESS, ColumnKind.BOOLEAN),
+        Field("counts_hops", ColumnKind.BOOLEAN),
         *(Field(field.name, field.kind) for field in RESOLVED_ROUTES if field.name in VERDICT_COLUMNS),
     )
 )
@@ -40,7 +40,7 @@ CHOICE = Schema(
 PATH = Schema(
     (
         *(Field(field.name, field.kind) for field in MESSAGE_PATHS if field.name in PathRow._fields),
-        Field(READS_ADDRESS, Kind.BOOLEAN),
+        Field(READS_ADDRESS, ColumnKind.BOOLEAN),
     )
 )
 """A path, by the hops that the message has left, and whether its last address is that of its own service name."""
@@ -103,7 +103,7 @@ class DecidedKeys:
     uses: PlanUses
 
 
-def decide_keys(keys: Columns, instances: Mapping[str, Instance]) -> DecidedKeys:
+def decide_keys(keys: TableColumns, instances: Mapping[str, SqlInstance]) -> DecidedKeys:
     """Decide for every distinct key.
 
     ``keys`` have the columns of `keys.KEY`; ``instances`` what is known of each instance that they name.
@@ -125,9 +125,9 @@ class KeyDecider:
         """What the timelines make use of."""
         return self._shared.uses
 
-    def decide(self, keys: Iterable[KeyRow], instances: Mapping[str, Instance]) -> list[int]:
+    def decide(self, keys: Iterable[KeyRow], instances: Mapping[str, SqlInstance]) -> list[int]:
         """Return the places of the timelines of keys; ``instances`` is what is known for all services of these."""
-        planner, made, numbers = Planner(choice_of, signature), dict[Timeline[Choice], int](), list[int]()
+        planner, made, numbers = Planner(choice_of, signature), dict[DecisionTimeline[Choice], int](), list[int]()
         with no_search_for_cycles():
             for row in keys:
                 instance = instances[row[0]]
@@ -140,7 +140,7 @@ class KeyDecider:
         return numbers
 
 
-def follow_keys(keys: Columns, network: Network) -> DecidedKeys:
+def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
     """Follow every distinct key there and back.
 
     ``keys`` have the columns of `keys.PATH_KEY`; ``network`` is what is known for the services that they name.

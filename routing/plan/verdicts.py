@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from routing.plan.dialogs import DialogEnds, KnownDialogs
-from routing.plan.planner import Planner, Timeline, plan_decisions, remember
+from routing.plan.planner import DecisionTimeline, Planner, plan_decisions, remember
 from routing.plan.requests import AskingMessage, AskingMessages, requests_on_record
-from routing.rules.deciding import Decision, Key, named_broker, scope_of
-from routing.rules.estate import ARRIVALS, Instance
+from routing.rules.deciding import Decision, RoutingKey, named_broker, scope_of
+from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.hashing import dialog_id_hash
-from routing.rules.network import Network
+from routing.rules.network import EstateNetwork
 from routing.rules.rejecting import TEXTS, is_sound, rejections
-from routing.rules.requesting import Requests
+from routing.rules.requesting import InstanceRequests
 from routing.rules.resolving import (
     MESSAGE_COLUMNS,
     NO_DIALOG,
-    Dialog,
-    Message,
+    DialogFacts,
+    RoutedMessage,
     Verdict,
     bound_broker,
     is_out_of_hops,
@@ -32,7 +32,7 @@ from routing.rules.resolving import (
     settled,
 )
 from routing.rules.text import address_in_name
-from routing.storage.columns import Columns
+from routing.tables.table_columns import TableColumns
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _Row = tuple[Any, ...]
@@ -45,7 +45,7 @@ class KeyedMessages:
     ``verdicts`` are those that messages share: by interval, pick, and whether they are out of hops.
     """
 
-    timeline: Timeline[Decision]
+    timeline: DecisionTimeline[Decision]
     broker: str | None
     service: str
     verdicts: dict[tuple[int | None, int, bool], Verdict] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class KeyedMessages:
         """Return what may be decided at a time: one, or one for each broker instance that step 3 may pick."""
         return self.timeline.at(t).choices
 
-    def decision(self, message: Message) -> Decision:
+    def decision(self, message: RoutedMessage) -> Decision:
         """Return what is decided for a message, whatever it asks for."""
         decisions = self.decisions(message.t)
         return decisions[place_of_pick(decisions, message)]
 
     def possible(
-        self, message: Message, dialog: Dialog, requests: Requests
+        self, message: RoutedMessage, dialog: DialogFacts, requests: InstanceRequests
     ) -> tuple[tuple[Decision, Verdict], ...]:
         """Return all that may be decided for a message, with the verdict of each; ``requests`` as in `verdict`."""
         return tuple((one, judge(message, dialog, one, requests)) for one in self.decisions(message.t))
@@ -74,7 +74,7 @@ class KeyedMessages:
             if decision.asks_again:
                 yield requested_again(decision, self.broker)
 
-    def verdict(self, message: Message, dialog: Dialog, requests: Requests) -> Verdict:
+    def verdict(self, message: RoutedMessage, dialog: DialogFacts, requests: InstanceRequests) -> Verdict:
         """Return the verdict of a message. ``requests`` must know all that messages open (section 5)."""
         interval = self.timeline.at(message.t)
         number = place_of_pick(interval.choices, message)
@@ -94,7 +94,7 @@ class KeyedMessages:
         return settled(decision, self.broker, hops_remaining, address_in_name(self.service))
 
 
-def place_of_pick(decisions: Sized, message: Message) -> int:
+def place_of_pick(decisions: Sized, message: RoutedMessage) -> int:
     """Return the place of the decision that a message's dialog gets (section 6); of any dialog the first."""
     if len(decisions) == 1 or message.conversation_id is None:
         return 0
@@ -108,18 +108,18 @@ class MessageJudge:
     ``is_exact`` as `plan_decisions` has it.
     """
 
-    def __init__(self, network: Network, *, is_exact: bool = False) -> None:
+    def __init__(self, network: EstateNetwork, *, is_exact: bool = False) -> None:
         self.network, self._is_exact = network, is_exact
         self.requests = requests_on_record(network)
         self._decisions: Planner[Decision] = plan_decisions(is_exact=is_exact)
         self._keyed: dict[Hashable, KeyedMessages] = {}
 
     @property
-    def instances(self) -> Mapping[str, Instance]:
+    def instances(self) -> Mapping[str, SqlInstance]:
         """The instances by name, with all that is known of each."""
         return self.network.instances
 
-    def keyed(self, message: Message, dialog: Dialog) -> KeyedMessages:
+    def keyed(self, message: RoutedMessage, dialog: DialogFacts) -> KeyedMessages:
         """Return the messages like this one, and what is decided for them."""
         broker = bound_broker(message, dialog)
         names = message.instance, message.database, message.service, broker, message.is_initiator
@@ -129,12 +129,12 @@ class MessageJudge:
             scope = scope_of(message.database)
             named = broker if self._is_exact else named_broker(instance, scope, message.service, broker)
             place = message.database, message.service, named
-            key = Key.of_names(instance, *place, is_initiator=message.is_initiator)
+            key = RoutingKey.of_names(instance, *place, is_initiator=message.is_initiator)
             keyed = KeyedMessages(self._decisions.timeline(key, instance), broker, message.service)
             remember(self._keyed, names, keyed)
         return keyed
 
-    def find_openers(self, messages: Iterable[tuple[Message, Dialog]]) -> None:
+    def find_openers(self, messages: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
         """Find out which of all messages, in any order, open a request for a route."""
         asking = {name: AskingMessages(requests) for name, requests in self.requests.items()}
         for message, dialog in messages:
@@ -146,7 +146,7 @@ class MessageJudge:
         for theirs in asking.values():
             theirs.open_requests()
 
-    def verdict(self, message: Message, dialog: Dialog) -> Verdict:
+    def verdict(self, message: RoutedMessage, dialog: DialogFacts) -> Verdict:
         """Return the verdict of a message."""
         return self.keyed(message, dialog).verdict(message, dialog, self.requests[message.instance])
 
@@ -160,8 +160,8 @@ class JudgedRow(NamedTuple):
     """
 
     rejections: tuple[str, ...]
-    message: Message | None
-    dialog: Dialog
+    message: RoutedMessage | None
+    dialog: DialogFacts
     verdict: Verdict | None
 
 
@@ -178,20 +178,20 @@ class RowJudge:
     Where any may ask for a route (`may_ask`), all must have come by `find_openers` before the first is judged.
     """
 
-    def __init__(self, network: Network, dialogs: KnownDialogs, as_of: int | None) -> None:
+    def __init__(self, network: EstateNetwork, dialogs: KnownDialogs, as_of: int | None) -> None:
         """``as_of``: the time at which all messages are decided, in microseconds; None for their own."""
         self.messages, self._as_of = MessageJudge(network), as_of
         self._origins = dict(_origins(network.instances, dialogs))
         self.may_ask = any(origin.may_ask for origin in self._origins.values())
         self._has_openers = not self.may_ask
 
-    def find_openers(self, batches: Iterable[Columns]) -> None:
+    def find_openers(self, batches: Iterable[TableColumns]) -> None:
         """Find out which messages open a request for a route; nothing is read where none may ask."""
         if self.may_ask:
             self.messages.find_openers(self._asking(batches))
             self._has_openers = True
 
-    def judge(self, batch: Columns) -> list[JudgedRow]:
+    def judge(self, batch: TableColumns) -> list[JudgedRow]:
         """Return the rows of a batch, judged, in their order; it has all columns of messages.
 
         Raises ValueError where messages may ask for a route and `find_openers` has not seen them.
@@ -215,7 +215,7 @@ class RowJudge:
         _, message, dialog = read
         return JudgedRow((), message, dialog, self.messages.verdict(message, dialog))
 
-    def _asking(self, batches: Iterable[Columns]) -> Iterator[tuple[Message, Dialog]]:
+    def _asking(self, batches: Iterable[TableColumns]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
         """Yield the messages that may meet step 4, in whatever search."""
         for batch in batches:
             undecoded = _find_undecoded(batch)
@@ -224,24 +224,24 @@ class RowJudge:
                 if read is not None and read[0].may_ask:
                     yield read[1], read[2]
 
-    def _read(self, row: _Row) -> tuple[_MessageOrigin, Message, Dialog] | None:
+    def _read(self, row: _Row) -> tuple[_MessageOrigin, RoutedMessage, DialogFacts] | None:
         """Return a message with where it starts and its dialog; None where it is set aside."""
         message_id, conversation, is_initiator, enqueued, _, instance, database, service, _, hops = row
         origin = self._origins.get((instance, database))
         if origin is None or not is_sound(message_id, conversation, is_initiator, enqueued, service, hops):
             return None
-        message = Message.of_row(*row, as_of=self._as_of)
+        message = RoutedMessage.of_row(*row, as_of=self._as_of)
         return origin, message, origin.dialogs[is_initiator].get(message.conversation_id or "", NO_DIALOG)
 
 
-def _find_undecoded(batch: Columns) -> set[int]:
+def _find_undecoded(batch: TableColumns) -> set[int]:
     """Return the places of messages with a text that is no UTF-8."""
-    texts = Columns({name: batch.values[name] for name in TEXTS if name in batch.values})
+    texts = TableColumns({name: batch.values[name] for name in TEXTS if name in batch.values})
     return {place for _, place, _ in texts.undecoded()}
 
 
 def _origins(
-    instances: Mapping[str, Instance], dialogs: KnownDialogs
+    instances: Mapping[str, SqlInstance], dialogs: KnownDialogs
 ) -> Iterator[tuple[tuple[str, str | None], _MessageOrigin]]:
     """Yield wherever a message that is not set aside can start, by instance and database as they are written."""
     for name, instance in instances.items():
@@ -253,7 +253,7 @@ def _origins(
                 yield (name, ""), origin
 
 
-def may_ask(instance: Instance, database: str | None) -> bool:
+def may_ask(instance: SqlInstance, database: str | None) -> bool:
     """Return True if a message from a database, None for an arrival, may meet step 4."""
     # One that comes back to its instance may ask in msdb.
     scopes = (scope_of(database), ARRIVALS)

@@ -35,7 +35,7 @@ def _send(processes: set[int], number: signal.Signals) -> None:
 
 
 def find_children() -> set[int]:
-    """The ids of all processes that descend from this one and still run."""
+    """Return the ids of all processes that descend from this one and still run."""
     parents = dict(_parents())
     found, newest = set[int](), {os.getpid()}
     while newest:
@@ -45,7 +45,7 @@ def find_children() -> set[int]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Each running process with its parent."""
+    """Yield each running process with its parent."""
     if not Path("/proc/self/stat").exists():
         yield from _parents_by_ps()
         return
@@ -60,7 +60,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _parents_by_ps() -> Iterator[tuple[int, int]]:
-    """The same where there is no /proc, as on macOS."""
+    """Yield the same where there is no /proc, as on macOS."""
     import subprocess
 
     listed = subprocess.Popen(["/bin/ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True)

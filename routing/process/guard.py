@@ -20,7 +20,7 @@ from types import FrameType
 from typing import NoReturn
 
 from routing.process.children import end_children
-from routing.process.standing import Standing
+from routing.process.standing import CommandProgress
 
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 # How long Java may take to end, and the command to notice that it has.
@@ -50,11 +50,11 @@ def _start_nothing(event: str, _: tuple[object, ...]) -> None:
         raise ChildProcessError("this process is about to end")
 
 
-class Guard:
+class SignalGuard:
     """Ends the process when a signal says so, from the moment it is made until the process is gone."""
 
     def __init__(self, clean_up: Callable[[], None]) -> None:
-        self.standing = Standing()
+        self.standing = CommandProgress()
         self._clean_up = clean_up
         self._told_to = -1
         # While Java starts, what is written to standard error goes elsewhere.
@@ -70,8 +70,8 @@ class Guard:
                 # signal would end a process whose command has ended and whose exit code is known.
                 atexit.register(signal.signal, number, signal.SIG_IGN)
 
-    def run(self, command: Callable[[Standing], int]) -> int:
-        """What a command returns, or raises."""
+    def run(self, command: Callable[[CommandProgress], int]) -> int:
+        """Return what a command returns, or raises."""
         done: list[int] = []
         failed: list[BaseException] = []
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 NOTHING_WRITTEN = "nothing was written"
 
 
-class Standing:
+class CommandProgress:
     """What an interruption has to say at this moment.
 
     ``text`` says what counts; ``as_line`` makes the line of it that is printed, and ``clear`` takes away before it

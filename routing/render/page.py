@@ -10,12 +10,12 @@ from routing.document import (
     Cell,
     DataTable,
     Document,
-    Fact,
-    Heading,
+    DocumentHeading,
+    LabelledFact,
     ListItem,
     Paragraph,
-    Span,
-    Statement,
+    SqlStatement,
+    TonedText,
     Words,
 )
 from routing.render.wording import count, find_tone, format_value, printable
@@ -30,16 +30,16 @@ def write_html(document: Document) -> str:
 
 
 def _elements(block: Block) -> Iterator[str]:
-    if isinstance(block, Heading):
+    if isinstance(block, DocumentHeading):
         yield f"<h{block.level}>{_markup(block.words)}</h{block.level}>"
     elif isinstance(block, Paragraph):
         yield f"<p>{_markup(block.words)}</p>"
     elif isinstance(block, ListItem):
         mark = "" if block.mark == "-" else f"{_text(block.mark)} "
         yield f'<p class="item">{mark}{_markup(block.words)}</p>'
-    elif isinstance(block, Fact):
+    elif isinstance(block, LabelledFact):
         yield f"<p><b>{_text(block.label)}:</b> {_markup(block.words)}</p>"
-    elif isinstance(block, Statement):
+    elif isinstance(block, SqlStatement):
         lines = "\n".join(_text(line) for line in block.text.split("\n"))
         yield f"<pre><code>{lines}</code></pre>"
     else:
@@ -69,7 +69,7 @@ def _cell(value: Cell) -> str:
 
 
 def _markup(words: Words) -> str:
-    parts = [words] if isinstance(words, (str, Span)) else words
+    parts = [words] if isinstance(words, (str, TonedText)) else words
     return "".join(_text(part) if isinstance(part, str) else _cell(part) for part in parts)
 
 

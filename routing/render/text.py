@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 from routing.document import (
     Block,
     Cell,
-    Column,
     DataTable,
     Document,
-    Fact,
-    Heading,
+    DocumentHeading,
+    LabelledFact,
     ListItem,
     Paragraph,
-    Span,
-    Statement,
+    SqlStatement,
+    TableColumn,
     Tone,
+    TonedText,
     Words,
 )
 from routing.render.wording import count, find_tone, format_value, printable, printable_lines
@@ -81,7 +81,7 @@ def write_sql(document: Document, otherwise: str = "There is nothing to run.") -
 
     ``otherwise`` is the comment that stands alone where the document has no statement.
     """
-    statements = [block for block in document if isinstance(block, Statement)]
+    statements = [block for block in document if isinstance(block, SqlStatement)]
     parts = ["\n".join([*_comment_lines(one.purpose), *_statement_lines(one)]) for one in statements]
     return "\n\n".join(parts or ["\n".join(_comment_lines(otherwise))])
 
@@ -106,30 +106,30 @@ def _lines_of(document: Document, width: int) -> Iterator[Text]:
 
 def _needs_gap(before: Block, block: Block) -> bool:
     """Return True if a blank line stands between two blocks."""
-    if isinstance(before, Heading):
+    if isinstance(before, DocumentHeading):
         return before.level == 1
-    apart = (Heading, DataTable, Statement)
+    apart = (DocumentHeading, DataTable, SqlStatement)
     return isinstance(block, apart) or isinstance(before, apart)
 
 
 def _block_lines(block: Block, width: int) -> Iterator[Text]:
-    if isinstance(block, Heading):
+    if isinstance(block, DocumentHeading):
         yield from _wrap("", _as_text(block.words, "bold"), width)
     elif isinstance(block, Paragraph):
         yield from _wrap(" " * _INDENT * block.indent, _as_text(block.words), width, hang=_INDENT * block.hang)
     elif isinstance(block, ListItem):
         yield from _wrap(f"{' ' * _INDENT * block.indent}{block.mark} ", _as_text(block.words), width)
-    elif isinstance(block, Fact):
-        label = _as_text((Span(f"{block.label}:", Tone.QUIET), " "))
+    elif isinstance(block, LabelledFact):
+        label = _as_text((TonedText(f"{block.label}:", Tone.QUIET), " "))
         words = _join([label, _as_text(block.words)])
         yield from _wrap(" " * _INDENT * block.indent, words, width, hang=_INDENT)
-    elif isinstance(block, Statement):
+    elif isinstance(block, SqlStatement):
         yield from (_as_text(f"{' ' * _INDENT * block.indent}{line}") for line in _statement_lines(block))
     else:
         yield from _table_lines(block, width)
 
 
-def _statement_lines(block: Statement) -> list[str]:
+def _statement_lines(block: SqlStatement) -> list[str]:
     return printable_lines(block.text).split("\n")
 
 
@@ -137,8 +137,8 @@ def _as_text(words: Words, style: str = "") -> Text:
     from rich.text import Text
 
     text = Text(style=style)
-    for part in [words] if isinstance(words, (str, Span)) else words:
-        if isinstance(part, Span):
+    for part in [words] if isinstance(words, (str, TonedText)) else words:
+        if isinstance(part, TonedText):
             text.append(printable(part.text), _STYLES[part.tone])
         else:
             text.append(printable(part))
@@ -192,14 +192,14 @@ def _table_lines(table: DataTable, width: int) -> Iterator[Text]:
     if sum(_natural_widths(columns, rows)) + _GAP * (len(columns) - 1) > width:
         columns, rows, lifted = _lift_constants(columns, rows)
         for column, value in lifted:
-            yield from _block_lines(Fact(column.name, _cell_words(value)), width)
+            yield from _block_lines(LabelledFact(column.name, _cell_words(value)), width)
         if lifted:
             yield _as_text("")
     widths = _fit_widths(columns, rows, width)
     if widths is None:
         yield from _record_lines(columns, rows, width)
     else:
-        yield from _row_lines(columns, [Span(column.name, Tone.QUIET) for column in columns], widths)
+        yield from _row_lines(columns, [TonedText(column.name, Tone.QUIET) for column in columns], widths)
         for row in rows:
             yield from _row_lines(columns, row, widths)
     if table.more:
@@ -209,10 +209,10 @@ def _table_lines(table: DataTable, width: int) -> Iterator[Text]:
 def _cell_words(value: Cell) -> Words:
     tone = find_tone(value)
     text = format_value(value)
-    return text if tone is None else Span(text, tone)
+    return text if tone is None else TonedText(text, tone)
 
 
-def _natural_widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[int]:
+def _natural_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]]) -> list[int]:
     from rich.cells import cell_len
 
     return [
@@ -222,8 +222,8 @@ def _natural_widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -
 
 
 def _lift_constants(
-    columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
-) -> tuple[list[Column], list[list[Cell]], list[tuple[Column, Cell]]]:
+    columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]]
+) -> tuple[list[TableColumn], list[list[Cell]], list[tuple[TableColumn, Cell]]]:
     """Take the columns out that have one value in all of two or more rows; return the rest and them."""
     if len(rows) < 2:
         return list(columns), [list(row) for row in rows], []
@@ -238,7 +238,7 @@ def _lift_constants(
     )
 
 
-def _fit_widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int] | None:
+def _fit_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], width: int) -> list[int] | None:
     """Return a width for each column so that all fit side by side; None where texts would become too narrow."""
     natural = _natural_widths(columns, rows)
     least = [
@@ -262,7 +262,7 @@ def _longest_word(rows: Sequence[Sequence[Cell]], at: int) -> int:
     return min(max(lengths, default=0), _LONGEST_WORD)
 
 
-def _row_lines(columns: Sequence[Column], row: Sequence[Cell], widths: Sequence[int]) -> Iterator[Text]:
+def _row_lines(columns: Sequence[TableColumn], row: Sequence[Cell], widths: Sequence[int]) -> Iterator[Text]:
     """Yield a row in as many lines as its longest cell needs."""
     cells = [_fold(_as_text(_cell_words(value)), room) for value, room in zip(row, widths, strict=True)]
     for number in range(max(map(len, cells))):
@@ -274,11 +274,11 @@ def _row_lines(columns: Sequence[Column], row: Sequence[Cell], widths: Sequence[
         yield _join(parts)
 
 
-def _record_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[Text]:
+def _record_lines(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[Text]:
     """Yield each row as a list of the values that it has."""
     for number, row in enumerate(rows):
         if number:
             yield _as_text("")
         for column, value in zip(columns, row, strict=True):
             if value is not None:
-                yield from _block_lines(Fact(column.name, _cell_words(value)), width)
+                yield from _block_lines(LabelledFact(column.name, _cell_words(value)), width)

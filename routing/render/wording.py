@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from routing.document import Cell, Span, Tone, Words
+from routing.document import Cell, Tone, TonedText, Words
 from routing.terms import NOT_KNOWN, REJECTED, Ending, Outcome
 
 _TONES: dict[str, Tone] = {
@@ -67,7 +67,7 @@ def format_value(value: Cell) -> str:
     """Return a table's value as text: numbers with separators, times and durations as everywhere, None as "-"."""
     if value is None:
         return "-"
-    if isinstance(value, Span):
+    if isinstance(value, TonedText):
         return printable(value.text)
     if isinstance(value, datetime):
         return format_time(value)
@@ -80,18 +80,18 @@ def format_value(value: Cell) -> str:
 
 def find_tone(value: Cell) -> Tone | None:
     """Return the tone of a table's value: a span's own, that of an outcome's word; None of every other value."""
-    if isinstance(value, Span):
+    if isinstance(value, TonedText):
         return value.tone
     return _TONES.get(value) if isinstance(value, str) else None
 
 
-def mark_outcome(word: str) -> Span | str:
+def mark_outcome(word: str) -> TonedText | str:
     """Return the word of an outcome or ending as a part of a sentence that stands out; any other as it is."""
     tone = find_tone(word)
-    return word if tone is None else Span(word, tone)
+    return word if tone is None else TonedText(word, tone)
 
 
 def plain_words(words: Words) -> str:
     """Return the words of a sentence as one text, without what stands out."""
-    parts = [words] if isinstance(words, (str, Span)) else words
-    return "".join(part.text if isinstance(part, Span) else part for part in parts)
+    parts = [words] if isinstance(words, (str, TonedText)) else words
+    return "".join(part.text if isinstance(part, TonedText) else part for part in parts)

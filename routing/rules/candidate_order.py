@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from routing.rules import choosing, matching
-from routing.rules.choosing import Tier
-from routing.rules.deciding import Leg
-from routing.rules.estate import IMPLIED_LOCAL, Instance, Kind, Route
+from routing.rules.choosing import RouteTier
+from routing.rules.deciding import RouteSearch
+from routing.rules.estate import IMPLIED_LOCAL, AddressKind, EstateRoute, SqlInstance
 from routing.rules.locating import locate
-from routing.rules.matching import Bound
+from routing.rules.matching import MatchKey
 from routing.terms import MatchingStep, Reason
 
 _BY_ROUTE = (MatchingStep.BROKER_INSTANCE, MatchingStep.BALANCED)
@@ -26,12 +26,12 @@ class Candidate(NamedTuple):
     is a reason of sections 3 and 4. ``is_reached``: its step is the one that ended the search.
     """
 
-    route: Route
+    route: EstateRoute
     step: MatchingStep
-    tier: Tier | None
+    tier: RouteTier | None
     broker: str | None
     is_picked: bool | None
-    stands_for_it: Route | None
+    stands_for_it: EstateRoute | None
     leads_back: bool
     why_not: Reason | None
     is_reached: bool
@@ -43,7 +43,12 @@ class Candidate(NamedTuple):
 
 
 def list_candidates(
-    leg: Leg, service: str | None, instance: Instance, routes: Iterable[Route], *, stop: MatchingStep | None
+    leg: RouteSearch,
+    service: str | None,
+    instance: SqlInstance,
+    routes: Iterable[EstateRoute],
+    *,
+    stop: MatchingStep | None,
 ) -> list[Candidate]:
     """Return the candidates of a search, in the order of ``routes``.
 
@@ -56,7 +61,7 @@ def list_candidates(
     """
     if leg.match is None or leg.is_reply:
         return []
-    bound, first_of = Bound(service, leg.broker), dict[Hashable, Route]()
+    bound, first_of = MatchKey(service, leg.broker), dict[Hashable, EstateRoute]()
     candidates = []
     for route in (*routes, *((IMPLIED_LOCAL,) if leg.holders else ())):
         step = matching.step_of(bound, route)
@@ -68,7 +73,13 @@ def list_candidates(
 
 
 def _candidate(
-    leg: Leg, instance: Instance, route: Route, step: MatchingStep, same: Route | None, *, is_reached: bool
+    leg: RouteSearch,
+    instance: SqlInstance,
+    route: EstateRoute,
+    step: MatchingStep,
+    same: EstateRoute | None,
+    *,
+    is_reached: bool,
 ) -> Candidate:
     broker = route.broker if step in _BY_ROUTE else leg.broker
     is_picked = route.broker == leg.pick if step is MatchingStep.BALANCED else None
@@ -153,7 +164,7 @@ def row_of(candidate: Candidate, search: int, picked_before: str | None) -> Cand
         candidate.is_usable,
         None if candidate.why_not is None else str(candidate.why_not),
         candidate.is_reached,
-        candidate.is_usable and route.kind is Kind.TRANSPORT,
+        candidate.is_usable and route.kind is AddressKind.TRANSPORT,
     )
 
 

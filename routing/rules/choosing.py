@@ -6,116 +6,116 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from routing.rules.estate import Kind, NameAddress, Route
-from routing.rules.locating import Location
+from routing.rules.estate import AddressKind, EstateRoute, NameAddress
+from routing.rules.locating import DestinationLocation
 from routing.terms import Outcome, Reason
 
 
-class Situation(NamedTuple):
+class ChoiceSituation(NamedTuple):
     """What a choice depends on besides its routes."""
 
-    location: Location
+    location: DestinationLocation
     name_address: NameAddress
     own_addresses: frozenset[str]
     is_from_network: bool
     is_forwarding: bool
 
 
-def has_mirror(route: Route) -> bool:
+def has_mirror(route: EstateRoute) -> bool:
     """Tier A: the route has a mirror address."""
     return route.mirror_address is not None
 
 
-def is_local(route: Route) -> bool:
+def is_local(route: EstateRoute) -> bool:
     """Tier B: the route's address is LOCAL."""
-    return route.kind is Kind.LOCAL
+    return route.kind is AddressKind.LOCAL
 
 
-def is_network(route: Route) -> bool:
+def is_network(route: EstateRoute) -> bool:
     """Tier C: the route has a network address."""
-    return route.kind is Kind.NETWORK
+    return route.kind is AddressKind.NETWORK
 
 
-def is_transport(route: Route) -> bool:
+def is_transport(route: EstateRoute) -> bool:
     """Tier D: the address is read from the service's name."""
-    return route.kind is Kind.TRANSPORT
+    return route.kind is AddressKind.TRANSPORT
 
 
-def always(situation: Situation) -> Reason | None:
-    """An address of the route's own can always be used."""
+def always(situation: ChoiceSituation) -> Reason | None:
+    """Return an address of the route's own can always be used."""
     return None
 
 
-def unless_located(situation: Situation) -> Reason | None:
+def unless_located(situation: ChoiceSituation) -> Reason | None:
     """LOCAL cannot be used where no database of this instance can take the message."""
     return situation.location.reason
 
 
-def unless_named(situation: Situation) -> Reason | None:
+def unless_named(situation: ChoiceSituation) -> Reason | None:
     """TRANSPORT cannot be used where the service's name holds no address."""
     return Reason.TRANSPORT_ADDRESS_INVALID if situation.name_address is NameAddress.NONE else None
 
 
-def never(route: Route, situation: Situation) -> bool:
+def never(route: EstateRoute, situation: ChoiceSituation) -> bool:
     """Mirrored routes and LOCAL are no way back to this very instance."""
     return False
 
 
-def has_own_address(route: Route, situation: Situation) -> bool:
-    """The route's address is one of the instance's own."""
+def has_own_address(route: EstateRoute, situation: ChoiceSituation) -> bool:
+    """Return the route's address is one of the instance's own."""
     return route.compared in situation.own_addresses
 
 
-def has_own_name(route: Route, situation: Situation) -> bool:
-    """The address in the service's name is one of the instance's own."""
+def has_own_name(route: EstateRoute, situation: ChoiceSituation) -> bool:
+    """Return the address in the service's name is one of the instance's own."""
     return situation.name_address is NameAddress.OWN
 
 
 @dataclass(frozen=True)
-class Tier:
+class RouteTier:
     """One tier: the routes it holds, why it cannot be used (None where it can), and what is said where it is.
 
     ``is_own``: whether a route leads back to this very instance.
     """
 
     letter: str
-    holds: Callable[[Route], bool]
-    why_not: Callable[[Situation], Reason | None]
+    holds: Callable[[EstateRoute], bool]
+    why_not: Callable[[ChoiceSituation], Reason | None]
     reason: Reason
-    is_own: Callable[[Route, Situation], bool]
+    is_own: Callable[[EstateRoute, ChoiceSituation], bool]
 
 
 # The order of the tiers, here and nowhere else. A route stands in the first that holds it.
 TIERS = (
-    Tier("A", has_mirror, always, Reason.MIRROR_ADDRESS, never),
-    Tier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),
-    Tier("C", is_network, always, Reason.NETWORK_ADDRESS, has_own_address),
-    Tier("D", is_transport, unless_named, Reason.TRANSPORT_ADDRESS, has_own_name),
+    RouteTier("A", has_mirror, always, Reason.MIRROR_ADDRESS, never),
+    RouteTier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),
+    RouteTier("C", is_network, always, Reason.NETWORK_ADDRESS, has_own_address),
+    RouteTier("D", is_transport, unless_named, Reason.TRANSPORT_ADDRESS, has_own_name),
 )
 
 
-def tier_of(route: Route) -> Tier | None:
-    """The tier in which a route stands; None for an address outside the grammar, which no tier holds."""
+def tier_of(route: EstateRoute) -> RouteTier | None:
+    """Return the tier in which a route stands; None for an address outside the grammar, which no tier holds."""
     for tier in TIERS:
         if tier.holds(route):
             return tier
     return None
 
 
-def place_of(tier: Tier) -> int:
+def place_of(tier: RouteTier) -> int:
     """Return the place of a tier in their order."""
     return TIERS.index(tier)
 
 
-class Choice(NamedTuple):
+class TierChoice(NamedTuple):
     """The tier that is used, with its routes by name.
 
     Where none can be used ``why_not`` says why, and tier and routes are those of the first that could not; both
     are empty where no tier holds a route.
     """
 
-    tier: Tier | None
-    routes: tuple[Route, ...]
+    tier: RouteTier | None
+    routes: tuple[EstateRoute, ...]
     why_not: Reason | None
 
     @property
@@ -124,7 +124,7 @@ class Choice(NamedTuple):
         return self.tier is not None and self.why_not is None
 
 
-def identity_of(route: Route) -> Hashable:
+def identity_of(route: EstateRoute) -> Hashable:
     """Return what makes a route one with others of its step: broker instance and addresses.
 
     Their service name is the same already.
@@ -132,30 +132,30 @@ def identity_of(route: Route) -> Hashable:
     return route.broker, route.compared, route.compared_mirror
 
 
-def distinct_routes(matches: Sequence[Route]) -> list[Route]:
+def distinct_routes(matches: Sequence[EstateRoute]) -> list[EstateRoute]:
     """Return the first by name of the routes that are one (`identity_of`), for each."""
     if len(matches) < 2:
         return list(matches)
-    found: dict[Hashable, Route] = {}
+    found: dict[Hashable, EstateRoute] = {}
     for route in matches:
         found.setdefault(identity_of(route), route)
     return list(found.values())
 
 
-def choose(routes: Sequence[Route], situation: Situation) -> Choice:
+def choose(routes: Sequence[EstateRoute], situation: ChoiceSituation) -> TierChoice:
     """Take the first usable tier of distinct routes, which are in the order of their names."""
-    unusable: Choice | None = None
+    unusable: TierChoice | None = None
     for tier, held in tiers(routes):
         why_not = tier.why_not(situation)
         if why_not is None:
-            return Choice(tier, held, None)
-        unusable = unusable or Choice(tier, held, why_not)
-    return unusable or Choice(None, (), None)
+            return TierChoice(tier, held, None)
+        unusable = unusable or TierChoice(tier, held, why_not)
+    return unusable or TierChoice(None, (), None)
 
 
-def tiers(routes: Sequence[Route]) -> list[tuple[Tier, tuple[Route, ...]]]:
-    """The tiers that hold any of the routes, in their order, with these."""
-    held: dict[str, list[Route]] = {}
+def tiers(routes: Sequence[EstateRoute]) -> list[tuple[RouteTier, tuple[EstateRoute, ...]]]:
+    """Return the tiers that hold any of the routes, in their order, with these."""
+    held: dict[str, list[EstateRoute]] = {}
     for route in routes:
         tier = tier_of(route)
         if tier is not None:
@@ -163,7 +163,7 @@ def tiers(routes: Sequence[Route]) -> list[tuple[Tier, tuple[Route, ...]]]:
     return [(tier, tuple(held[tier.letter])) for tier in TIERS if tier.letter in held]
 
 
-class End(NamedTuple):
+class ChoiceEnd(NamedTuple):
     """What becomes of a message by its choice.
 
     ``is_own``: the reported route leads back to this very instance. ``counts_hops``: HOP_LIMIT where none remain.
@@ -175,21 +175,21 @@ class End(NamedTuple):
     counts_hops: bool = False
 
 
-def end_of(choice: Choice, situation: Situation) -> End:
-    """What a choice makes of a message; one without a route has none (section 2.7)."""
+def end_of(choice: TierChoice, situation: ChoiceSituation) -> ChoiceEnd:
+    """Return what a choice makes of a message; one without a route has none (section 2.7)."""
     tier = choice.tier
     if tier is None:
-        return End(Outcome.DELAYED, Reason.NO_ROUTE)
+        return ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)
     if choice.why_not is not None:
         # D4: what cannot be sent on is DELAYED here; what has arrived is dropped.
-        return End(Outcome.DROPPED if situation.is_from_network else Outcome.DELAYED, choice.why_not)
+        return ChoiceEnd(Outcome.DROPPED if situation.is_from_network else Outcome.DELAYED, choice.why_not)
     if tier.reason is Reason.LOCAL_SERVICE:
-        return End(Outcome.DELIVERED, tier.reason)
+        return ChoiceEnd(Outcome.DELIVERED, tier.reason)
     is_own = tier.is_own(choice.routes[0], situation)
     if not situation.is_from_network:
-        return End(Outcome.SENT, tier.reason, is_own)
+        return ChoiceEnd(Outcome.SENT, tier.reason, is_own)
     if not situation.is_forwarding:
-        return End(Outcome.DROPPED, Reason.FORWARDING_DISABLED, is_own)
+        return ChoiceEnd(Outcome.DROPPED, Reason.FORWARDING_DISABLED, is_own)
     if is_own:
-        return End(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own, counts_hops=True)
-    return End(Outcome.FORWARDED, tier.reason, counts_hops=True)
+        return ChoiceEnd(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own, counts_hops=True)
+    return ChoiceEnd(Outcome.FORWARDED, tier.reason, counts_hops=True)

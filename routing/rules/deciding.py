@@ -6,21 +6,21 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from routing.rules import choosing, locating, matching
-from routing.rules.choosing import Choice, End, Situation
+from routing.rules.choosing import ChoiceEnd, ChoiceSituation, TierChoice
 from routing.rules.estate import (
     ARRIVALS,
     IMPLIED_LOCAL,
     REPLY,
+    AddressKind,
     Database,
-    Instance,
-    Kind,
+    EstateRoute,
     NameAddress,
-    Route,
+    SqlInstance,
     address_of_name,
 )
-from routing.rules.locating import Location
-from routing.rules.matching import Bound, Match
-from routing.rules.timeline import Span, TimeInterval, spans
+from routing.rules.locating import DestinationLocation
+from routing.rules.matching import MatchKey, RouteMatch
+from routing.rules.timeline import TimeInterval, TimeSpan, spans
 from routing.terms import MatchingStep, Outcome, Reason
 
 UNNAMED = ""
@@ -28,11 +28,11 @@ UNNAMED = ""
 
 
 def scope_of(database: str | None) -> str:
-    """The database whose routes are searched: the sender's, or msdb's for an arrival (section 0)."""
+    """Return the database whose routes are searched: the sender's, or msdb's for an arrival (section 0)."""
     return ARRIVALS if database is None else database
 
 
-class Key(NamedTuple):
+class RoutingKey(NamedTuple):
     """What of a message decides its way, but for the dialog hash, the time, pending requests and hops.
 
     ``database`` is the sender, None for an arrival. ``service`` is None for a name that nothing in the instance
@@ -52,15 +52,15 @@ class Key(NamedTuple):
 
     @classmethod
     def of_names(
-        cls, instance: Instance, database: str | None, service: str, broker: str | None, *, is_initiator: bool
-    ) -> Key:
-        """The key of a message for a service by its own name."""
+        cls, instance: SqlInstance, database: str | None, service: str, broker: str | None, *, is_initiator: bool
+    ) -> RoutingKey:
+        """Return the key of a message for a service by its own name."""
         named = address_of_name(service, instance.own_addresses)
         return cls(database, service, broker, is_initiator, named)
 
 
-def signature(key: Key, instance: Instance) -> Hashable:
-    """What of a key and its instance makes a difference: keys of equal signatures are decided alike.
+def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
+    """Return what of a key and its instance makes a difference: keys of equal signatures are decided alike.
 
     They may be of different databases and instances, whose names are then all that their decisions differ in; a
     database counts as msdb, as one that holds the service, or as any. A service counts by its holders and the
@@ -68,7 +68,7 @@ def signature(key: Key, instance: Instance) -> Hashable:
     what is bound to it can be no reply. A route counts as the object that it is, and must last as long as the
     signature.
     """
-    message, service, scope = Bound(key.service, key.broker), key.service, key.scope
+    message, service, scope = MatchKey(key.service, key.broker), key.service, key.scope
     named = [r for r in instance.naming(scope, service) if matching.step_of(message, r) is not None]
     holders = instance.holders_of(service)
     broker = named_broker(instance, scope, service, key.broker)
@@ -89,8 +89,8 @@ def signature(key: Key, instance: Instance) -> Hashable:
     )
 
 
-def named_broker(instance: Instance, scope: str, service: str | None, broker: str | None) -> str | None:
-    """A broker id for what is searched in a scope, and in msdb if it comes back.
+def named_broker(instance: SqlInstance, scope: str, service: str | None, broker: str | None) -> str | None:
+    """Return a broker id for what is searched in a scope, and in msdb if it comes back.
 
     `UNNAMED` where neither a database of the instance nor a route to the service has it.
     """
@@ -100,7 +100,7 @@ def named_broker(instance: Instance, scope: str, service: str | None, broker: st
     return broker if any(route.broker == broker for route in routes) else UNNAMED
 
 
-class Leg(NamedTuple):
+class RouteSearch(NamedTuple):
     """One search of a routing table: the message's own scope, or msdb once it has come back.
 
     ``broker`` is the id that the message brings to it, ``pick`` the one that step 3 picks. ``match`` is None where
@@ -111,13 +111,13 @@ class Leg(NamedTuple):
     sender: str | None
     is_from_network: bool
     broker: str | None
-    match: Match | None
+    match: RouteMatch | None
     pick: str | None
-    routes: tuple[Route, ...]
+    routes: tuple[EstateRoute, ...]
     holders: tuple[Database, ...]
-    situation: Situation
-    choice: Choice
-    end: End
+    situation: ChoiceSituation
+    choice: TierChoice
+    end: ChoiceEnd
 
     @property
     def is_reply(self) -> bool:
@@ -140,12 +140,12 @@ class Leg(NamedTuple):
         return self.broker if self.pick is None else self.pick
 
     @property
-    def location(self) -> Location:
+    def location(self) -> DestinationLocation:
         """Where a LOCAL route would deliver it."""
         return self.situation.location
 
     @property
-    def reported(self) -> Route | None:
+    def reported(self) -> EstateRoute | None:
         """The route that is reported, None where none matched or is implied."""
         first = self.choice.routes[0] if self.choice.routes else None
         return None if first is None or first.is_implied else first
@@ -158,7 +158,7 @@ class Leg(NamedTuple):
     @property
     def reads_address(self) -> bool:
         """Whether the address is read from the message's own service name (tier D)."""
-        return self.choice.is_usable and self.choice.routes[0].kind is Kind.TRANSPORT
+        return self.choice.is_usable and self.choice.routes[0].kind is AddressKind.TRANSPORT
 
     @property
     def address(self) -> str | None:
@@ -171,7 +171,7 @@ class Leg(NamedTuple):
         return self.choice.routes[0].mirror_address if self.choice.is_usable else None
 
     @property
-    def alternatives(self) -> tuple[Route, ...]:
+    def alternatives(self) -> tuple[EstateRoute, ...]:
         """The rest of the tier."""
         return self.choice.routes[1:]
 
@@ -192,11 +192,11 @@ class Leg(NamedTuple):
 class Decision(NamedTuple):
     """What is decided for a key, a time and a pick; ``again`` is the search of msdb, if it came back."""
 
-    first: Leg
-    again: Leg | None
+    first: RouteSearch
+    again: RouteSearch | None
 
     @property
-    def last(self) -> Leg:
+    def last(self) -> RouteSearch:
         """The leg that decides."""
         return self.first if self.again is None else self.again
 
@@ -229,20 +229,20 @@ class Decision(NamedTuple):
 class ConcerningRoutes(NamedTuple):
     """The routes that can concern a key: those of its scope, and those of msdb if it may come back; by name."""
 
-    key: Key
-    instance: Instance
-    own: tuple[Route, ...]
-    returned: tuple[Route, ...]
+    key: RoutingKey
+    instance: SqlInstance
+    own: tuple[EstateRoute, ...]
+    returned: tuple[EstateRoute, ...]
 
     @classmethod
-    def of(cls, key: Key, instance: Instance, *, keeps_unreached: bool = False) -> ConcerningRoutes:
+    def of(cls, key: RoutingKey, instance: SqlInstance, *, keeps_unreached: bool = False) -> ConcerningRoutes:
         """Return those of a key of an instance.
 
         ``keeps_unreached``: also those that change no decision, since another route always ends the search before.
         """
         own = instance.routes_for(key.scope, key.service)
         if not keeps_unreached:
-            own = matching.concerning(Bound(key.service, key.broker), own)
+            own = matching.concerning(MatchKey(key.service, key.broker), own)
         may_return = key.database is not None and _leads_back(key, instance, own)
         returned = instance.routes_for(ARRIVALS, key.service) if may_return else ()
         return cls(key, instance, tuple(own), tuple(returned))
@@ -261,30 +261,32 @@ class ConcerningRoutes(NamedTuple):
         for span in self.spans():
             yield TimeInterval(span.valid_from, span.valid_to, self.decide_span(span))
 
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[TimeSpan]:
         """Yield the times between all changes, in their order, with the routes of both tables in force in each."""
         return spans(self.own, self.returned)
 
-    def decide_span(self, span: Span) -> tuple[Decision, ...]:
+    def decide_span(self, span: TimeSpan) -> tuple[Decision, ...]:
         """Return the decisions in one of these times."""
         return _decisions(self.key, self.instance, *span.tables)
 
 
-def _live(routes: Iterable[Route], t: int) -> tuple[Route, ...]:
+def _live(routes: Iterable[EstateRoute], t: int) -> tuple[EstateRoute, ...]:
     return tuple(route for route in routes if route.is_live(t))
 
 
-def _leads_back(key: Key, instance: Instance, routes: Iterable[Route]) -> bool:
-    """Whether any of the routes may lead to this very instance."""
-    nowhere = Situation(Location(None, None), key.name_address, instance.own_addresses, False, False)
+def _leads_back(key: RoutingKey, instance: SqlInstance, routes: Iterable[EstateRoute]) -> bool:
+    """Return True if any of the routes may lead to this very instance."""
+    nowhere = ChoiceSituation(
+        DestinationLocation(None, None), key.name_address, instance.own_addresses, False, False
+    )
     tiers = ((choosing.tier_of(route), route) for route in routes)
     return any(tier is not None and tier.is_own(route, nowhere) for tier, route in tiers)
 
 
 def _decisions(
-    key: Key, instance: Instance, own: tuple[Route, ...], returned: tuple[Route, ...]
+    key: RoutingKey, instance: SqlInstance, own: tuple[EstateRoute, ...], returned: tuple[EstateRoute, ...]
 ) -> tuple[Decision, ...]:
-    """The decisions at a time, in the order of their picks."""
+    """Return the decisions at a time, in the order of their picks."""
     found: list[Decision] = []
     is_arrival = key.database is None
     for leg in legs(key, instance, own, key.broker, sender=key.database):
@@ -298,26 +300,31 @@ def _decisions(
 
 
 def legs(
-    key: Key, instance: Instance, routes: tuple[Route, ...], broker: str | None, *, sender: str | None
-) -> Iterator[Leg]:
-    """One search of routes in force, with what is chosen of them; several where step 3 may pick among ids.
+    key: RoutingKey,
+    instance: SqlInstance,
+    routes: tuple[EstateRoute, ...],
+    broker: str | None,
+    *,
+    sender: str | None,
+) -> Iterator[RouteSearch]:
+    """Yield one search of routes in force, with what is chosen of them; several where step 3 may pick among ids.
 
     ``sender`` is None for what has arrived. A reply searches no routes, and comes before the broker check
     (section 1).
     """
     scope, is_from_network = scope_of(sender), sender is None
     holders = instance.holders_of(key.service)
-    match: Match | None
+    match: RouteMatch | None
     if locating.is_reply(instance, broker, is_from_network=is_from_network, is_initiator=key.is_initiator):
-        match = Match(MatchingStep.REPLY, (REPLY,), asks=False)
+        match = RouteMatch(MatchingStep.REPLY, (REPLY,), asks=False)
     elif instance.is_enabled(scope):
         implied = (IMPLIED_LOCAL,) if holders else ()
-        match = matching.search(Bound(key.service, broker), (*routes, *implied))
+        match = matching.search(MatchKey(key.service, broker), (*routes, *implied))
     else:
         match = None
     for pick in [None] if match is None else matching.picks(match):
         known = broker if pick is None else pick
-        situation = Situation(
+        situation = ChoiceSituation(
             locating.locate(instance, holders, sender, known),
             key.name_address,
             instance.own_addresses,
@@ -328,8 +335,10 @@ def legs(
         distinct = tuple(choosing.distinct_routes([r for r in found if pick is None or r.broker == pick]))
         choice = choosing.choose(distinct, situation)
         end = _SCOPE_IS_OFF if match is None else choosing.end_of(choice, situation)
-        yield Leg(scope, sender, is_from_network, broker, match, pick, distinct, holders, situation, choice, end)
+        yield RouteSearch(
+            scope, sender, is_from_network, broker, match, pick, distinct, holders, situation, choice, end
+        )
 
 
 # The check of the scope's broker comes before the search, for either origin (section 2).
-_SCOPE_IS_OFF = End(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)
+_SCOPE_IS_OFF = ChoiceEnd(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)

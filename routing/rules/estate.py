@@ -11,7 +11,7 @@ from routing.rules import text
 from routing.terms import BROKER_CONFIGURATION_SERVICE, LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB
 
 
-class Kind(Enum):
+class AddressKind(Enum):
     """What the address of a route is."""
 
     LOCAL = "LOCAL"
@@ -20,7 +20,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Route:
+class EstateRoute:
     """A route as it is matched: ``service`` and ``broker`` None where it names none.
 
     It is in force from ``live_from`` (inclusive) to ``live_to`` (exclusive). ``kind`` is None for an address
@@ -34,7 +34,7 @@ class Route:
     live_to: int | None
     address: str | None
     mirror_address: str | None
-    kind: Kind | None
+    kind: AddressKind | None
 
     @classmethod
     def of_row(
@@ -47,8 +47,8 @@ class Route:
         valid_from: int | None,
         valid_to: int | None,
         lifetime: int | None,
-    ) -> Route:
-        """A row of ``routes``; address and mirror address stay as they are written."""
+    ) -> EstateRoute:
+        """Return a row of ``routes``; address and mirror address stay as they are written."""
         ends = [end for end in (valid_to, lifetime) if end is not None]
         return cls(
             name,
@@ -62,9 +62,9 @@ class Route:
         )
 
     @classmethod
-    def implied(cls, address: str | None) -> Route:
-        """The LOCAL route that a rule implies, with the address under which it is reported."""
-        return cls(None, None, None, None, None, address, None, Kind.LOCAL)
+    def implied(cls, address: str | None) -> EstateRoute:
+        """Return the LOCAL route that a rule implies, with the address under which it is reported."""
+        return cls(None, None, None, None, None, address, None, AddressKind.LOCAL)
 
     @property
     def is_implied(self) -> bool:
@@ -77,7 +77,7 @@ class Route:
         return self.live_from is None or self.live_to is None or self.live_from < self.live_to
 
     def is_live(self, t: int) -> bool:
-        """Whether it is in force at a time (section 0)."""
+        """Return True if it is in force at a time (section 0)."""
         return (self.live_from is None or self.live_from <= t) and (self.live_to is None or t < self.live_to)
 
     @property
@@ -92,13 +92,13 @@ class Route:
 
 
 @lru_cache(maxsize=10_000)
-def kind_of(address: str | None) -> Kind | None:
-    """What an address is, None where it is outside the grammar (tables.md)."""
+def kind_of(address: str | None) -> AddressKind | None:
+    """Return what an address is, None where it is outside the grammar (tables.md)."""
     if text.is_local(address):
-        return Kind.LOCAL
+        return AddressKind.LOCAL
     if text.is_transport(address):
-        return Kind.TRANSPORT
-    return Kind.NETWORK if text.is_tcp(address) else None
+        return AddressKind.TRANSPORT
+    return AddressKind.NETWORK if text.is_tcp(address) else None
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,12 @@ class Database:
 
     @classmethod
     def of_row(cls, name: str, service_broker_guid: str | None, is_broker_enabled: bool | None) -> Database:
-        """A row of ``databases``."""
+        """Return a row of ``databases``."""
         return cls(name, text.broker_id(service_broker_guid), is_broker_enabled is not False)
 
 
 @dataclass(frozen=True)
-class Instance:
+class SqlInstance:
     """One SQL Server instance.
 
     ``is_forwarding``: False too where it is not known, as ``is_forwarding_known`` tells; no rule asks for that.
@@ -129,7 +129,7 @@ class Instance:
     is_forwarding: bool = False
     own_addresses: frozenset[str] = frozenset()
     databases: Mapping[str, Database] = field(default_factory=dict)
-    routes: Mapping[str, Mapping[str | None, tuple[Route, ...]]] = field(default_factory=dict)
+    routes: Mapping[str, Mapping[str | None, tuple[EstateRoute, ...]]] = field(default_factory=dict)
     holders: Mapping[str, tuple[Database, ...]] = field(default_factory=dict)
     is_forwarding_known: bool = True
     has_routes: bool = False
@@ -173,9 +173,9 @@ class Instance:
         """Whether nothing tells what becomes of arrivals: neither its databases nor its routes are known."""
         return not (self.databases or self.has_routes)
 
-    def at(self, t: int) -> Instance:
-        """The instance with the routes alone that are in force at a time."""
-        live: dict[str, dict[str | None, tuple[Route, ...]]] = {}
+    def at(self, t: int) -> SqlInstance:
+        """Return the instance with the routes alone that are in force at a time."""
+        live: dict[str, dict[str | None, tuple[EstateRoute, ...]]] = {}
         for database, by_service in self.routes.items():
             for service, routes in by_service.items():
                 found = tuple(route for route in routes if route.is_live(t))
@@ -184,11 +184,11 @@ class Instance:
         return replace(self, routes=live)
 
     def is_enabled(self, database: str) -> bool:
-        """Whether the broker of a database is on; one that is not listed is taken to be."""
+        """Return True if the broker of a database is on; one that is not listed is taken to be."""
         found = self.databases.get(database)
         return found is None or found.is_enabled
 
-    def routes_for(self, database: str, service: str | None) -> list[Route]:
+    def routes_for(self, database: str, service: str | None) -> list[EstateRoute]:
         """The routes of a database that name a service, any, or the one that is asked for routes; by name."""
         by_service = self.routes.get(database)
         if by_service is None:
@@ -197,16 +197,16 @@ class Instance:
         found = [route for name in names for route in by_service.get(name, ())]
         return sorted(found, key=_by_name)
 
-    def naming(self, database: str, service: str | None) -> tuple[Route, ...]:
-        """The routes of a database that name this very service, by name."""
+    def naming(self, database: str, service: str | None) -> tuple[EstateRoute, ...]:
+        """Return the routes of a database that name this very service, by name."""
         return () if service is None else self.routes.get(database, {}).get(service, ())
 
-    def unnamed(self, database: str) -> tuple[Route, ...]:
-        """The routes of a database that name any service, or the one that is asked for routes."""
+    def unnamed(self, database: str) -> tuple[EstateRoute, ...]:
+        """Return the routes of a database that name any service, or the one that is asked for routes."""
         by_service = self.routes.get(database, {})
         return (*by_service.get(None, ()), *by_service.get(BROKER_CONFIGURATION_SERVICE, ()))
 
-    def tie(self, routes: Iterable[Route]) -> Hashable:
+    def tie(self, routes: Iterable[EstateRoute]) -> Hashable:
         """Return routes, each with whether its broker id, and its address, are this instance's own."""
         brokers, addresses = self.brokers, self.own_addresses
         return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
@@ -222,11 +222,11 @@ class Instance:
         return {}
 
     def holders_of(self, service: str | None) -> tuple[Database, ...]:
-        """The databases that hold a service, by name."""
+        """Return the databases that hold a service, by name."""
         return () if service is None else self.holders.get(service, ())
 
 
-def _by_name(route: Route) -> tuple[str, int]:
+def _by_name(route: EstateRoute) -> tuple[str, int]:
     return (route.name or "", -(2**63) if route.live_from is None else route.live_from)
 
 
@@ -237,9 +237,9 @@ def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
     return frozenset(own | {f"tcp://{host}:{port}" for port in ports for host in LOOPBACK_HOSTS})
 
 
-def places_of(instances: Iterable[Instance]) -> dict[str, tuple[Instance, ...]]:
-    """Who has an address, as it is compared, by name; loopback names lead nowhere from outside."""
-    found: dict[str, list[Instance]] = {}
+def places_of(instances: Iterable[SqlInstance]) -> dict[str, tuple[SqlInstance, ...]]:
+    """Return who has an address, as it is compared, by name; loopback names lead nowhere from outside."""
+    found: dict[str, list[SqlInstance]] = {}
     for instance in sorted(instances, key=lambda one: one.name):
         for address in instance.own_addresses:
             if text.host(address) not in (None, *LOOPBACK_HOSTS):
@@ -250,10 +250,10 @@ def places_of(instances: Iterable[Instance]) -> dict[str, tuple[Instance, ...]]:
 InstanceRow = tuple[str, bool | None, Iterable[str | None] | None]
 DatabaseRow = tuple[str, str, str | None, bool | None]
 ServiceRow = tuple[str, str, str]
-RouteRow = tuple[str, str, Route]
+RouteRow = tuple[str, str, EstateRoute]
 
 
-def list_instances(instances: Iterable[InstanceRow], databases: Iterable[DatabaseRow]) -> dict[str, Instance]:
+def list_instances(instances: Iterable[InstanceRow], databases: Iterable[DatabaseRow]) -> dict[str, SqlInstance]:
     """Instances by name with their databases, and neither services nor routes.
 
     Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, name, service_broker_guid,
@@ -263,7 +263,7 @@ def list_instances(instances: Iterable[InstanceRow], databases: Iterable[Databas
     for instance, name, guid, is_enabled in databases:
         listed.setdefault(instance, {})[name] = Database.of_row(name, guid, is_enabled)
     return {
-        name: Instance(
+        name: SqlInstance(
             name,
             bool(is_forwarding),
             own_addresses(addresses),
@@ -279,17 +279,18 @@ def estate_of(
     databases: Iterable[DatabaseRow],
     services: Iterable[ServiceRow],
     routes: Iterable[RouteRow],
-) -> dict[str, Instance]:
+) -> dict[str, SqlInstance]:
     """Instances by name, whole, from the rows of the configuration tables (`list_instances`, `furnish`)."""
     return furnish(list_instances(instances, databases), services, routes)
 
 
 def furnish(
-    instances: Mapping[str, Instance], services: Iterable[ServiceRow], routes: Iterable[RouteRow]
-) -> dict[str, Instance]:
+    instances: Mapping[str, SqlInstance], services: Iterable[ServiceRow], routes: Iterable[RouteRow]
+) -> dict[str, SqlInstance]:
     """Listed instances with services and routes.
 
-    Rows: (instance_name, database_name, name); (instance_name, database_name, `Route`). Routes that are in force
+    Rows: (instance_name, database_name, name); (instance_name, database_name, `EstateRoute`). Routes that are
+    in force
     at no time are left out; so are services of databases, and routes of instances, that are not listed. Of an
     instance whose routes are not all given, ``has_routes`` tells that there are some.
     """
@@ -298,7 +299,7 @@ def furnish(
         found = instances[instance].databases.get(database) if instance in instances else None
         if found is not None:
             holding.setdefault(instance, {}).setdefault(service, []).append(found)
-    routed: dict[str, dict[str, dict[str | None, list[Route]]]] = {}
+    routed: dict[str, dict[str, dict[str | None, list[EstateRoute]]]] = {}
     with_routes = set()
     for instance, database, route in routes:
         with_routes.add(instance)
@@ -331,16 +332,16 @@ class NameAddress(Enum):
 
 
 def address_of_name(service: str, own: frozenset[str]) -> NameAddress:
-    """Whether a service name holds an address, and whether it is one of the instance's own."""
+    """Return whether a service name holds an address, and whether it is one of the instance's own."""
     address = text.address_in_name(service)
     if address is None:
         return NameAddress.NONE
     return NameAddress.OWN if text.comparable_address(address) in own else NameAddress.ELSEWHERE
 
 
-IMPLIED_LOCAL = Route.implied(LOCAL_ADDRESS)
+IMPLIED_LOCAL = EstateRoute.implied(LOCAL_ADDRESS)
 """Step 6: as if there were one LOCAL route that names the service."""
-REPLY = Route.implied(None)
+REPLY = EstateRoute.implied(None)
 """Section 1: a reply needs no route to be delivered."""
 ARRIVALS = MSDB
 """The database whose routes are searched for what arrives over the network."""

@@ -11,20 +11,20 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import NamedTuple
 
-from routing.rules.deciding import Decision, Key, Leg
-from routing.rules.estate import ARRIVALS, Instance
-from routing.rules.network import Addressee, Network
+from routing.rules.deciding import Decision, RouteSearch, RoutingKey
+from routing.rules.estate import ARRIVALS, SqlInstance
+from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.requesting import ConversationEndpoint
 from routing.rules.resolving import Verdict, requested, settled
 from routing.rules.timeline import TimeInterval
-from routing.rules.ways import Hop, Trace, Way
+from routing.rules.ways import HopPath, MessageTrace, PathHop
 from routing.terms import Ending, MatchingStep, Outcome
 
 MOST_WAYS = 100
 """Up to so many ways of one message are followed."""
 MOST_PICKS = 1000
 """Up to so many picks together (section 2.3): the dialogs of a key are told apart by no more."""
-Deciding = Callable[[Key, Instance, int], TimeInterval[Decision]]
+Deciding = Callable[[RoutingKey, SqlInstance, int], TimeInterval[Decision]]
 """The decisions of a key at an instance and a time, and how long they stay."""
 _ENDINGS = {
     Outcome.DELIVERED: Ending.DELIVERED,
@@ -37,14 +37,14 @@ _Search = tuple[str, "str | None", str]
 
 
 @dataclass(frozen=True)
-class Errand:
+class TracedMessage:
     """What of a message stays the same on its way.
 
     ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number congruent to it by all picks.
     ``conversation_id`` is None where the conversation is not known, or no request on record is of it.
     """
 
-    to: Addressee
+    to: ServiceAddress
     is_initiator: bool
     t: int
     hashed: int
@@ -58,14 +58,14 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Followed:
+class FollowedTrace:
     """A trace, and what it holds for.
 
     It is the same for all times from its own to before ``until`` (None: for ever), for every hash congruent by
     ``picks``, and for all messages that have ``hops`` left or more.
     """
 
-    trace: Trace
+    trace: MessageTrace
     until: int | None
     picks: int
     hops: int
@@ -74,8 +74,8 @@ class Followed:
 class _Ahead(NamedTuple):
     """A message on its way to an instance, or out of the estate; ``nodes``: the choices of open dialogs before."""
 
-    hops: tuple[Hop, ...]
-    owner: Instance | None
+    hops: tuple[PathHop, ...]
+    owner: SqlInstance | None
     broker: str | None
     hops_remaining: int | None
     tested: int
@@ -84,15 +84,15 @@ class _Ahead(NamedTuple):
 
 
 def follow(
-    network: Network,
+    network: EstateNetwork,
     deciding: Deciding,
-    errand: Errand,
-    instance: Instance,
+    errand: TracedMessage,
+    instance: SqlInstance,
     verdict: Verdict,
     scope: str,
     hops_remaining: int | None,
     most_ways: int = MOST_WAYS,
-) -> Followed:
+) -> FollowedTrace:
     """Follow a message on from what its first instance does with it, all hops decided at one time.
 
     ``scope`` is the database whose routes were searched first. Up to ``most_ways`` ways are followed, in the order
@@ -105,8 +105,8 @@ def follow(
     return walk.run(start, verdict, scope)
 
 
-def _searches(verdict: Verdict, instance: Instance) -> tuple[_Search, ...]:
-    """The searches of a first instance.
+def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
+    """Return the searches of a first instance.
 
     A decision may be shared by messages that are bound to other ids: what each is bound to its verdict tells.
     """
@@ -121,8 +121,8 @@ def _searches(verdict: Verdict, instance: Instance) -> tuple[_Search, ...]:
     return own, (instance.name, brought if picked is None else picked, decision.again.scope)
 
 
-def follow_dialogs(first: int, follow_one: Callable[[int], Followed | None]) -> Iterator[Followed]:
-    """What messages of any dialog come to, once for each hash that may make a difference.
+def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]) -> Iterator[FollowedTrace]:
+    """Yield what messages of any dialog come to, once for each hash that may make a difference.
 
     ``first`` is the number of decisions at the first hop; ``follow_one`` follows a message of a hash, or leaves it
     out. What is met on the way may tell more dialogs apart, up to `MOST_PICKS`.
@@ -139,32 +139,32 @@ def follow_dialogs(first: int, follow_one: Callable[[int], Followed | None]) -> 
 class _Walk:
     """One walk, depth first; ``targets`` are the broker ids that ways past each choice of an open dialog reach."""
 
-    def __init__(self, network: Network, deciding: Deciding, errand: Errand, most_ways: int) -> None:
+    def __init__(self, network: EstateNetwork, deciding: Deciding, errand: TracedMessage, most_ways: int) -> None:
         self.network, self.deciding, self.errand, self._most_ways = network, deciding, errand, most_ways
-        self.ways: list[Way] = []
+        self.ways: list[HopPath] = []
         self.targets: list[set[str | None]] = []
         self.until: int | None = None
         self.picks, self.tested = 1, 0
 
-    def run(self, start: _Ahead, verdict: Verdict, scope: str) -> Followed:
+    def run(self, start: _Ahead, verdict: Verdict, scope: str) -> FollowedTrace:
         """Follow all ways from a first verdict."""
         ahead = self._leave(start, verdict, scope)
         while ahead and len(self.ways) < self._most_ways:
             ahead += self._arrive(ahead.pop())
         is_cut = bool(ahead) or self.picks > MOST_PICKS
         several = any(len(reached) > 1 for reached in self.targets)
-        return Followed(Trace(tuple(self.ways), several, is_cut), self.until, self.picks, self.tested)
+        return FollowedTrace(MessageTrace(tuple(self.ways), several, is_cut), self.until, self.picks, self.tested)
 
     def _arrive(self, ahead: _Ahead) -> list[_Ahead]:
-        """What a message does that comes from the network; the ways ahead of it, the first one last."""
+        """Return what a message does that comes from the network; the ways ahead of it, the first one last."""
         here, t = ahead.owner, self.errand.t
         if here is None:
-            self.ways.append(Way(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
+            self.ways.append(HopPath(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
             return []
         search = (here.name, ahead.broker, ARRIVALS)
         if search in ahead.searches or here.is_only_addressed:
             ending = Ending.LOOP if search in ahead.searches else Ending.NOT_KNOWN
-            self.ways.append(Way(ahead.hops, ending, instance=here.name))
+            self.ways.append(HopPath(ahead.hops, ending, instance=here.name))
             return []
         key = self.errand.to.key(here, None, ahead.broker, is_initiator=self.errand.is_initiator)
         timed = self.deciding(key, here, t)
@@ -175,7 +175,7 @@ class _Walk:
         arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)
         return self._leave(arrived, verdict, ARRIVALS)
 
-    def _judge(self, decision: Decision, here: Instance, ahead: _Ahead) -> Verdict:
+    def _judge(self, decision: Decision, here: SqlInstance, ahead: _Ahead) -> Verdict:
         if decision.asks:
             errand = self.errand
             stops, until = self.network.is_requested(here, ARRIVALS, errand.to, errand.t, errand.endpoint)
@@ -189,7 +189,7 @@ class _Walk:
             self.until = moment if self.until is None else min(self.until, moment)
 
     def _leave(self, here: _Ahead, verdict: Verdict, scope: str) -> list[_Ahead]:
-        """The ways on from a verdict, the first one last; none where it ends here."""
+        """Return the ways on from a verdict, the first one last; none where it ends here."""
         decision, instance = verdict.decision, here.owner
         if instance is None:
             raise ValueError("nothing leaves from outside the estate")
@@ -212,19 +212,19 @@ class _Walk:
             ways += [onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance)]
         return ways[::-1]
 
-    def _owners(self, address: str | None, here: Instance) -> tuple[Instance | None, ...]:
+    def _owners(self, address: str | None, here: SqlInstance) -> tuple[SqlInstance | None, ...]:
         # An address that is read from a name and not known is one that no known instance has.
         return (address is not None and self.network.owners(address, here)) or (None,)
 
-    def _end(self, here: _Ahead, instance: Instance, hop: Hop, verdict: Verdict) -> None:
+    def _end(self, here: _Ahead, instance: SqlInstance, hop: PathHop, verdict: Verdict) -> None:
         database = verdict.destination_database
         ending = _ENDINGS[verdict.outcome]
-        self.ways.append(Way((*here.hops, hop), ending, verdict.reason, instance.name, database))
+        self.ways.append(HopPath((*here.hops, hop), ending, verdict.reason, instance.name, database))
         if database is not None:
             for node in here.nodes:
                 self.targets[node].add(instance.databases[database].broker)
 
-    def _nodes(self, here: _Ahead, leg: Leg | None) -> tuple[int, ...]:
+    def _nodes(self, here: _Ahead, leg: RouteSearch | None) -> tuple[int, ...]:
         """The choices of an open dialog up to this one; where it is bound, or balanced, there is none to make."""
         if leg is None or leg.step not in OPEN_STEPS or leg.broker is not None:
             return here.nodes
@@ -232,13 +232,13 @@ class _Walk:
         return (*here.nodes, len(self.targets) - 1)
 
 
-def _hop_of(verdict: Verdict, instance: Instance, scope: str) -> Hop:
+def _hop_of(verdict: Verdict, instance: SqlInstance, scope: str) -> PathHop:
     decision = verdict.decision
     if verdict.requested_in is not None:
         scope = verdict.requested_in
     elif decision is not None:
         scope = decision.last.scope
-    return Hop(
+    return PathHop(
         instance.name,
         scope,
         verdict.matching_step,

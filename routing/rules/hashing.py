@@ -18,12 +18,12 @@ _STRIPE = Struct("<4Q")
 
 
 def pick(choices: Sequence[T], conversation_id: str) -> T:
-    """The choice that a dialog gets of several (section 2.3): pmod of the hash."""
+    """Return the choice that a dialog gets of several (section 2.3): pmod of the hash."""
     return choices[dialog_id_hash(conversation_id) % len(choices)]
 
 
 def dialog_id_hash(conversation_id: str) -> int:
-    """The hash of a conversation id: a signed 64-bit integer."""
+    """Return the hash of a conversation id: a signed 64-bit integer."""
     hashed = xxhash64(fold(conversation_id).encode("utf-8"), _SEED)
     return hashed - (1 << 64) if hashed >> 63 else hashed
 
@@ -36,7 +36,7 @@ def xxhash64(data: bytes, seed: int) -> int:
 
 
 def _stripes(data: bytes, seed: int) -> int:
-    """The whole stripes, of four words each; written out, since messages are hashed by the million."""
+    """Return the whole stripes, of four words each; written out, since messages are hashed by the million."""
     a, b, c, d = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
     for word_a, word_b, word_c, word_d in _STRIPE.iter_unpack(data):
         # What stands above 64 bits is masked before it can come down again.
@@ -60,7 +60,7 @@ def _round(lane: int, word: int) -> int:
 
 
 def _tail(total: int, rest: bytes) -> int:
-    """The bytes after the last whole stripe: eights, then a four, then ones."""
+    """Return the bytes after the last whole stripe: eights, then a four, then ones."""
     while len(rest) >= 8:
         total ^= _round(0, int.from_bytes(rest[:8], "little"))
         total, rest = (_rotate(total, 27) * _P1 + _P4) & _MASK, rest[8:]

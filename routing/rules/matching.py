@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from routing.rules.estate import Route
+from routing.rules.estate import EstateRoute
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 
-class Bound(NamedTuple):
+class MatchKey(NamedTuple):
     """What of a message the matching looks at.
 
     ``service`` is None for a name that nothing names; ``broker`` is None for an open message.
@@ -20,63 +20,63 @@ class Bound(NamedTuple):
     broker: str | None
 
 
-def names_service(message: Bound, route: Route) -> bool:
-    """The route names the message's service, exactly."""
+def names_service(message: MatchKey, route: EstateRoute) -> bool:
+    """Return the route names the message's service, exactly."""
     return route.service is not None and route.service == message.service
 
 
-def broker_instance(message: Bound, route: Route) -> bool:
+def broker_instance(message: MatchKey, route: EstateRoute) -> bool:
     """Step 1: names the service, and has the broker instance that the message is bound to."""
     return names_service(message, route) and message.broker is not None and route.broker == message.broker
 
 
-def service(message: Bound, route: Route) -> bool:
+def service(message: MatchKey, route: EstateRoute) -> bool:
     """Step 2: names the service, and has no broker instance."""
     return names_service(message, route) and route.broker is None
 
 
-def balanced(message: Bound, route: Route) -> bool:
+def balanced(message: MatchKey, route: EstateRoute) -> bool:
     """Step 3: the message is open; names the service, and has a broker instance."""
     return names_service(message, route) and route.broker is not None and message.broker is None
 
 
-def route_request(message: Bound, route: Route) -> bool:
+def route_request(message: MatchKey, route: EstateRoute) -> bool:
     """Step 4: names the BrokerConfiguration service, which can be asked for a route."""
     return route.service == BROKER_CONFIGURATION_SERVICE
 
 
-def any_service(message: Bound, route: Route) -> bool:
+def any_service(message: MatchKey, route: EstateRoute) -> bool:
     """Step 5: neither a service name nor a broker instance (D3: an instance without a service never matches)."""
     return not route.is_implied and route.service is None and route.broker is None
 
 
-def service_of_this_instance(message: Bound, route: Route) -> bool:
+def service_of_this_instance(message: MatchKey, route: EstateRoute) -> bool:
     """Step 6: the LOCAL route that a service of this instance implies, for a message with a broker instance."""
     return route.is_implied and message.broker is not None
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """One step of the search; ``number`` is what tables and pages call it."""
 
     number: MatchingStep
-    matches: Callable[[Bound, Route], bool]
+    matches: Callable[[MatchKey, EstateRoute], bool]
 
 
 # The order of the steps, here and nowhere else: the first that a route matches ends the search.
 STEPS = (
-    Step(MatchingStep.BROKER_INSTANCE, broker_instance),
-    Step(MatchingStep.SERVICE, service),
-    Step(MatchingStep.BALANCED, balanced),
-    Step(MatchingStep.ROUTE_REQUEST, route_request),
-    Step(MatchingStep.ANY_SERVICE, any_service),
-    Step(MatchingStep.SERVICE_OF_THIS_INSTANCE, service_of_this_instance),
+    SearchStep(MatchingStep.BROKER_INSTANCE, broker_instance),
+    SearchStep(MatchingStep.SERVICE, service),
+    SearchStep(MatchingStep.BALANCED, balanced),
+    SearchStep(MatchingStep.ROUTE_REQUEST, route_request),
+    SearchStep(MatchingStep.ANY_SERVICE, any_service),
+    SearchStep(MatchingStep.SERVICE_OF_THIS_INSTANCE, service_of_this_instance),
 )
 _PLACE = {step.number: place for place, step in enumerate(STEPS)}
 
 
-def step_of(message: Bound, route: Route) -> MatchingStep | None:
-    """The first step in which a route matches a message, None where it matches in none."""
+def step_of(message: MatchKey, route: EstateRoute) -> MatchingStep | None:
+    """Return the first step in which a route matches a message, None where it matches in none."""
     for step in STEPS:
         if step.matches(message, route):
             return step.number
@@ -84,7 +84,7 @@ def step_of(message: Bound, route: Route) -> MatchingStep | None:
 
 
 def comes_before(step: MatchingStep, other: MatchingStep) -> bool:
-    """Whether one step stands before another; nothing stands before a reply, and all before the end (7)."""
+    """Return True if one step stands before another; nothing stands before a reply, and all before the end (7)."""
     return place_of(step) < place_of(other)
 
 
@@ -95,20 +95,20 @@ def place_of(step: MatchingStep) -> int:
     return _PLACE.get(step, len(STEPS))
 
 
-class Match(NamedTuple):
+class RouteMatch(NamedTuple):
     """What a search found: the step that ends it, its routes in their order, and whether step 4 is met before.
 
     Where ``asks``, the step stands only while a request is pending; else the message opens one (section 5).
     """
 
     step: MatchingStep
-    routes: tuple[Route, ...]
+    routes: tuple[EstateRoute, ...]
     asks: bool
 
 
-def search(message: Bound, routes: Iterable[Route]) -> Match:
+def search(message: MatchKey, routes: Iterable[EstateRoute]) -> RouteMatch:
     """Search routes that are in force, and the one that a service of this instance implies (steps 1 to 7)."""
-    found: dict[MatchingStep, list[Route]] = {}
+    found: dict[MatchingStep, list[EstateRoute]] = {}
     for route in routes:
         step = step_of(message, route)
         if step is not None:
@@ -120,11 +120,11 @@ def search(message: Bound, routes: Iterable[Route]) -> Match:
         if step_.number is MatchingStep.ROUTE_REQUEST:
             asks = True
         else:
-            return Match(step_.number, tuple(found[step_.number]), asks)
-    return Match(MatchingStep.NO_MATCH, (), asks)
+            return RouteMatch(step_.number, tuple(found[step_.number]), asks)
+    return RouteMatch(MatchingStep.NO_MATCH, (), asks)
 
 
-def picks(match: Match) -> list[str | None]:
+def picks(match: RouteMatch) -> list[str | None]:
     """Step 3: the distinct broker ids of the matches, sorted; of any other step one None: nothing is picked.
 
     The dialog-ID hash chooses among them (section 6).
@@ -135,8 +135,8 @@ def picks(match: Match) -> list[str | None]:
     return [*sorted(found)]
 
 
-def concerning(message: Bound, routes: Iterable[Route]) -> list[Route]:
-    """Those of the routes that can change what becomes of a message at any time.
+def concerning(message: MatchKey, routes: Iterable[EstateRoute]) -> list[EstateRoute]:
+    """Return those of the routes that can change what becomes of a message at any time.
 
     Left out is what matches in no step, and what comes in a later step than a route which is always in force.
     """

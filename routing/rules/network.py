@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from routing.rules import text
-from routing.rules.deciding import Key
-from routing.rules.estate import Instance, NameAddress, places_of
-from routing.rules.requesting import ConversationEndpoint, Request
+from routing.rules.deciding import RoutingKey
+from routing.rules.estate import NameAddress, SqlInstance, places_of
+from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.terms import LOOPBACK_HOSTS
 
 
 @dataclass(frozen=True)
-class Addressee:
+class ServiceAddress:
     """The service that a message is for: its name, and the address that the name begins with, as it is written.
 
     ``name`` is None for a name that nothing known names; ``holds_address`` without ``address``: it begins with
@@ -26,16 +26,18 @@ class Addressee:
     holds_address: bool
 
     @classmethod
-    def of_name(cls, name: str) -> Addressee:
-        """The addressee of a message."""
+    def of_name(cls, name: str) -> ServiceAddress:
+        """Return the addressee of a message."""
         address = text.address_in_name(name)
         return cls(name, address, address is not None)
 
-    def key(self, instance: Instance, database: str | None, broker: str | None, *, is_initiator: bool) -> Key:
-        """The key of a message for it at an instance."""
-        return Key(database, self.name, broker, is_initiator, self._address_at(instance))
+    def key(
+        self, instance: SqlInstance, database: str | None, broker: str | None, *, is_initiator: bool
+    ) -> RoutingKey:
+        """Return the key of a message for it at an instance."""
+        return RoutingKey(database, self.name, broker, is_initiator, self._address_at(instance))
 
-    def _address_at(self, instance: Instance) -> NameAddress:
+    def _address_at(self, instance: SqlInstance) -> NameAddress:
         if not self.holds_address:
             return NameAddress.NONE
         is_own = self.address is not None and text.comparable_address(self.address) in instance.own_addresses
@@ -43,18 +45,18 @@ class Addressee:
 
 
 @dataclass(frozen=True)
-class Network:
+class EstateNetwork:
     """The instances, and the requests that are on record: by instance, database and service."""
 
-    instances: Mapping[str, Instance]
-    on_record: Mapping[tuple[str, str, str], Sequence[Request]] = field(default_factory=dict)
+    instances: Mapping[str, SqlInstance]
+    on_record: Mapping[tuple[str, str, str], Sequence[RouteRequest]] = field(default_factory=dict)
 
     @cached_property
-    def places(self) -> Mapping[str, tuple[Instance, ...]]:
+    def places(self) -> Mapping[str, tuple[SqlInstance, ...]]:
         """Who has an address, as it is compared; by the instances' names."""
         return places_of(self.instances.values())
 
-    def owners(self, address: str, here: Instance) -> tuple[Instance, ...]:
+    def owners(self, address: str, here: SqlInstance) -> tuple[SqlInstance, ...]:
         """Return the instances at an address that one of them sends to.
 
         A loopback name leads to the instance of the sender's machine that listens on the port: the sender itself
@@ -65,23 +67,23 @@ class Network:
             return self.places.get(compared, ())
         return (here,) if compared in here.own_addresses else self._listening_beside(here, compared)
 
-    def _listening_beside(self, here: Instance, loopback: str) -> tuple[Instance, ...]:
+    def _listening_beside(self, here: SqlInstance, loopback: str) -> tuple[SqlInstance, ...]:
         """Return the other instances of a machine that listen on the port of a loopback address, by name."""
         return tuple(other for other in self._beside(here) if loopback in other.own_addresses)
 
-    def addresses_beside(self, here: Instance) -> frozenset[str]:
+    def addresses_beside(self, here: SqlInstance) -> frozenset[str]:
         """Return the addresses of the other instances of a machine, as they are compared."""
         return frozenset().union(*(other.own_addresses for other in self._beside(here)))
 
-    def _beside(self, here: Instance) -> list[Instance]:
+    def _beside(self, here: SqlInstance) -> list[SqlInstance]:
         """Return the other instances of a machine, by name."""
         near = (other for name in here.machine_names for other in self._by_machine.get(name, ()))
         found = {other.name: other for other in near if other.name != here.name}
         return [found[name] for name in sorted(found)]
 
     @cached_property
-    def _by_machine(self) -> Mapping[str, Sequence[Instance]]:
-        found: dict[str, list[Instance]] = {}
+    def _by_machine(self) -> Mapping[str, Sequence[SqlInstance]]:
+        found: dict[str, list[SqlInstance]] = {}
         for instance in self.instances.values():
             for name in instance.machine_names:
                 found.setdefault(name, []).append(instance)
@@ -94,7 +96,7 @@ class Network:
         return frozenset(one.endpoint.conversation_id for one in requests if one.endpoint is not None)
 
     def is_requested(
-        self, here: Instance, scope: str, to: Addressee, t: int, endpoint: ConversationEndpoint | None
+        self, here: SqlInstance, scope: str, to: ServiceAddress, t: int, endpoint: ConversationEndpoint | None
     ) -> tuple[bool, int | None]:
         """Return whether step 4 ends the way of a message in a database, by requests on record; and until when.
 

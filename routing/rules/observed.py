@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from routing.terms import ERROR_NUMBERS, Reason, Word
 
 
-class Agreement(Word):
+class NumberAgreement(Word):
     """What SQL Server's number says of the rule book's reason."""
 
     AGREES = "AGREES"
@@ -20,7 +20,7 @@ class Agreement(Word):
     SAYS_NOTHING = "SAYS_NOTHING"
 
 
-class Topic(Word):
+class NumberTopic(Word):
     """What a number is about."""
 
     ROUTING = "ROUTING"
@@ -32,10 +32,10 @@ class Topic(Word):
 
 
 @dataclass(frozen=True)
-class Compared:
+class ReasonComparison:
     """A reason beside a number; ``why`` is one sentence, None where the agreement says it all."""
 
-    agreement: Agreement
+    agreement: NumberAgreement
     why: str | None
 
 
@@ -62,19 +62,19 @@ _DIALOG_SECURITY = (
 _MOVED = (9719, 9720)
 _DOUBLED = (9723, 9772, 9773, 9776, 9777)
 
-TOPICS: dict[Topic, tuple[int, ...]] = {
-    Topic.ROUTING: (
+TOPICS: dict[NumberTopic, tuple[int, ...]] = {
+    NumberTopic.ROUTING: (
         *(*_NO_ROUTE, *BY_REQUEST, 9789, 9791, 9792, 9795, 9796, 9798, 28075),
         *(*_UNDER_CHANGE, *_NO_MSDB, *_NO_MANAGER, *REFUSALS),
     ),
-    Topic.TRANSPORT: (
+    NumberTopic.TRANSPORT: (
         *(9666, 9748, 9753, 9754, 9755, 9756, 9757, 9758, 9759, 9783, 9785),
         *(28032, 28033, 28071, 28098),
     ),
-    Topic.SECURITY: (*_HANDSHAKE, *_DIALOG_SECURITY, *NO_PERMISSION),
-    Topic.TARGET: (*_BROKER_OFF, *_CANNOT_TAKE, *_AT_ITS_QUEUE),
-    Topic.IDENTITY: (*_MOVED, *_DOUBLED),
-    Topic.CONVERSATION: (*NO_SUCH_SERVICE, 9779, 9784),
+    NumberTopic.SECURITY: (*_HANDSHAKE, *_DIALOG_SECURITY, *NO_PERMISSION),
+    NumberTopic.TARGET: (*_BROKER_OFF, *_CANNOT_TAKE, *_AT_ITS_QUEUE),
+    NumberTopic.IDENTITY: (*_MOVED, *_DOUBLED),
+    NumberTopic.CONVERSATION: (*NO_SUCH_SERVICE, 9779, 9784),
 }
 _TOPIC = {number: topic for topic, numbers in TOPICS.items() for number in numbers}
 
@@ -88,168 +88,182 @@ _SCOPE_OFF = (Reason.SCOPE_BROKER_DISABLED,)
 
 
 @dataclass(frozen=True)
-class Line:
+class AgreementLine:
     """A line of the table: numbers, or a whole topic, with reasons; ``in_msdb`` None where it is all the same."""
 
-    numbers: tuple[int, ...] | Topic
+    numbers: tuple[int, ...] | NumberTopic
     reasons: tuple[Reason, ...]
-    agreement: Agreement
+    agreement: NumberAgreement
     why: str | None = None
     in_msdb: bool | None = None
 
     def has(self, reason: Reason, number: int, in_msdb: bool) -> bool:
-        """Whether the pair is one of this line's."""
-        of_number = _TOPIC[number] == self.numbers if isinstance(self.numbers, Topic) else number in self.numbers
+        """Return True if the pair is one of this line's."""
+        of_number = (
+            _TOPIC[number] == self.numbers if isinstance(self.numbers, NumberTopic) else number in self.numbers
+        )
         return of_number and reason in self.reasons and self.in_msdb in (None, in_msdb)
 
 
-_AGREES, _COMPATIBLE = Agreement.AGREES, Agreement.COMPATIBLE
-_CONTRADICTS, _SAYS_NOTHING = Agreement.CONTRADICTS, Agreement.SAYS_NOTHING
+_AGREES, _COMPATIBLE = NumberAgreement.AGREES, NumberAgreement.COMPATIBLE
+_CONTRADICTS, _SAYS_NOTHING = NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING
 
 TABLE = (
-    Line(REFUSALS, _EVERY, _SAYS_NOTHING, "A statement is refused with it, and no message carries it."),
-    Line(
+    AgreementLine(REFUSALS, _EVERY, _SAYS_NOTHING, "A statement is refused with it, and no message carries it."),
+    AgreementLine(
         NO_SUCH_SERVICE,
         (Reason.SERVICE_NOT_FOUND,),
         _COMPATIBLE,
         "The database that the dialog is bound to lacks the service; SQL Server ends the dialog with this error.",
     ),
-    Line(Topic.CONVERSATION, _EVERY, _SAYS_NOTHING, "The other side ended the conversation, wherever it is."),
+    AgreementLine(
+        NumberTopic.CONVERSATION, _EVERY, _SAYS_NOTHING, "The other side ended the conversation, wherever it is."
+    ),
     # The numbers of the reasons themselves.
-    Line(_NO_ROUTE, (Reason.NO_ROUTE,), _AGREES),
-    Line((9770,), (Reason.ROUTE_REQUESTED,), _AGREES),
-    Line((9796,), (Reason.SERVICE_NOT_FOUND,), _AGREES),
-    Line((9795,), (Reason.BROKER_INSTANCE_NOT_FOUND,), _AGREES),
-    Line((9792,), (Reason.FORWARDING_DISABLED,), _AGREES, "SQL Server's event calls the message delayed."),
-    Line((9791,), _SCOPE_OFF, _AGREES, "The broker of the sending database is off.", in_msdb=False),
-    Line((9791,), _SCOPE_OFF, _COMPATIBLE, "The broker of msdb is off, and msdb may be the sender.", in_msdb=True),
-    Line((9789,), _SCOPE_OFF, _AGREES, "The broker of msdb is off.", in_msdb=True),
-    Line(_BROKER_OFF, (Reason.BROKER_DISABLED,), _AGREES),
+    AgreementLine(_NO_ROUTE, (Reason.NO_ROUTE,), _AGREES),
+    AgreementLine((9770,), (Reason.ROUTE_REQUESTED,), _AGREES),
+    AgreementLine((9796,), (Reason.SERVICE_NOT_FOUND,), _AGREES),
+    AgreementLine((9795,), (Reason.BROKER_INSTANCE_NOT_FOUND,), _AGREES),
+    AgreementLine(
+        (9792,), (Reason.FORWARDING_DISABLED,), _AGREES, "SQL Server's event calls the message delayed."
+    ),
+    AgreementLine((9791,), _SCOPE_OFF, _AGREES, "The broker of the sending database is off.", in_msdb=False),
+    AgreementLine(
+        (9791,), _SCOPE_OFF, _COMPATIBLE, "The broker of msdb is off, and msdb may be the sender.", in_msdb=True
+    ),
+    AgreementLine((9789,), _SCOPE_OFF, _AGREES, "The broker of msdb is off.", in_msdb=True),
+    AgreementLine(_BROKER_OFF, (Reason.BROKER_DISABLED,), _AGREES),
     # What passes, or kept SQL Server from deciding at all.
-    Line(_UNDER_CHANGE, _EVERY, _COMPATIBLE, "SQL Server's routing was being changed and decides again."),
-    Line(_NO_MSDB, _EVERY, _COMPATIBLE, "SQL Server could not read the routes of msdb then."),
-    Line(_NO_MANAGER, _EVERY, _COMPATIBLE, "SQL Server's broker manager was not running then."),
-    Line((28075,), _EVERY, _COMPATIBLE, "The sending database was in single-user mode and sent nothing."),
-    Line((9798,), _EVERY, _COMPATIBLE, "SQL Server does not say which of its reasons it was."),
-    Line(
+    AgreementLine(_UNDER_CHANGE, _EVERY, _COMPATIBLE, "SQL Server's routing was being changed and decides again."),
+    AgreementLine(_NO_MSDB, _EVERY, _COMPATIBLE, "SQL Server could not read the routes of msdb then."),
+    AgreementLine(_NO_MANAGER, _EVERY, _COMPATIBLE, "SQL Server's broker manager was not running then."),
+    AgreementLine((28075,), _EVERY, _COMPATIBLE, "The sending database was in single-user mode and sent nothing."),
+    AgreementLine((9798,), _EVERY, _COMPATIBLE, "SQL Server does not say which of its reasons it was."),
+    AgreementLine(
         tuple(_TOPIC), (Reason.DIALOG_EXPIRED,), _COMPATIBLE, "It tells of an attempt before the dialog expired."
     ),
     # Near to each other.
-    Line(
+    AgreementLine(
         (9761,),
         (Reason.ROUTE_REQUESTED,),
         _COMPATIBLE,
         "A request was made, and its conversation failed.",
     ),
-    Line(
+    AgreementLine(
         BY_REQUEST,
         (Reason.NO_ROUTE,),
         _COMPATIBLE,
         "A request for the service is on its way; while it is, the search goes on and finds nothing.",
     ),
-    Line(
+    AgreementLine(
         BY_REQUEST,
         SENDING,
         _COMPATIBLE,
         "The configuration service is asked for remote service bindings too, not for routes alone.",
     ),
-    Line(
+    AgreementLine(
         (9770,),
         (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND),
         _COMPATIBLE,
         "Another conversation asked for the route first; here the search goes on to a LOCAL route meanwhile.",
     ),
-    Line(
+    AgreementLine(
         (9796,),
         (Reason.ROUTE_REQUESTED,),
         _COMPATIBLE,
         "Another conversation asked for the route first; SQL Server went on to a LOCAL route meanwhile.",
     ),
-    Line(
+    AgreementLine(
         _NO_ROUTE,
         (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND),
         _COMPATIBLE,
         "SQL Server says the same where a LOCAL route matches and leads to no such service here.",
     ),
-    Line(
+    AgreementLine(
         _NO_ROUTE,
         (Reason.TRANSPORT_ADDRESS_INVALID,),
         _COMPATIBLE,
         "A route to TRANSPORT leads nowhere when the service name has no address.",
     ),
-    Line(
+    AgreementLine(
         (9785,),
         (Reason.TRANSPORT_ADDRESS_INVALID,),
         _COMPATIBLE,
         "The service name was taken for the address that it does not have.",
     ),
-    Line(
+    AgreementLine(
         (9796,),
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
         _COMPATIBLE,
         "Both say that a LOCAL route leads nowhere here; the service may be missing as well as the broker id.",
     ),
-    Line(
+    AgreementLine(
         _CANNOT_TAKE, (Reason.BROKER_DISABLED,), _COMPATIBLE, "The target's broker cannot take it, for any cause."
     ),
-    Line(
-        Topic.IDENTITY,
+    AgreementLine(
+        NumberTopic.IDENTITY,
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
         _COMPATIBLE,
         "The message may be bound to an id from before a database was attached or restored.",
     ),
-    Line(
+    AgreementLine(
         _DOUBLED,
         (Reason.BROKER_DISABLED, *_SCOPE_OFF),
         _COMPATIBLE,
         "SQL Server keeps a broker off whose id is doubled or does not fit.",
     ),
     # By what the number is about.
-    Line(Topic.ROUTING, _EVERY, _CONTRADICTS, "SQL Server itself routed it otherwise."),
-    Line(
+    AgreementLine(NumberTopic.ROUTING, _EVERY, _CONTRADICTS, "SQL Server itself routed it otherwise."),
+    AgreementLine(
         (28071,),
         (*SENDING, *_ARRIVED),
         _COMPATIBLE,
         "It was to be forwarded; the number does not say why it was not.",
     ),
-    Line(Topic.TRANSPORT, SENDING, _COMPATIBLE, "Routed as predicted; the transport failed."),
-    Line(Topic.TRANSPORT, _ARRIVED, _COMPATIBLE, "It had to come by the network first, and that failed."),
-    Line(
-        Topic.TRANSPORT,
+    AgreementLine(NumberTopic.TRANSPORT, SENDING, _COMPATIBLE, "Routed as predicted; the transport failed."),
+    AgreementLine(
+        NumberTopic.TRANSPORT, _ARRIVED, _COMPATIBLE, "It had to come by the network first, and that failed."
+    ),
+    AgreementLine(
+        NumberTopic.TRANSPORT,
         _EVERY,
         _COMPATIBLE,
         "It had to come back by the network to be routed in msdb, and that failed.",
         in_msdb=True,
     ),
-    Line(Topic.TRANSPORT, _EVERY, _CONTRADICTS, "SQL Server tried to send it over the network."),
-    Line(
-        Topic.TARGET,
+    AgreementLine(NumberTopic.TRANSPORT, _EVERY, _CONTRADICTS, "SQL Server tried to send it over the network."),
+    AgreementLine(
+        NumberTopic.TARGET,
         (Reason.LOCAL_SERVICE, *SENDING),
         _COMPATIBLE,
         "Routed as predicted; the target could not take it.",
     ),
-    Line(Topic.TARGET, _EVERY, _CONTRADICTS, "SQL Server found a target for it."),
-    Line(
+    AgreementLine(NumberTopic.TARGET, _EVERY, _CONTRADICTS, "SQL Server found a target for it."),
+    AgreementLine(
         _HANDSHAKE, SENDING, _COMPATIBLE, "Routed as predicted; the two instances could not agree on a connection."
     ),
-    Line(_DIALOG_SECURITY, SENDING, _COMPATIBLE, "Routed as predicted; the security of its dialog holds it back."),
-    Line(
+    AgreementLine(
+        _DIALOG_SECURITY, SENDING, _COMPATIBLE, "Routed as predicted; the security of its dialog holds it back."
+    ),
+    AgreementLine(
         NO_PERMISSION,
         (Reason.LOCAL_SERVICE, *SENDING),
         _COMPATIBLE,
         "Routed as predicted; the sender may not send to the service.",
     ),
-    Line(Topic.SECURITY, _EVERY, _SAYS_NOTHING, "It tells of keys, certificates and logins, not of routes."),
-    Line(Topic.IDENTITY, _EVERY, _SAYS_NOTHING, "It tells of a broker's id, not of routes."),
+    AgreementLine(
+        NumberTopic.SECURITY, _EVERY, _SAYS_NOTHING, "It tells of keys, certificates and logins, not of routes."
+    ),
+    AgreementLine(NumberTopic.IDENTITY, _EVERY, _SAYS_NOTHING, "It tells of a broker's id, not of routes."),
 )
 """Earlier lines win; every known number has a line for every reason."""
 
-NOT_SAID = Compared(_SAYS_NOTHING, "Not tried yet, or sent and not acknowledged.")
-NOT_KNOWN = Compared(_SAYS_NOTHING, "A number that this project does not know.")
+NOT_SAID = ReasonComparison(_SAYS_NOTHING, "Not tried yet, or sent and not acknowledged.")
+NOT_KNOWN = ReasonComparison(_SAYS_NOTHING, "A number that this project does not know.")
 
 
-def topic_of(number: int | None) -> Topic | None:
-    """What a number is about; None for no number, and for one that is not known."""
+def topic_of(number: int | None) -> NumberTopic | None:
+    """Return what a number is about; None for no number, and for one that is not known."""
     return None if number is None else _TOPIC.get(number)
 
 
@@ -258,17 +272,17 @@ def numbers_of(reason: Reason) -> tuple[int, ...]:
     agreeing = [
         number
         for line in TABLE
-        if line.agreement is Agreement.AGREES and reason in line.reasons and isinstance(line.numbers, tuple)
+        if line.agreement is NumberAgreement.AGREES and reason in line.reasons and isinstance(line.numbers, tuple)
         for number in line.numbers
     ]
     return tuple(sorted(agreeing, key=lambda number: number != ERROR_NUMBERS.get(reason)))
 
 
-def compare(reason: Reason, number: int | None, *, in_msdb: bool = False) -> Compared:
-    """What SQL Server's number says of a reason; ``in_msdb`` where the routes of msdb were searched."""
+def compare(reason: Reason, number: int | None, *, in_msdb: bool = False) -> ReasonComparison:
+    """Return what SQL Server's number says of a reason; ``in_msdb`` where the routes of msdb were searched."""
     if number is None:
         return NOT_SAID
     if number not in _TOPIC:
         return NOT_KNOWN
     line = next(line for line in TABLE if line.has(reason, number, in_msdb))
-    return Compared(line.agreement, line.why)
+    return ReasonComparison(line.agreement, line.why)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from routing.rules.pathing import Path
-from routing.rules.ways import Hop, Trace
+from routing.rules.pathing import PathWithReturn
+from routing.rules.ways import MessageTrace, PathHop
 from routing.terms import Ending, MatchingStep, Outcome, Reason
 
 
@@ -39,8 +39,8 @@ class PathRow(NamedTuple):
     return_ways_agree: bool | None
 
 
-def path_row(path: Path) -> PathRow:
-    """The row of a path. Where there are too many ways its hops are still those of the first."""
+def path_row(path: PathWithReturn) -> PathRow:
+    """Return the row of a path. Where there are too many ways its hops are still those of the first."""
     there, back = path.there, path.back
     end = path.end
     reply = None if back is None or back.is_cut else back.ways[0]
@@ -62,13 +62,13 @@ def path_row(path: Path) -> PathRow:
     )
 
 
-def reads_address(there: Trace) -> bool:
-    """Whether the last hop of the first way has the address of a service name that is not known."""
+def reads_address(there: MessageTrace) -> bool:
+    """Return True if the last hop of the first way has the address of a service name that is not known."""
     last = there.ways[0].hops[-1]
     return last.reads_address and last.address is None
 
 
-class First(NamedTuple):
+class FirstHop(NamedTuple):
     """How a message ends at its first hop, whatever the routes: why, and in which step."""
 
     ending: Ending
@@ -76,13 +76,13 @@ class First(NamedTuple):
     step: MatchingStep | None
 
 
-EXPIRED = First(Ending.DROPPED, Reason.DIALOG_EXPIRED, None)
+EXPIRED = FirstHop(Ending.DROPPED, Reason.DIALOG_EXPIRED, None)
 """A message of an expired dialog."""
-REQUESTED = First(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
+REQUESTED = FirstHop(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
 """A message that opens a request for a route."""
 
 
-def _hop(hop: Hop) -> HopRow:
+def _hop(hop: PathHop) -> HopRow:
     plain = hop.plain()
     return HopRow(*(plain[name] for name in HopRow._fields))
 

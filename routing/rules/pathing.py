@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from routing.rules.deciding import Decision, Key
-from routing.rules.estate import ARRIVALS, Instance
-from routing.rules.following import MOST_WAYS, Deciding, Errand, Followed, follow
-from routing.rules.network import Addressee, Network
+from routing.rules.deciding import Decision, RoutingKey
+from routing.rules.estate import ARRIVALS, SqlInstance
+from routing.rules.following import MOST_WAYS, Deciding, FollowedTrace, TracedMessage, follow
+from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.resolving import Verdict, requested, requested_again, settled
-from routing.rules.ways import Trace, Way
+from routing.rules.ways import HopPath, MessageTrace
 from routing.terms import Ending
 
 
 @dataclass(frozen=True)
-class Sender:
+class PathSender:
     """Who sends: ``database`` None for an arrival. ``back_to`` is the service that sent, None where unknown.
 
     ``conversation_id`` is None where the conversation is not known, or no request on record is of it (D10).
     """
 
-    instance: Instance
+    instance: SqlInstance
     database: str | None
     is_initiator: bool
-    back_to: Addressee | None = None
+    back_to: ServiceAddress | None = None
     conversation_id: str | None = None
 
     @property
@@ -33,18 +33,18 @@ class Sender:
 
 
 @dataclass(frozen=True)
-class Path:
+class PathWithReturn:
     """Where a message ends, and the reply to it.
 
     ``back`` is None where there is no trace of it: nothing was delivered, or ``is_back_unknown``.
     """
 
-    there: Trace
-    back: Trace | None = None
+    there: MessageTrace
+    back: MessageTrace | None = None
     is_back_unknown: bool = False
 
     @property
-    def end(self) -> Way | None:
+    def end(self) -> HopPath | None:
         """The way that counts: the first; None for TOO_MANY_WAYS."""
         return None if self.there.is_cut else self.there.ways[0]
 
@@ -57,24 +57,29 @@ class Path:
 
 
 def trace_back(
-    network: Network, deciding: Deciding, sender: Sender, there: Trace, t: int
-) -> tuple[Path, int | None]:
+    network: EstateNetwork, deciding: Deciding, sender: PathSender, there: MessageTrace, t: int
+) -> tuple[PathWithReturn, int | None]:
     """Return the path of a message that was traced there, with its reply; and the time before which it holds.
 
     The reply goes from where the first way was delivered.
     """
     delivered = there.delivered
     if delivered is None:
-        return Path(there), None
+        return PathWithReturn(there), None
     back = trace_reply(network, deciding, sender, delivered, t)
     if back is None:
-        return Path(there, is_back_unknown=True), None
-    return Path(there, back.trace), back.until
+        return PathWithReturn(there, is_back_unknown=True), None
+    return PathWithReturn(there, back.trace), back.until
 
 
 def trace_reply(
-    network: Network, deciding: Deciding, sender: Sender, delivered: Way, t: int, most_ways: int = MOST_WAYS
-) -> Followed | None:
+    network: EstateNetwork,
+    deciding: Deciding,
+    sender: PathSender,
+    delivered: HopPath,
+    t: int,
+    most_ways: int = MOST_WAYS,
+) -> FollowedTrace | None:
     """Follow the reply from where a way was delivered to the service that sent, bound to the sender's id.
 
     None where the service, or the id of its database, is not known.
@@ -87,14 +92,14 @@ def trace_reply(
     timed = deciding(key, here, t)
     # Bound to an id there is nothing to pick.
     [decision] = timed.choices
-    errand = Errand(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
+    errand = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
     verdict, until = _reply(network, decision, here, key, errand)
     back = follow(network, deciding, errand, here, verdict, key.scope, None, most_ways)
     return replace(back, until=earliest(timed.valid_to, until, back.until))
 
 
 def _reply(
-    network: Network, decision: Decision, here: Instance, key: Key, errand: Errand
+    network: EstateNetwork, decision: Decision, here: SqlInstance, key: RoutingKey, errand: TracedMessage
 ) -> tuple[Verdict, int | None]:
     """Return the verdict of a reply where it is sent, by the requests on record; and until when it holds."""
     until: int | None = None

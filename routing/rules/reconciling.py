@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from routing.rules import observed, text
-from routing.rules.observed import Agreement
+from routing.rules.observed import NumberAgreement
 from routing.rules.resolving import Verdict
 from routing.terms import FORWARD_DROPPED, Outcome, Reason, Word
 
 
-class Class(Word):
+class PairClass(Word):
     """What an observation says of a prediction."""
 
     CONFIRMED = "CONFIRMED"
@@ -26,11 +26,11 @@ class Class(Word):
     NOT_PREDICTED = "NOT_PREDICTED"
 
 
-MATCHING = (Class.CONFIRMED, Class.COMPATIBLE)
+MATCHING = (PairClass.CONFIRMED, PairClass.COMPATIBLE)
 """The classes of which an observation does not contradict the tables."""
 
 
-class Seen(NamedTuple):
+class SeenMessage(NamedTuple):
     """What SQL Server told of a message.
 
     ``outcome`` is None where it cannot be known, ``broker_instance`` as ids are compared, ``next_hop`` as it was
@@ -49,56 +49,56 @@ class Seen(NamedTuple):
     live_time_seconds: int | None = None
 
 
-class Compared(NamedTuple):
+class PairComparison(NamedTuple):
     """The class of a pair; ``why`` is one sentence, None where the class says it all."""
 
-    kind: Class
+    kind: PairClass
     why: str | None = None
 
 
 _OF_AGREEMENT = {
-    Agreement.AGREES: Class.CONFIRMED,
-    Agreement.COMPATIBLE: Class.COMPATIBLE,
-    Agreement.CONTRADICTS: Class.CONTRADICTED,
-    Agreement.SAYS_NOTHING: Class.NOT_OBSERVED,
+    NumberAgreement.AGREES: PairClass.CONFIRMED,
+    NumberAgreement.COMPATIBLE: PairClass.COMPATIBLE,
+    NumberAgreement.CONTRADICTS: PairClass.CONTRADICTED,
+    NumberAgreement.SAYS_NOTHING: PairClass.NOT_OBSERVED,
 }
 _LEAVES = (Outcome.SENT, Outcome.FORWARDED)
 
-UNKNOWN_TEXT = Compared(Class.NOT_OBSERVED, "A text that this project does not know.")
-NOTHING_SAID = Compared(Class.NOT_OBSERVED, "Not tried yet, or nothing that tells of a route.")
-WAITS = Compared(Class.COMPATIBLE, "A blank status: sent, and not acknowledged yet.")
-ALIKE = Compared(Class.CONFIRMED)
-NO_NUMBER = Compared(Class.COMPATIBLE, "The same outcome; SQL Server did not say why.")
-LIVED_LONG = Compared(Class.COMPATIBLE, "Its time to live was over, which no route says.")
-OTHER_OUTCOME = Compared(Class.CONTRADICTED, "SQL Server itself had another outcome.")
-OTHER_HOP = Compared(Class.CONTRADICTED, "SQL Server sent it to another address.")
-OTHER_BROKER = Compared(Class.CONTRADICTED, "SQL Server bound it to another broker id.")
-OTHER_OF_TIER = Compared(Class.COMPATIBLE, "Another route that is as good, and balanced over.")
+UNKNOWN_TEXT = PairComparison(PairClass.NOT_OBSERVED, "A text that this project does not know.")
+NOTHING_SAID = PairComparison(PairClass.NOT_OBSERVED, "Not tried yet, or nothing that tells of a route.")
+WAITS = PairComparison(PairClass.COMPATIBLE, "A blank status: sent, and not acknowledged yet.")
+ALIKE = PairComparison(PairClass.CONFIRMED)
+NO_NUMBER = PairComparison(PairClass.COMPATIBLE, "The same outcome; SQL Server did not say why.")
+LIVED_LONG = PairComparison(PairClass.COMPATIBLE, "Its time to live was over, which no route says.")
+OTHER_OUTCOME = PairComparison(PairClass.CONTRADICTED, "SQL Server itself had another outcome.")
+OTHER_HOP = PairComparison(PairClass.CONTRADICTED, "SQL Server sent it to another address.")
+OTHER_BROKER = PairComparison(PairClass.CONTRADICTED, "SQL Server bound it to another broker id.")
+OTHER_OF_TIER = PairComparison(PairClass.COMPATIBLE, "Another route that is as good, and balanced over.")
 CALLED_OTHERWISE = "SQL Server's event calls the message {}."
-OTHER_PICK = Compared(
-    Class.COMPATIBLE, "Another pick of the same broker ids; the hash of SQL Server is not published."
+OTHER_PICK = PairComparison(
+    PairClass.COMPATIBLE, "Another pick of the same broker ids; the hash of SQL Server is not published."
 )
 
 
 @dataclass(frozen=True)
-class Rule:
+class PairRule:
     """A pair of what was seen and predicted, by which it is classed."""
 
-    holds: Callable[[Seen, Verdict, bool], bool]
-    says: Callable[[Seen, Verdict, bool], Compared]
+    holds: Callable[[SeenMessage, Verdict, bool], bool]
+    says: Callable[[SeenMessage, Verdict, bool], PairComparison]
 
 
-def _by_number(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
-    """What `rules.observed` says of the number, and of an event's own word for it."""
+def _by_number(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
+    """Return what `rules.observed` says of the number, and of an event's own word for it."""
     compared = observed.compare(verdict.reason, seen.error_number, in_msdb=in_msdb)
     kind = _OF_AGREEMENT[compared.agreement]
-    if kind is Class.CONFIRMED and seen.outcome not in (None, verdict.outcome):
-        return Compared(Class.COMPATIBLE, CALLED_OTHERWISE.format(seen.outcome))
-    return Compared(kind, compared.why)
+    if kind is PairClass.CONFIRMED and seen.outcome not in (None, verdict.outcome):
+        return PairComparison(PairClass.COMPATIBLE, CALLED_OTHERWISE.format(seen.outcome))
+    return PairComparison(kind, compared.why)
 
 
-def _by_hop(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
-    """The same outcome: the address that it took, and the broker id, where they were told."""
+def _by_hop(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
+    """Return the same outcome: the address that it took, and the broker id, where they were told."""
     hop = None if seen.next_hop is None else text.comparable_address(seen.next_hop)
     if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
         others = [one for route in verdict.alternative_routes for one in (route.address, route.mirror_address)]
@@ -114,16 +114,16 @@ def _compared(addresses: Iterable[str | None]) -> set[str]:
     return {text.comparable_address(address) for address in addresses if address is not None}
 
 
-def _lived_long(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
+def _lived_long(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
     lived, allowed = seen.live_time_seconds, seen.time_to_live_seconds
     return seen.source == FORWARD_DROPPED and lived is not None and allowed is not None and lived >= allowed
 
 
-def _is_blank(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
+def _is_blank(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
     return seen.outcome is None and seen.error_number is None
 
 
-def _is_same_without_why(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
+def _is_same_without_why(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
     """Delayed or dropped, by an event that does not say why; but the hops of one may say it."""
     hops = seen.hops_remaining
     tells_why = verdict.reason is Reason.HOP_LIMIT and hops is not None and hops <= 0
@@ -131,31 +131,33 @@ def _is_same_without_why(seen: Seen, verdict: Verdict, in_msdb: bool) -> bool:
 
 
 RULES = (
-    Rule(lambda seen, verdict, _: seen.is_unknown_text, lambda *_: UNKNOWN_TEXT),
-    Rule(_lived_long, lambda *_: LIVED_LONG),
-    Rule(lambda seen, verdict, _: seen.error_number is not None, _by_number),
-    Rule(lambda *pair: _is_blank(*pair) and pair[1].outcome in _LEAVES, lambda *_: WAITS),
-    Rule(_is_blank, lambda *_: NOTHING_SAID),
-    Rule(lambda seen, verdict, _: seen.outcome is not verdict.outcome, lambda *_: OTHER_OUTCOME),
-    Rule(_is_same_without_why, lambda *_: NO_NUMBER),
-    Rule(lambda *_: True, _by_hop),
+    PairRule(lambda seen, verdict, _: seen.is_unknown_text, lambda *_: UNKNOWN_TEXT),
+    PairRule(_lived_long, lambda *_: LIVED_LONG),
+    PairRule(lambda seen, verdict, _: seen.error_number is not None, _by_number),
+    PairRule(lambda *pair: _is_blank(*pair) and pair[1].outcome in _LEAVES, lambda *_: WAITS),
+    PairRule(_is_blank, lambda *_: NOTHING_SAID),
+    PairRule(lambda seen, verdict, _: seen.outcome is not verdict.outcome, lambda *_: OTHER_OUTCOME),
+    PairRule(_is_same_without_why, lambda *_: NO_NUMBER),
+    PairRule(lambda *_: True, _by_hop),
 )
 """Earlier rules win; the last one holds for whatever has the outcome that was predicted."""
 
 
-def compare(seen: Seen, verdict: Verdict, others: Sequence[Verdict] = (), *, in_msdb: bool = False) -> Compared:
-    """What was seen beside a verdict; ``in_msdb`` where the routes of msdb were searched last.
+def compare(
+    seen: SeenMessage, verdict: Verdict, others: Sequence[Verdict] = (), *, in_msdb: bool = False
+) -> PairComparison:
+    """Return what was seen beside a verdict; ``in_msdb`` where the routes of msdb were searched last.
 
     ``others`` are the verdicts of the other broker ids that step 3 may pick (section 2.3).
     """
     found = _compare(seen, verdict, in_msdb)
-    if found.kind is Class.CONTRADICTED:
+    if found.kind is PairClass.CONTRADICTED:
         kinds = (_compare(seen, other, in_msdb).kind for other in others)
         if any(kind in MATCHING for kind in kinds):
             return OTHER_PICK
     return found
 
 
-def _compare(seen: Seen, verdict: Verdict, in_msdb: bool) -> Compared:
+def _compare(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
     rule = next(rule for rule in RULES if rule.holds(seen, verdict, in_msdb))
     return rule.says(seen, verdict, in_msdb)

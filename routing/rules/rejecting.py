@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.rules import text
-from routing.rules.estate import Instance
+from routing.rules.estate import SqlInstance
 from routing.rules.text import UndecodedText
 from routing.terms import Rejection
 
@@ -37,7 +37,7 @@ def is_int(number: int) -> bool:
     return least <= number <= most
 
 
-def rejections(row: Mapping[str, Any], instance: Instance | None) -> list[str]:
+def rejections(row: Mapping[str, Any], instance: SqlInstance | None) -> list[str]:
     """The codes that apply to a row of ``messages``, in the order of tables.md; empty where it can be judged.
 
     ``instance`` is the one that the row names, None where it is not listed. A row may lack columns that may be

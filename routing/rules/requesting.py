@@ -31,7 +31,7 @@ class ConversationEndpoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Request:
+class RouteRequest:
     """A request for a route.
 
     ``ended_at`` is None while it has no end, ``endpoint`` where it is not known whose it is.
@@ -69,15 +69,15 @@ class RequestAction(Enum):
 
 
 @dataclass
-class Scope:
+class RequestScope:
     """The requests for one service in one database: those on record, and those that messages open.
 
     Messages must ask in the order of (t, message_id, endpoint); once all have asked, they may ask again in any.
     """
 
-    on_record: tuple[Request, ...] = ()
-    opened: Request | None = field(default=None, init=False)
-    reopened: dict[tuple[int, str], Request] = field(default_factory=dict, init=False)
+    on_record: tuple[RouteRequest, ...] = ()
+    opened: RouteRequest | None = field(default=None, init=False)
+    reopened: dict[tuple[int, str], RouteRequest] = field(default_factory=dict, init=False)
     """The requests on record that messages have opened again, by position, each of the endpoint that did so."""
 
     def ask(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> RequestAction:
@@ -91,10 +91,10 @@ class Scope:
         if self.is_on_record(t, message_id):
             self._reopen(t, message_id, endpoint)
         elif self.opened is None or not self.opened.is_of(t, message_id):
-            self.opened = Request(t, message_id, None, endpoint)
+            self.opened = RouteRequest(t, message_id, None, endpoint)
         return RequestAction.OPENS
 
-    def find_awaited(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> Request | None:
+    def find_awaited(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> RouteRequest | None:
         """Return a request of a message's own endpoint that it finds pending, None where there is none."""
         if endpoint is None:
             return None
@@ -108,7 +108,7 @@ class Scope:
         position = (t, message_id)
         if position in self.reopened:
             return
-        self.reopened[position] = Request(t, message_id, None, endpoint)
+        self.reopened[position] = RouteRequest(t, message_id, None, endpoint)
         if endpoint is not None:
             own = (request for request in self.on_record if request.is_of(t, message_id))
             self._by_endpoint[endpoint] = _lasting([*self._by_endpoint.get(endpoint, ()), *own])
@@ -122,14 +122,14 @@ class Scope:
         return (t, message_id) in self._own
 
     @cached_property
-    def lasting(self) -> Sequence[Request]:
+    def lasting(self) -> Sequence[RouteRequest]:
         """The requests on record that messages may find pending, in their order."""
         return _lasting(self.on_record)
 
     @cached_property
-    def _by_endpoint(self) -> dict[ConversationEndpoint, Sequence[Request]]:
+    def _by_endpoint(self) -> dict[ConversationEndpoint, Sequence[RouteRequest]]:
         """The requests on record of each endpoint that is known."""
-        requests: dict[ConversationEndpoint, list[Request]] = {}
+        requests: dict[ConversationEndpoint, list[RouteRequest]] = {}
         for request in self.on_record:
             if request.endpoint is not None:
                 requests.setdefault(request.endpoint, []).append(request)
@@ -144,40 +144,40 @@ class Scope:
         unended = (request for request in self.lasting if request.ended_at is None)
         return self.opened is not None or any(request.is_pending(t, message_id) for request in unended)
 
-    def all(self) -> tuple[Request, ...]:
+    def all(self) -> tuple[RouteRequest, ...]:
         """Return every request: those on record, and the one that was opened besides."""
         return self.on_record if self.opened is None else (*self.on_record, self.opened)
 
-    def all_opened(self) -> Iterator[Request]:
+    def all_opened(self) -> Iterator[RouteRequest]:
         """Yield every request that messages have opened, one on record that was opened again included."""
         yield from self.reopened.values()
         if self.opened is not None:
             yield self.opened
 
 
-def _position(request: Request) -> tuple[int, str]:
+def _position(request: RouteRequest) -> tuple[int, str]:
     return request.requested_at, request.message_id
 
 
-def _lasting(requests: Iterable[Request]) -> Sequence[Request]:
+def _lasting(requests: Iterable[RouteRequest]) -> Sequence[RouteRequest]:
     """Return requests in their order without those that end no later than one before.
 
     A message that finds any request pending finds one of these, and finds the last that was made before it.
     """
-    lasting: list[Request] = []
+    lasting: list[RouteRequest] = []
     for request in sorted(requests, key=_position):
         if not lasting or _lasts_longer(request, lasting[-1]):
             lasting.append(request)
     return lasting
 
 
-def _find_pending(lasting: Sequence[Request], t: int, message_id: str) -> Request | None:
+def _find_pending(lasting: Sequence[RouteRequest], t: int, message_id: str) -> RouteRequest | None:
     """Return the last request before a message, where it finds that one pending."""
     before = bisect_left(lasting, (t, message_id), key=_position) - 1
     return lasting[before] if before >= 0 and lasting[before].is_pending(t, message_id) else None
 
 
-def _lasts_longer(request: Request, other: Request) -> bool:
+def _lasts_longer(request: RouteRequest, other: RouteRequest) -> bool:
     """Return True if a request ends after another, or never and the other does."""
     if request.ended_at is None or other.ended_at is None:
         return other.ended_at is not None
@@ -185,24 +185,24 @@ def _lasts_longer(request: Request, other: Request) -> bool:
 
 
 @dataclass
-class Requests:
+class InstanceRequests:
     """The requests of one instance, by database and service; what is not there has none."""
 
-    scopes: dict[tuple[str, str], Scope] = field(default_factory=dict)
+    scopes: dict[tuple[str, str], RequestScope] = field(default_factory=dict)
 
     @classmethod
-    def on_record(cls, rows: Iterable[tuple[str, str, Request]]) -> Requests:
+    def on_record(cls, rows: Iterable[tuple[str, str, RouteRequest]]) -> InstanceRequests:
         """Return requests from rows of (database, service, request)."""
-        found: dict[tuple[str, str], list[Request]] = {}
+        found: dict[tuple[str, str], list[RouteRequest]] = {}
         for database, service, request in rows:
             found.setdefault((database, service), []).append(request)
-        return cls({scope: Scope(tuple(requests)) for scope, requests in found.items()})
+        return cls({scope: RequestScope(tuple(requests)) for scope, requests in found.items()})
 
-    def of(self, database: str, service: str) -> Scope:
+    def of(self, database: str, service: str) -> RequestScope:
         """Return the requests for a service in a database."""
-        return self.scopes.setdefault((database, service), Scope())
+        return self.scopes.setdefault((database, service), RequestScope())
 
-    def all_opened(self) -> Iterator[tuple[str, str, Request]]:
+    def all_opened(self) -> Iterator[tuple[str, str, RouteRequest]]:
         """Yield (database, service, request) of every request that messages have opened."""
         for (database, service), scope in self.scopes.items():
             for request in scope.all_opened():
@@ -210,7 +210,7 @@ class Requests:
 
 
 def missing_route(service_name: str, namespace: str) -> str:
-    """The MissingRoute message for a service (D7)."""
+    """Return the MissingRoute message for a service (D7)."""
     name = _NOT_XML.sub("\ufffd", service_name)
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         name = name.replace(character, entity)
@@ -225,5 +225,5 @@ def contract_of(namespace: str) -> str:
 
 
 def escaped_attribute(namespace: str) -> str:
-    """A namespace as an attribute of XML holds it."""
+    """Return a namespace as an attribute of XML holds it."""
     return namespace.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")

@@ -7,9 +7,9 @@ from typing import Any
 
 from routing.rules import text
 from routing.rules.columns import names_of, plain_columns
-from routing.rules.deciding import Decision, Key, scope_of
-from routing.rules.estate import ARRIVALS, Instance, Route
-from routing.rules.requesting import ConversationEndpoint, RequestAction, Requests
+from routing.rules.deciding import Decision, RoutingKey, scope_of
+from routing.rules.estate import ARRIVALS, EstateRoute, SqlInstance
+from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RequestAction
 from routing.terms import MatchingStep, Outcome, Reason
 
 MESSAGE_COLUMNS = (
@@ -32,7 +32,7 @@ MATTERS = ("far_broker_instance", "acknowledged_at", "lifetime")
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RoutedMessage:
     """A message as the rules read it (section 0).
 
     ``t`` is the time of the decision, ``database`` None for an arrival, ``broker`` the id that the message itself
@@ -70,8 +70,8 @@ class Message:
         hops_remaining: int | None,
         *,
         as_of: int | None,
-    ) -> Message:
-        """A row of ``messages`` without a fault; ``as_of`` is the time at which all are decided, if any."""
+    ) -> RoutedMessage:
+        """Return a row of ``messages`` without a fault; ``as_of`` is the time at which all are decided, if any."""
         seen = enqueue_time if observed_at is None else observed_at
         return cls(
             message_id,
@@ -87,7 +87,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialog:
+class DialogFacts:
     """What the dialog of a message says: the ids that it is bound to, and when it ends."""
 
     far_broker: str | None = None
@@ -102,25 +102,25 @@ class Dialog:
         acknowledged_broker_instance: str | None,
         acknowledged_at: int | None,
         lifetime: int | None,
-    ) -> Dialog:
-        """A row of ``dialogs``."""
+    ) -> DialogFacts:
+        """Return a row of ``dialogs``."""
         far, acknowledged = text.broker_id(far_broker_instance), text.broker_id(acknowledged_broker_instance)
         return cls(far, acknowledged, acknowledged_at, lifetime)
 
     def acknowledged(self, t: int) -> str | None:
-        """The id that the dialog was acknowledged with, if it was by then."""
+        """Return the id that the dialog was acknowledged with, if it was by then."""
         return self.acknowledged_broker if self.acknowledged_at is not None and self.acknowledged_at <= t else None
 
     def is_expired(self, t: int) -> bool:
-        """Whether its lifetime is over."""
+        """Return True if its lifetime is over."""
         return self.lifetime is not None and self.lifetime <= t
 
 
-NO_DIALOG = Dialog()
+NO_DIALOG = DialogFacts()
 
 
-def bound_broker(message: Message, dialog: Dialog) -> str | None:
-    """The broker instance that a message is bound to, None while it is open (section 0)."""
+def bound_broker(message: RoutedMessage, dialog: DialogFacts) -> str | None:
+    """Return the broker instance that a message is bound to, None while it is open (section 0)."""
     return message.broker or dialog.acknowledged(message.t) or dialog.far_broker
 
 
@@ -136,7 +136,7 @@ class VerdictColumns:
     address: str | None = None
     mirror_address: str | None = None
     destination_database: str | None = None
-    alternative_routes: tuple[Route, ...] = ()
+    alternative_routes: tuple[EstateRoute, ...] = ()
     rerouted_from: str | None = None
 
 
@@ -161,14 +161,16 @@ class Verdict(VerdictColumns):
         return plain_columns(self, VERDICT_COLUMNS)
 
 
-def key_of(message: Message, dialog: Dialog, instance: Instance) -> Key:
-    """What of a message decides its way: messages of equal keys have equal decisions at a time."""
+def key_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -> RoutingKey:
+    """Return what of a message decides its way: messages of equal keys have equal decisions at a time."""
     broker = bound_broker(message, dialog)
-    return Key.of_names(instance, message.database, message.service, broker, is_initiator=message.is_initiator)
+    return RoutingKey.of_names(
+        instance, message.database, message.service, broker, is_initiator=message.is_initiator
+    )
 
 
-def judge(message: Message, dialog: Dialog, decision: Decision, requests: Requests) -> Verdict:
-    """What a decision comes to for a message: the end of its dialog, then a request, then its hops."""
+def judge(message: RoutedMessage, dialog: DialogFacts, decision: Decision, requests: InstanceRequests) -> Verdict:
+    """Return what a decision comes to for a message: the end of its dialog, then a request, then its hops."""
     broker = bound_broker(message, dialog)
     if dialog.is_expired(message.t):
         return Verdict(broker, Outcome.DROPPED, Reason.DIALOG_EXPIRED)
@@ -185,7 +187,7 @@ def judge(message: Message, dialog: Dialog, decision: Decision, requests: Reques
 
 
 def is_out_of_hops(hops_remaining: int | None) -> bool:
-    """Whether a message must not be forwarded any more; null means no limit."""
+    """Return True if a message must not be forwarded any more; null means no limit."""
     return hops_remaining is not None and hops_remaining <= 0
 
 

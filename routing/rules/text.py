@@ -39,7 +39,7 @@ def decode_utf8(data: bytes) -> str:
 
 
 def fold(text: str) -> str:
-    """The text with the letters A to Z in lower case; every other character stays as it is."""
+    """Return the text with the letters A to Z in lower case; every other character stays as it is."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
@@ -63,7 +63,7 @@ def broker_id(text: str | None) -> str | None:
 
 
 def _bare(text: str) -> str:
-    """A text without what tools print around a GUID: blanks, and braces."""
+    """Return a text without what tools print around a GUID: blanks, and braces."""
     bare = text.strip(BLANKS)
     return bare[1:-1].strip(BLANKS) if bare.startswith("{") and bare.endswith("}") else bare
 
@@ -74,26 +74,26 @@ def is_guid(text: str | None) -> bool:
 
 
 def printed_guid(text: str) -> str | None:
-    """The GUID that a tool has printed, in braces or blanks or not; folded, None where it is none."""
+    """Return the GUID that a tool has printed, in braces or blanks or not; folded, None where it is none."""
     bare = _bare(text)
     return fold(bare) if is_guid(bare) else None
 
 
 @_REMEMBERED
 def comparable_address(address: str) -> str:
-    """An address as two are compared: folded, no blanks around, no slashes after (section 3)."""
+    """Return an address as two are compared: folded, no blanks around, no slashes after (section 3)."""
     return fold(address.strip(BLANKS)).rstrip("/")
 
 
 @_REMEMBERED
 def is_local(address: str | None) -> bool:
-    """The keyword LOCAL, in any case."""
+    """Return the keyword LOCAL, in any case."""
     return address is not None and comparable_address(address) == fold(LOCAL_ADDRESS)
 
 
 @_REMEMBERED
 def is_transport(address: str | None) -> bool:
-    """The keyword TRANSPORT, in any case."""
+    """Return the keyword TRANSPORT, in any case."""
     return address is not None and comparable_address(address) == fold(TRANSPORT_ADDRESS)
 
 
@@ -105,14 +105,14 @@ def is_tcp(address: str | None) -> bool:
 
 @_REMEMBERED
 def host(address: str | None) -> str | None:
-    """The host of a tcp address as it is compared, None where there is none."""
+    """Return the host of a tcp address as it is compared, None where there is none."""
     found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
     return found[1] if found else None
 
 
 @_REMEMBERED
 def port(address: str | None) -> str | None:
-    """The port of a tcp address as text, None where it has none."""
+    """Return the port of a tcp address as text, None where it has none."""
     found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
     return found[2] if found else None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from routing.rules.estate import Route
+from routing.rules.estate import EstateRoute
 
 C = TypeVar("C")
 
@@ -28,16 +28,16 @@ class TimeInterval(Generic[C]):
         return self.choices[hashed % len(self.choices)]
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """A half-open interval of time, None for no bound, and the routes of each table that are in force in it."""
 
     valid_from: int | None
     valid_to: int | None
-    tables: tuple[tuple[Route, ...], ...]
+    tables: tuple[tuple[EstateRoute, ...], ...]
 
 
-def spans(*tables: Sequence[Route]) -> Iterator[Span]:
-    """The intervals that the bounds of routes cut, in order; the routes of each table in the order given.
+def spans(*tables: Sequence[EstateRoute]) -> Iterator[TimeSpan]:
+    """Yield the intervals that the bounds of routes cut, in order; the routes of each table in the order given.
 
     A sweep: each bound is met once, so that many versions of a route cost what they are, not what all of them are
     beside each other.
@@ -54,12 +54,12 @@ def spans(*tables: Sequence[Route]) -> Iterator[Span]:
         if route.live_to is not None:
             ends.setdefault(route.live_to, []).append(position)
 
-    def span(valid_from: int | None, valid_to: int | None) -> Span:
-        found: list[list[Route]] = [[] for _ in tables]
+    def span(valid_from: int | None, valid_to: int | None) -> TimeSpan:
+        found: list[list[EstateRoute]] = [[] for _ in tables]
         for position in live:
             number, route = routes[position]
             found[number].append(route)
-        return Span(valid_from, valid_to, tuple(map(tuple, found)))
+        return TimeSpan(valid_from, valid_to, tuple(map(tuple, found)))
 
     start: int | None = None
     for moment in sorted({*starts, *ends}):

@@ -34,7 +34,7 @@ HOP_COLUMNS = names_of(HopColumns)
 
 
 @dataclass(frozen=True)
-class Hop(HopColumns):
+class PathHop(HopColumns):
     """What one instance does with a message.
 
     ``reads_address``: the address is that of its own service name. ``verdict`` is what led to it; hops that tables
@@ -50,14 +50,14 @@ class Hop(HopColumns):
 
 
 @dataclass(frozen=True)
-class Way:
+class HopPath:
     """One way that a message may take, and where it ends.
 
     ``reason`` is that of DELIVERED, DELAYED and DROPPED. ``instance`` is where it ends (for LOOP where it comes by
     again), None for LEFT_ESTATE, which has an ``address``. ``database`` is that of DELIVERED.
     """
 
-    hops: tuple[Hop, ...]
+    hops: tuple[PathHop, ...]
     ending: Ending
     reason: Reason | None = None
     instance: str | None = None
@@ -71,14 +71,14 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Trace:
+class MessageTrace:
     """All ways of a message, the first one by the routes that are reported.
 
     ``has_multiple_targets``: while the dialog is open, ways that the transport may choose between end at different
     broker ids. ``is_cut``: there are more ways than are followed, and those that are say not enough.
     """
 
-    ways: tuple[Way, ...]
+    ways: tuple[HopPath, ...]
     has_multiple_targets: bool = False
     is_cut: bool = False
 
@@ -94,6 +94,6 @@ class Trace:
         return None if agree and self.is_cut else agree
 
     @property
-    def delivered(self) -> Way | None:
+    def delivered(self) -> HopPath | None:
         """The first way that ends DELIVERED."""
         return next((way for way in self.ways if way.ending is Ending.DELIVERED), None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from routing.delta.spark_tables import AsItIs, Input
 from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
-from routing.storage.tables import AsItIs, Input
 
 # Several passes read these; what is small is read once.
 _READ_AGAIN = ("messages", "dialogs")

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from routing.delta.import_times import newest_after, taken_as_now
 from routing.errors import InternalError
 from routing.runs.run_work import RunWork
-from routing.storage.imported import newest_after, taken_as_now
 from routing.terms import Outcome, Reason, Word
 
 
 @dataclass(frozen=True)
-class Written:
+class RunCounts:
     """What a run wrote: versions by key, and counts of its rows."""
 
     versions: Mapping[str, int]
@@ -39,7 +39,7 @@ def count_resolved(work: RunWork, versions: Mapping[str, int]) -> Groups:
 
 def count_rows(
     work: RunWork, versions: Mapping[str, int], groups: Groups, written: Iterable[str], read: int
-) -> Written:
+) -> RunCounts:
     """Return the counts of a run, which must agree. Raises StorageError, InternalError.
 
     ``groups`` as `count_resolved` has them; ``written`` are the outputs that the run wrote to. Where imports are
@@ -48,7 +48,7 @@ def count_rows(
     rejected: Counter[tuple[Any, ...]] = Counter()
     if "rejected_messages" in written:
         rejected = work.count_written("rejected_messages", versions["rejected_messages"], "run_id")
-    done = Written(
+    done = RunCounts(
         versions,
         read,
         groups.total(),

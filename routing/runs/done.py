@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from routing.config import Config
+from routing.delta.opening import TableOpener
+from routing.delta.protocol import LastRun
+from routing.delta.run_by_id import EarlierRun, find_earlier_run, find_recorded, say_recorded
 from routing.errors import StorageError
-from routing.storage.opening import Opener
-from routing.storage.protocol import LastRun
-from routing.storage.recorded import EarlierRun, find_earlier_run, find_recorded, say_recorded
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Run:
     earlier: EarlierRun | None = None
 
 
-def find_done(opener: Opener, config: Config, run_id: str, now: datetime | None) -> Run | None:
+def find_done(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run | None:
     """Return the run that counts under an id; None where none does. Raises as `find_recorded` does."""
     row = find_recorded(opener, config, run_id, now)
     if row is None:
@@ -37,7 +37,7 @@ def find_done(opener: Opener, config: Config, run_id: str, now: datetime | None)
     return Run(row, (say_recorded(row),), was_recorded=True, earlier=earlier)
 
 
-def done_before(opener: Opener, config: Config, run_id: str, now: datetime | None) -> Run:
+def done_before(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run:
     """Return the run that was found to count under an id. Raises RunError where its settings were others."""
     done = find_done(opener, config, run_id, now)
     if done is None:
@@ -45,7 +45,7 @@ def done_before(opener: Opener, config: Config, run_id: str, now: datetime | Non
     return done
 
 
-def find_run_before(opener: Opener, config: Config, last: LastRun | None) -> EarlierRun | None:
+def find_run_before(opener: TableOpener, config: Config, last: LastRun | None) -> EarlierRun | None:
     """Return the last run of the configured mode, None where there is none; ``last`` is that of any mode."""
     mode = config.resolve.mode
     if last is None:

@@ -11,15 +11,15 @@ from pyspark.sql import DataFrame
 from routing.engines.arrow import message_keys
 from routing.messages import openers, results, validate
 from routing.messages.compiling import KnownKeys, compile_messages, plan_of
-from routing.messages.job import Job
-from routing.plan.checked import Checked
-from routing.runs.counting import Written, count_resolved, count_rows, note_unended_requests
-from routing.runs.work import Work, open_traffic
-from routing.storage.columns import Table
-from routing.storage.frames import at_once
+from routing.messages.job import ResolveJob
+from routing.plan.checked import CheckedInputs
+from routing.runs.counting import RunCounts, count_resolved, count_rows, note_unended_requests
+from routing.runs.work import SparkWork, open_traffic
+from routing.tables.frames import at_once
+from routing.tables.table_columns import Table
 
 
-def run_full(work: Work) -> Written:
+def run_full(work: SparkWork) -> RunCounts:
     """Read, check, compile, commit, count. Raises InputError, then StorageError and InternalError."""
     clock, job = work.clock, _compile(work)
     counts = job.counted.counts
@@ -42,7 +42,7 @@ def run_full(work: Work) -> Written:
     return done
 
 
-def _compile(work: Work) -> Job:
+def _compile(work: SparkWork) -> ResolveJob:
     """Read and check the inputs, find the keys of the messages, and decide for them."""
     clock, traffic = work.clock, open_traffic(work.opener, work.inputs)
     with clock.stage("read"):
@@ -59,7 +59,9 @@ def _compile(work: Work) -> Job:
     return compile_messages(messages, checked, work.options, work.keeper, clock, known=known, notes=work.notes)
 
 
-def _find_keys(work: Work, messages: Table, checked: Checked) -> tuple[DataFrame, Checked, KnownKeys]:
+def _find_keys(
+    work: SparkWork, messages: Table, checked: CheckedInputs
+) -> tuple[DataFrame, CheckedInputs, KnownKeys]:
     """Decide for messages that Arrow reads; the session, which may be starting yet, is needed at the end.
 
     Returns messages and dialogs as frames, the keys, and the plan.

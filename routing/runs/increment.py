@@ -13,24 +13,24 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import Config, Location, size_in_bytes
+from routing.config import Config, TableLocation, size_in_bytes
+from routing.delta.append_detection import AppendedRows
+from routing.delta.appended_rows import RecordedVersion, check_files, check_ways, files_of, read_appended
+from routing.delta.opening import TableOpener
+from routing.delta.protocol import LastRun
+from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InternalError, OutputError
 from routing.messages import duplicates, openers, pending, results
-from routing.messages.job import Job
-from routing.messages.lookups import Lookups
+from routing.messages.job import ResolveJob
+from routing.messages.lookups import RunLookups
 from routing.runs.stages import Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
-from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
-from routing.storage.columns import Table, as_dataset, in_files, is_frame
-from routing.storage.conform import conform, in_shape
-from routing.storage.frames import at_once, has_arrow, with_columns_of
-from routing.storage.joining import Broadcasts
-from routing.storage.keeping import HELD_ROWS, Keeper, hold
-from routing.storage.opening import Opener
-from routing.storage.protocol import LastRun
-from routing.storage.spark_forms import readable_texts
-from routing.storage.tables import Snapshot
-from routing.storage.ways import Appended
+from routing.tables.broadcast_joins import BroadcastBudget
+from routing.tables.declared_columns import conform, in_shape
+from routing.tables.frame_cache import HELD_ROWS, FrameCache, hold
+from routing.tables.frames import at_once, has_arrow, with_columns_of
+from routing.tables.spark_forms import readable_texts
+from routing.tables.table_columns import Table, as_dataset, in_files, is_frame
 from routing.terms import Outcome
 
 _ENDPOINT = ["conversation_id", "is_initiator"]
@@ -38,7 +38,7 @@ _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at"
 
 
 @dataclass(frozen=True)
-class Increment:
+class NewMessages:
     """What is new, and what is tried again.
 
     messages: in their declared columns and ``attempt``; none where ``is_idle``, for there is nothing to do.
@@ -59,21 +59,23 @@ class Increment:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredOutputs:
     """What the runs so far left: the last that counts, and the versions of the output tables by key."""
 
     config: Config
     last: LastRun | None
     versions: Mapping[str, int]
-    opener: Opener
+    opener: TableOpener
 
     def open(self, key: str) -> Table:
-        """An output table as the runs so far left it, by Arrow where that reads it."""
+        """Return an output table as the runs so far left it, by Arrow where that reads it."""
         return self.opener.open_at(f"output.{key}", self.config.output[key], self.versions[key])
 
     def read(self, spark: SparkSession, key: str) -> DataFrame:
-        """An output table as the runs so far left it."""
-        return with_columns_of(Snapshot(self.config.output[key], self.versions[key]).read(spark), OUTPUTS[key])
+        """Return an output table as the runs so far left it."""
+        return with_columns_of(
+            TableSnapshot(self.config.output[key], self.versions[key]).read(spark), OUTPUTS[key]
+        )
 
     def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> DataFrame | None:
         """Some columns of an output table, for several passes; None where it has no rows."""
@@ -85,20 +87,20 @@ class Stored:
         rows = self.read(spark, key).select(*columns) if count else None
         return hold(rows) if rows is not None and count <= HELD_ROWS else rows
 
-    def broadcasts(self) -> Broadcasts:
-        """What may be broadcast, with no notes yet."""
-        return Broadcasts(size_in_bytes(self.config.resolve.broadcast_limit))
+    def broadcasts(self) -> BroadcastBudget:
+        """Return what may be broadcast, with no notes yet."""
+        return BroadcastBudget(size_in_bytes(self.config.resolve.broadcast_limit))
 
 
 def read(
-    lookups: Lookups,
-    given: Snapshot,
-    stored: Stored,
+    lookups: RunLookups,
+    given: TableSnapshot,
+    stored: StoredOutputs,
     now: datetime,
     clock: Stages,
-    keeper: Keeper,
-) -> Increment:
-    """What is new in the table ``given``, and what is tried again.
+    keeper: FrameCache,
+) -> NewMessages:
+    """Return what is new in the table ``given``, and what is tried again.
 
     What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
     new cannot be told, or have wrong columns.
@@ -112,7 +114,7 @@ def read(
         with clock.stage("pending"):
             again, requests = _left(spark, given, last, stored, broadcasts, keeper)
     is_idle = new.count == 0 and again is None
-    step = Increment(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
+    step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
@@ -128,22 +130,22 @@ def read(
     return _with_retries(step, now)
 
 
-def _new(spark: SparkSession, messages: Snapshot, last: LastRun | None) -> Appended:
+def _new(spark: SparkSession, messages: TableSnapshot, last: LastRun | None) -> AppendedRows:
     if last is None:
         check_ways(spark, messages)
-        return Appended(messages.read(spark), None)
+        return AppendedRows(messages.read(spark), None)
     ids, identities = last.table_ids or {}, last.commit_identities or {}
-    known = Known(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
+    known = RecordedVersion(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
     return read_appended(spark, messages, known)
 
 
 def _left(
     spark: SparkSession,
-    messages: Snapshot,
+    messages: TableSnapshot,
     last: LastRun,
-    stored: Stored,
-    broadcasts: Broadcasts,
-    keeper: Keeper,
+    stored: StoredOutputs,
+    broadcasts: BroadcastBudget,
+    keeper: FrameCache,
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """What the runs so far left: the messages to be tried again, and the route requests; None for no rows."""
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
@@ -157,7 +159,7 @@ def _left(
     count = last.outcome_counts.get(str(Outcome.DELAYED), 0)
     if not count:
         return None, requests
-    tried = Snapshot(messages.location, last.input_versions["messages"])
+    tried = TableSnapshot(messages.location, last.input_versions["messages"])
     check_files(spark, tried)
     rows, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
     waiting = broadcasts.side("the messages that the last run delayed", rows, count)
@@ -169,14 +171,16 @@ def _left(
     return again if found else None, requests
 
 
-def _read_delayed(spark: SparkSession, location: Location, last: LastRun, count: int) -> tuple[DataFrame, int]:
+def _read_delayed(
+    spark: SparkSession, location: TableLocation, last: LastRun, count: int
+) -> tuple[DataFrame, int]:
     """Return the rows of messages that the last run, a full one, left to be tried again, and how many they are.
 
     They are read at the version that it recorded: old rows may have been deleted since, and delayed messages are
     among them. Raises OutputError where that version does not hold them all.
     """
     refused = partial(OutputError.full_run_needed, "resolved_routes", str(location))
-    wrote = Snapshot(location, last.output_versions["resolved_routes"])
+    wrote = TableSnapshot(location, last.output_versions["resolved_routes"])
     check_files(spark, wrote, refused)
     with files_of(wrote, refused):
         rows = wrote.read(spark)
@@ -195,8 +199,8 @@ def _if_any(frame: DataFrame) -> DataFrame | None:
 
 
 def _search_doubles(
-    spark: SparkSession, given: Snapshot, new: Appended, stored: Stored, keeper: Keeper
-) -> duplicates.Doubled | None:
+    spark: SparkSession, given: TableSnapshot, new: AppendedRows, stored: StoredOutputs, keeper: FrameCache
+) -> duplicates.DoubledKeys | None:
     """The doubled keys by Arrow; None where it does not read the new messages alone, or not what is stored."""
     is_first = stored.last is None
     if not has_arrow() or (new.files is None and not is_first):
@@ -214,15 +218,19 @@ def _search_doubles(
 
 
 def _without_duplicates(
-    step: Increment, found: duplicates.Doubled, scopes: DataFrame, broadcasts: Broadcasts, keeper: Keeper
-) -> Increment:
-    """The step without message rows whose id is stored already, or stands twice."""
+    step: NewMessages,
+    found: duplicates.DoubledKeys,
+    scopes: DataFrame,
+    broadcasts: BroadcastBudget,
+    keeper: FrameCache,
+) -> NewMessages:
+    """Return the step without message rows whose id is stored already, or stands twice."""
     rest = duplicates.set_doubles_aside(step.as_read, found, scopes, keeper, broadcasts)
     return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 
-def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts) -> Increment:
-    """The step with the requests of earlier runs on record; where `route_requests` has one, its row counts.
+def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: BroadcastBudget) -> NewMessages:
+    """Return the step with the requests of earlier runs on record; where `route_requests` has one, its row counts.
 
     A row of `route_requests` that does not tell whose it is takes that of the run that opened it (D10).
     """
@@ -235,14 +243,14 @@ def _with_requests(step: Increment, requests: DataFrame, broadcasts: Broadcasts)
     return replace(step, requests=ours, on_record=requests)
 
 
-def count_unended(step: Increment) -> int:
+def count_unended(step: NewMessages) -> int:
     """Return how many requests on record have no ended_at; one that stands there twice counts once."""
     if step.requests is None:
         return 0
     return step.requests.where("ended_at IS NULL").select(*_REQUEST_KEY).distinct().count()
 
 
-def _with_endpoints(known: DataFrame, requests: DataFrame, broadcasts: Broadcasts) -> DataFrame:
+def _with_endpoints(known: DataFrame, requests: DataFrame, broadcasts: BroadcastBudget) -> DataFrame:
     """Rows of `route_requests`, those that do not tell whose they are with what the runs so far wrote of them."""
     opened = requests.where(openers.names_endpoint()).groupBy(*_REQUEST_KEY)
     # A request has one row here, whatever is stored: the join keeps the number of requests.
@@ -256,8 +264,8 @@ def _smallest() -> Column:
     return F.min(F.struct(*_ENDPOINT))
 
 
-def _with_retries(step: Increment, now: datetime) -> Increment:
-    """The step with its messages complete: the new ones, and those that are tried again at ``now``."""
+def _with_retries(step: NewMessages, now: datetime) -> NewMessages:
+    """Return the step with its messages complete: the new ones, and those that are tried again at ``now``."""
     messages, as_read = pending.try_first(step.as_read), step.as_read
     if step.tried_again is not None:
         messages = messages.unionByName(pending.try_again(step.tried_again, now))
@@ -265,7 +273,7 @@ def _with_retries(step: Increment, now: datetime) -> Increment:
     return replace(step, messages=messages, as_read=as_read)
 
 
-def not_on_record(requests: DataFrame, step: Increment, broadcasts: Broadcasts) -> DataFrame:
+def not_on_record(requests: DataFrame, step: NewMessages, broadcasts: BroadcastBudget) -> DataFrame:
     """Requests to be stored, without those that are stored already: none is opened twice."""
     if step.on_record is None:
         return requests
@@ -273,8 +281,8 @@ def not_on_record(requests: DataFrame, step: Increment, broadcasts: Broadcasts) 
     return requests.join(record.with_hint(), _REQUEST_KEY, how="left_anti").select(*requests.columns)
 
 
-def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts: Broadcasts) -> DataFrame:
-    """The rows of ``rejected_messages``: the run's own, as they were read, and the duplicates."""
+def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcasts: BroadcastBudget) -> DataFrame:
+    """Return the rows of ``rejected_messages``: the run's own, as they were read, and the duplicates."""
     rows = sound
     if step.tried_again is not None:
         own = broadcasts.side("the times of messages that are tried again", pending.own_times(step.tried_again))
@@ -285,7 +293,7 @@ def combine_rejected(sound: DataFrame, step: Increment, run_id: str, broadcasts:
     return rows.unionByName(in_shape(doubles, REJECTED_MESSAGES, readable_texts()))
 
 
-def still_pending(job: Job) -> DataFrame:
+def still_pending(job: ResolveJob) -> DataFrame:
     """The rows of ``pending_messages`` after a job, whose messages are decided anew: no join is needed so."""
     messages, values = results.decide(job, job.choices)
     decided = messages.withColumns({name: values[name] for name in ("outcome", "reason")})

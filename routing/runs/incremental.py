@@ -8,17 +8,17 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from routing.delta import ledger
 from routing.messages import openers, results, validate
 from routing.messages.compiling import compile_messages
 from routing.messages.lookups import look_into
 from routing.runs import increment
-from routing.runs.counting import Written, check_pending, count_resolved, count_rows, note_unended_requests
-from routing.runs.work import Work
-from routing.storage import ledger
+from routing.runs.counting import RunCounts, check_pending, count_resolved, count_rows, note_unended_requests
+from routing.runs.work import SparkWork
 from routing.terms import Outcome
 
 
-def run_incremental(work: Work, now: datetime) -> Written:
+def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
     """Read what is new, check, compile, commit, count. Delayed messages are tried again at ``now``.
 
     The first run of a job makes every table. Later ones add to those for which they have rows, and leave others
@@ -30,7 +30,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
         ledger.check_succession(work.config, last)
     is_first = last is None
     versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
-    stored = increment.Stored(work.config, last, dict(versions), work.opener)
+    stored = increment.StoredOutputs(work.config, last, dict(versions), work.opener)
     with clock.stage("read"):
         inputs = validate.read(work.open_tables())
     with clock.stage("validate"):
@@ -40,7 +40,7 @@ def run_incremental(work: Work, now: datetime) -> Written:
     step = increment.read(lookups, given, stored, now, clock, work.keeper)
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
-        return Written(versions)
+        return RunCounts(versions)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(work, unended)
     asking = replace(lookups, requests=step.requests)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from routing.config import Config
 from routing.config.secrets import without_secrets
+from routing.delta.releases import release
 from routing.errors import EnvironmentFault, first_sentence
 from routing.runs.naming import dataset_of, uuid_of
-from routing.storage.releases import release
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset, OutputDataset, RunEvent, RunState
@@ -34,7 +34,7 @@ def check_client(config: Config) -> None:
 
 
 def completed(config: Config, row: Mapping[str, Any]) -> RunEvent:
-    """The event of a run that counts, from its row of ``runs``, whose own version it cannot know."""
+    """Return the event of a run that counts, from its row of ``runs``, whose own version it cannot know."""
     from openlineage.client.event_v2 import RunState
 
     versions = row["output_versions"]
@@ -46,7 +46,7 @@ def completed(config: Config, row: Mapping[str, Any]) -> RunEvent:
 
 
 def failed(config: Config, run_id: str, started: datetime, ended: datetime, error: BaseException) -> RunEvent:
-    """The event of a run that ended in an error: without versions, since nothing of it counts."""
+    """Return the event of a run that ended in an error: without versions, since nothing of it counts."""
     from openlineage.client.event_v2 import RunState
     from openlineage.client.generated.error_message_run import ErrorMessageRunFacet
 
@@ -68,7 +68,7 @@ def _event(
     besides: Mapping[str, Any],
     facets: Mapping[str, RunFacet],
 ) -> RunEvent:
-    """An event without datasets, of a ``row`` with run_id, started_at and finished_at.
+    """Return an event without datasets, of a ``row`` with run_id, started_at and finished_at.
 
     Its facet ``sbroute_run`` has these, and what there is ``besides``.
     """
@@ -121,7 +121,7 @@ def _outputs(
 
 
 def _version(version: int | None) -> dict[str, DatasetFacet]:
-    """The version of a table; none of what was read as it is, at no version."""
+    """Return the version of a table; none of what was read as it is, at no version."""
     from openlineage.client.generated.dataset_version_dataset import DatasetVersionDatasetFacet
 
     return {} if version is None else {"version": DatasetVersionDatasetFacet(str(version), producer=_producer())}
@@ -133,7 +133,7 @@ def _producer() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: a time in UTC, as ISO 8601."""
+    """Return a value as JSON has it: a time in UTC, as ISO 8601."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     return dict(value) if isinstance(value, Mapping) else value

@@ -10,13 +10,13 @@ from pyspark.sql import Column, DataFrame
 
 from routing.messages import validate
 from routing.messages.compiling import DecideKeys, StageClock, compile_messages
-from routing.messages.job import Job
-from routing.messages.keying import OF_INSTANCE, Keying
-from routing.plan.options import Options
+from routing.messages.job import ResolveJob
+from routing.messages.keying import OF_INSTANCE, MessageKeying
+from routing.plan.options import ResolveOptions
 from routing.plan.rows import decide_keys
-from routing.storage.columns import Table, check_given
-from routing.storage.conform import conform
-from routing.storage.keeping import Keeper
+from routing.tables.declared_columns import conform
+from routing.tables.frame_cache import FrameCache
+from routing.tables.table_columns import Table, check_given
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class MessageFrame:
     read: int
     rejected: int
     notes: list[str] = field(default_factory=list)
-    kept: Keeper = field(default_factory=Keeper)
+    kept: FrameCache = field(default_factory=FrameCache)
 
     def unpersist(self) -> None:
         """Let go of what was kept for the frame; it can still be read, at the price of doing it again."""
@@ -40,14 +40,14 @@ class MessageFrame:
 
 def compile_tables(
     tables: Mapping[str, Table],
-    options: Options,
-    keeper: Keeper,
+    options: ResolveOptions,
+    keeper: FrameCache,
     clock: StageClock,
     *,
     more_columns: Mapping[str, Column] = MappingProxyType({}),
-    keying: Keying = OF_INSTANCE,
+    keying: MessageKeying = OF_INSTANCE,
     decide: DecideKeys = decide_keys,
-) -> Job:
+) -> ResolveJob:
     """Validate tables and compile their messages (`compiling.compile_messages`).
 
     Messages get ``more_columns``. Raises InputError where a table is missing or breaks its

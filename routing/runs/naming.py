@@ -6,7 +6,7 @@ import json
 import re
 import uuid
 
-from routing.config import LineageSettings, Location
+from routing.config import LineageSettings, TableLocation
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
 # The schemes that stand for one store, and the one by which OpenLineage knows it; names there begin with no slash.
@@ -18,7 +18,7 @@ _STORES = {
 }
 
 
-def dataset_of(location: Location, settings: LineageSettings) -> tuple[str, str]:
+def dataset_of(location: TableLocation, settings: LineageSettings) -> tuple[str, str]:
     """Namespace and name of a table: ``file`` and its path, ``s3://bucket`` and its key, a catalog and a name."""
     if location.is_name:
         return settings.catalog_namespace or settings.namespace, location.text
@@ -31,8 +31,8 @@ def dataset_of(location: Location, settings: LineageSettings) -> tuple[str, str]
     return f"{scheme}://{authority}" if authority else scheme, f"/{path}"
 
 
-def uuid_of(run_id: str, runs: Location) -> str:
-    """A run's id where it is a UUID, else one made of it and of its job's table ``runs``, ever the same."""
+def uuid_of(run_id: str, runs: TableLocation) -> str:
+    """Return a run's id where it is a UUID, else one made of it and of its job's table ``runs``, ever the same."""
     try:
         if str(uuid.UUID(run_id)) == run_id.lower():
             return run_id.lower()

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from routing.errors import InternalError
-from routing.storage.columns import Table
-from routing.storage.inputs import count_by
+from routing.tables.input_columns import count_by
+from routing.tables.table_columns import Table
 
 COMMAND = "trace --all"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenPaths:
     """The version of the table, how many messages by how they end, and notes."""
 
     version: int
@@ -28,10 +28,12 @@ class Written:
         return sum(self.outcomes.values())
 
 
-def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> Written:
-    """What was written, its stored rows counted. Raises InternalError where the counts do not add up."""
+def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> WrittenPaths:
+    """Return what was written, its stored rows counted. Raises InternalError where the counts do not add up."""
     found = sorted(count_by(paths, ["outcome"]).items())
-    done = Written(version, read, rejected, {str(outcome): count for (outcome,), count in found}, tuple(notes))
+    done = WrittenPaths(
+        version, read, rejected, {str(outcome): count for (outcome,), count in found}, tuple(notes)
+    )
     if done.traced + done.rejected != done.read:
         raise InternalError.paths(done.read, done.traced, done.rejected)
     return done

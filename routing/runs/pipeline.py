@@ -11,28 +11,28 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config
+from routing.delta import local_disks, protocol, spark_tables
+from routing.delta.ledger import DeltaTables
+from routing.delta.opening import TableOpener
+from routing.delta.run_by_id import new_run_id
 from routing.errors import ConfigError, InputError
 from routing.messages import openers, results
-from routing.plan.options import Options
+from routing.plan.options import ResolveOptions
 from routing.runs.changing import telling_what_may_change
-from routing.runs.counting import Written
+from routing.runs.counting import RunCounts
 from routing.runs.done import Run
 from routing.runs.full import run_full
 from routing.runs.incremental import run_incremental
 from routing.runs.message_frames import compile_tables
 from routing.runs.run_work import RunWork
 from routing.runs.running import run_by
-from routing.runs.stages import Progress, Untimed
-from routing.runs.work import Work
-from routing.sessions.holding import Held
-from routing.storage import disks, protocol, tables
-from routing.storage.columns import Table
-from routing.storage.keeping import Keeper, released_on_failure
-from routing.storage.ledger import DeltaTables
-from routing.storage.opening import Opener
-from routing.storage.recorded import new_run_id
-from routing.storage.spark_forms import last_rows
-from routing.storage.times import as_utc
+from routing.runs.stages import Progress, UntimedStages
+from routing.runs.work import SparkWork
+from routing.sessions.holding import ExistingSession
+from routing.tables.frame_cache import FrameCache, released_on_failure
+from routing.tables.spark_forms import last_rows
+from routing.tables.table_columns import Table
+from routing.tables.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_NAMESPACE, SPARK
 
 
@@ -46,7 +46,7 @@ class Resolution:
     resolved_routes: DataFrame
     new_route_requests: DataFrame
     rejected_messages: DataFrame
-    kept: Keeper = field(default_factory=Keeper)
+    kept: FrameCache = field(default_factory=FrameCache)
 
     def unpersist(self) -> None:
         """Let go of what was kept for these frames; they can still be read, at the price of doing it again."""
@@ -71,7 +71,7 @@ def resolve(
     pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
     decides all messages at one time. Raises InputError where a table breaks its contract.
     """
-    options = Options(
+    options = ResolveOptions(
         run_id=run_id or new_run_id(),
         as_of=None if as_of is None else as_utc(as_of),
         dialog_hash=dialog_hash,
@@ -79,7 +79,7 @@ def resolve(
         missing_route_namespace=missing_route_namespace,
     )
     with released_on_failure() as keeper:
-        job = compile_tables(tables, options, keeper, Untimed())
+        job = compile_tables(tables, options, keeper, UntimedStages())
         return Resolution(
             results.resolved_routes(job),
             openers.new_route_requests(job),
@@ -107,11 +107,11 @@ def run(
     again is harmless. Raises ContractError before anything is written, StorageError after, and where another run
     is at work.
     """
-    return run_with(Opener.of_session(spark, tell), config, run_id=run_id, now=now, progress=progress)
+    return run_with(TableOpener.of_session(spark, tell), config, run_id=run_id, now=now, progress=progress)
 
 
 def run_with(
-    opener: Opener,
+    opener: TableOpener,
     config: Config,
     *,
     run_id: str | None = None,
@@ -133,17 +133,17 @@ def run_with(
 class SparkEngine:
     """Runs by Spark, full and incremental."""
 
-    opener: Opener
+    opener: TableOpener
     name: str = SPARK
 
     def open_outputs(self, config: Config) -> DeltaTables:
         """Return the outputs of a job, as Spark commits to them."""
         return DeltaTables(self.opener, config)
 
-    def run(self, base: RunWork, moment: datetime | None) -> Written:
+    def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
         """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
-        with Keeper() as keeper, telling_what_may_change(base.inputs):
-            work = Work(**vars(base), keeper=keeper)
+        with FrameCache() as keeper, telling_what_may_change(base.inputs):
+            work = SparkWork(**vars(base), keeper=keeper)
             return run_full(work) if moment is None else run_incremental(work, moment)
 
 
@@ -152,14 +152,14 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
 
     Raises InputError where no run of that id counts, or its versions have been vacuumed.
     """
-    config = disks.place_all(config, spark)
-    runs = tables.snapshots(Held(spark), {"runs": config.output["runs"]})["runs"].read(spark)
+    config = local_disks.place_all(config, spark)
+    runs = spark_tables.snapshots(ExistingSession(spark), {"runs": config.output["runs"]})["runs"].read(spark)
     found = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
     if not found:
         raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "look up its run_id there")
     versions = found[0]["output_versions"]
     names = ("resolved_routes", "new_route_requests", "rejected_messages")
-    frames = {key: tables.Snapshot(config.output[key], versions[key]).read(spark) for key in names}
+    frames = {key: spark_tables.TableSnapshot(config.output[key], versions[key]).read(spark) for key in names}
     if found[0]["mode"] != "full":
         # An incremental run adds to what earlier runs wrote.
         frames = {key: frame.where(F.col("run_id") == run_id) for key, frame in frames.items()}
@@ -172,10 +172,10 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
 
     Raises InputError where no run counts yet.
     """
-    config = disks.place_all(config, spark)
-    outputs = DeltaTables(Opener.of_session(spark), config)
+    config = local_disks.place_all(config, spark)
+    outputs = DeltaTables(TableOpener.of_session(spark), config)
     last = outputs.last_run()
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
     version = protocol.settle(outputs, "resolved_routes", last.output_versions["resolved_routes"])
-    return last_rows(tables.Snapshot(config.output["resolved_routes"], version).read(spark))
+    return last_rows(spark_tables.TableSnapshot(config.output["resolved_routes"], version).read(spark))

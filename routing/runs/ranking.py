@@ -16,15 +16,15 @@ from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
 from routing.messages.dialog_hash import FUNCTION
 from routing.messages.keying import OF_INSTANCE_EXACTLY
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
-from routing.plan.options import Options
+from routing.plan.options import ResolveOptions
 from routing.runs.message_frames import MessageFrame, compile_tables
-from routing.runs.replacing import OutputTable, replace_output
+from routing.runs.replaced_output import OutputTable, replace_output
 from routing.runs.stages import Progress, Stages
 from routing.schemas import ROUTE_CANDIDATES
-from routing.storage.columns import Table
-from routing.storage.inputs import count_by
-from routing.storage.keeping import released_on_failure
-from routing.storage.times import as_utc
+from routing.tables.frame_cache import released_on_failure
+from routing.tables.input_columns import count_by
+from routing.tables.table_columns import Table
+from routing.tables.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
 COMMAND = "candidates"
@@ -67,7 +67,7 @@ def candidates(
         InputError: a table breaks its contract.
     """
     # No row names a run.
-    options = Options("", None if as_of is None else as_utc(as_of), FUNCTION, broadcast_limit)
+    options = ResolveOptions("", None if as_of is None else as_utc(as_of), FUNCTION, broadcast_limit)
     lists = CandidateLists()
     with released_on_failure() as keeper:
         job = compile_tables(

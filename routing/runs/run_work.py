@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.config import Config
-from routing.plan.options import Options
+from routing.delta.ledger import JobTables
+from routing.delta.opening import TableOpener
+from routing.delta.protocol import RunStart
+from routing.delta.spark_tables import Input
+from routing.plan.options import ResolveOptions
 from routing.runs.stages import Stages
-from routing.storage.columns import Table, as_dataset, is_frame
-from routing.storage.inputs import count_by, earliest_by
-from routing.storage.ledger import JobTables
-from routing.storage.opening import Opener
-from routing.storage.protocol import Start
-from routing.storage.tables import Input
+from routing.tables.input_columns import count_by, earliest_by
+from routing.tables.table_columns import Table, as_dataset, is_frame
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class RunWork:
     """
 
     outputs: JobTables
-    start: Start
-    options: Options
+    start: RunStart
+    options: ResolveOptions
     inputs: Mapping[str, Input]
     newest: Mapping[str, int]
     clock: Stages
-    opener: Opener
+    opener: TableOpener
     notes: list[str]
 
     @property

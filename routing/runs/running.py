@@ -9,21 +9,21 @@ from datetime import datetime, timedelta, timezone
 from typing import Protocol
 
 from routing.config import Config
+from routing.delta import current_routes_view, import_times, ledger, protocol, spark_tables
+from routing.delta.ledger import JobTables
+from routing.delta.opening import TableOpener
+from routing.delta.protocol import LastRun, RunStart
+from routing.delta.releases import release
+from routing.delta.run_by_id import check_run_id, new_run_id
+from routing.delta.run_lock import only_run
+from routing.delta.table_places import check_writable
 from routing.errors import ConfigError, RecordedAlready
-from routing.plan.options import Options
-from routing.runs.counting import Written
+from routing.plan.options import ResolveOptions
+from routing.runs.counting import RunCounts
 from routing.runs.done import Run, done_before, find_run_before
 from routing.runs.run_work import RunWork
 from routing.runs.stages import Progress, Stages
-from routing.storage import imported, ledger, protocol, tables, view
-from routing.storage.ledger import JobTables
-from routing.storage.locking import only_run
-from routing.storage.opening import Opener
-from routing.storage.places import check_writable
-from routing.storage.protocol import LastRun, Start
-from routing.storage.recorded import check_run_id, new_run_id
-from routing.storage.releases import release
-from routing.storage.times import as_utc
+from routing.tables.times import as_utc
 
 
 class RunEngine(Protocol):
@@ -34,13 +34,13 @@ class RunEngine(Protocol):
         """The engine as ``runs`` records it."""
 
     @property
-    def opener(self) -> Opener:
+    def opener(self) -> TableOpener:
         """What opens its tables."""
 
     def open_outputs(self, config: Config) -> JobTables:
         """Return the outputs of a job, as this engine commits to them."""
 
-    def run(self, base: RunWork, moment: datetime | None) -> Written:
+    def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
         """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
 
 
@@ -73,10 +73,10 @@ def run_by(
             if start is None:
                 return done_before(opener, config, options.run_id, now and as_utc(now))
             earlier = find_run_before(opener, config, start.last)
-            inputs = tables.snapshots(opener, config.tables)
-            options = replace(options, may_change=isinstance(inputs["messages"], tables.AsItIs))
-            newest = imported.read_newest(opener, config.kept.get("imports"))
-            unfinished = imported.note_unfinished(opener, config.journal)
+            inputs = spark_tables.snapshots(opener, config.tables)
+            options = replace(options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
+            newest = import_times.read_newest(opener, config.kept.get("imports"))
+            unfinished = import_times.note_unfinished(opener, config.journal)
         notes_so_far = [*start.notes, *unfinished]
         work = RunWork(outputs, start, options, inputs, newest, clock, opener, notes_so_far)
         moment = None if is_full else as_utc(now or started)
@@ -109,9 +109,9 @@ def run_by(
     return Run(row, (*work.notes, *outputs.notes), unfinished=tuple(unfinished), earlier=earlier)
 
 
-def _options(config: Config, run_id: str) -> Options:
+def _options(config: Config, run_id: str) -> ResolveOptions:
     """Return how messages are resolved, as a configuration says."""
-    return Options(
+    return ResolveOptions(
         run_id=run_id,
         as_of=config.resolve.as_of,
         dialog_hash=config.resolve.dialog_hash,
@@ -120,7 +120,7 @@ def _options(config: Config, run_id: str) -> Options:
     )
 
 
-def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> Start | None:
+def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None:
     """Look at what the runs so far left, and take back what unfinished ones wrote; None where this run counts.
 
     Raises OutputError, StorageError.
@@ -140,9 +140,9 @@ def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> Start | None:
     return replace(start, notes=(*start.notes, *shown))
 
 
-def _show_view(outputs: JobTables, start: Start, version: int) -> tuple[str, ...]:
+def _show_view(outputs: JobTables, start: RunStart, version: int) -> tuple[str, ...]:
     """Have the view of a catalog show a version; a catalog that takes no such view is told so by the first run."""
-    refused = view.show(outputs, version)
+    refused = current_routes_view.show(outputs, version)
     is_first = start.last is None or start.last.table_ids is None
     return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()
 

@@ -52,7 +52,7 @@ def _send(make: Callable[[], RunEvent], settings: LineageSettings, faults: list[
 
 
 def _transport(settings: LineageSettings) -> Transport:
-    """What brings an event to where the settings say. Raises ValueError for a key that no header takes."""
+    """Return what brings an event to where the settings say. Raises ValueError for a key that no header takes."""
     if settings.file is not None:
         from openlineage.client.transport.file import FileConfig, FileTransport
 

@@ -24,26 +24,26 @@ class Progress:
         return self.stage if self.seconds is None else f"{self.stage}: {self.seconds:.1f} s"
 
     def fields(self) -> dict[str, Any]:
-        """The same for programs, seconds in whole milliseconds; without what is not known."""
+        """Return the same for programs, seconds in whole milliseconds; without what is not known."""
         seconds = None if self.seconds is None else round(self.seconds, 3)
         told = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
         return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass
-class Tally:
+class StageTally:
     """What a stage says of itself before it ends: how many rows it was about."""
 
     rows: int | None = None
 
 
-class Untimed:
+class UntimedStages:
     """The stages of what nobody times; errors stay as they are."""
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Tally]:
+    def stage(self, name: str) -> Iterator[StageTally]:
         """Do what is inside."""
-        yield Tally()
+        yield StageTally()
 
 
 class Stages:
@@ -60,10 +60,10 @@ class Stages:
         self._within = 0.0
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Tally]:
+    def stage(self, name: str) -> Iterator[StageTally]:
         """Time what is done inside."""
         self._progress(Progress(name))
-        begun, tally = time.monotonic(), Tally()
+        begun, tally = time.monotonic(), StageTally()
         before, self._within = self._within, 0.0
         try:
             yield tally

@@ -7,29 +7,32 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from routing.delta import protocol, spark_tables
+from routing.delta.ledger import DeltaTables
+from routing.delta.opening import TableOpener
 from routing.runs.run_work import RunWork
 from routing.schemas import OUTPUTS, TRAFFIC
-from routing.storage import frames, protocol, tables
-from routing.storage.columns import Table
-from routing.storage.conform import conform, no_rows
-from routing.storage.keeping import Keeper
-from routing.storage.ledger import DeltaTables
-from routing.storage.opening import Opener
+from routing.tables import frames
+from routing.tables.declared_columns import conform, no_rows
+from routing.tables.frame_cache import FrameCache
+from routing.tables.table_columns import Table
 
 
-def open_inputs(opener: Opener, inputs: Mapping[str, tables.Input], keeper: Keeper) -> dict[str, Table]:
-    """The inputs but for the messages, each at its version: dialogs as a frame, others as they are opened.
+def open_inputs(
+    opener: TableOpener, inputs: Mapping[str, spark_tables.Input], keeper: FrameCache
+) -> dict[str, Table]:
+    """Return the inputs but for the messages, each at its version: dialogs as a frame, others as they are opened.
 
     What has no version is read as it is. Several passes read the dialogs: those are kept then, so that all see the
     same rows as long as the session keeps them; the others are read once.
     """
     found = dict[str, Table]()
     for key, given in inputs.items():
-        if isinstance(given, tables.AsItIs):
+        if isinstance(given, spark_tables.AsItIs):
             opener.tell(f"tables.{key}: as it is, at no version")
         if key == "messages":
             continue
-        if isinstance(given, tables.AsItIs):
+        if isinstance(given, spark_tables.AsItIs):
             rows = given.read(opener.spark)
             found[key] = keeper.store(rows) if key == "dialogs" else rows
         elif key == "dialogs":
@@ -39,7 +42,7 @@ def open_inputs(opener: Opener, inputs: Mapping[str, tables.Input], keeper: Keep
     return found
 
 
-def open_traffic(opener: Opener, inputs: Mapping[str, tables.Input]) -> dict[str, Table] | None:
+def open_traffic(opener: TableOpener, inputs: Mapping[str, spark_tables.Input]) -> dict[str, Table] | None:
     """Messages and dialogs as Arrow reads them, each at its version; None where Spark reads any of them.
 
     Where a session has other machines these have read them sooner than this one.
@@ -57,27 +60,27 @@ def open_traffic(opener: Opener, inputs: Mapping[str, tables.Input]) -> dict[str
 
 
 @dataclass(frozen=True)
-class Work(RunWork):
+class SparkWork(RunWork):
     """A run by Spark."""
 
     outputs: DeltaTables
-    keeper: Keeper
+    keeper: FrameCache
 
     def open_tables(self) -> dict[str, Table]:
-        """The inputs but for the messages (`open_inputs`)."""
+        """Return the inputs but for the messages (`open_inputs`)."""
         return open_inputs(self.opener, self.inputs, self.keeper)
 
     def open_settings(self) -> dict[str, Table]:
-        """The same without the dialogs."""
+        """Return the same without the dialogs."""
         settings = {key: given for key, given in self.inputs.items() if key not in TRAFFIC}
         return open_inputs(self.opener, settings, self.keeper)
 
     def read_messages(self) -> DataFrame:
-        """All messages, in their declared columns."""
+        """Return all messages, in their declared columns."""
         return self._read("messages")
 
     def read_dialogs(self) -> DataFrame | None:
-        """All dialogs, in their declared columns; None where there is no such table."""
+        """Return all dialogs, in their declared columns; None where there is no such table."""
         return self._read("dialogs") if "dialogs" in self.inputs else None
 
     def _read(self, key: str) -> DataFrame:

@@ -18,7 +18,7 @@ class HasSession(Protocol):
 
 
 @dataclass(frozen=True)
-class Held:
+class ExistingSession:
     """A session that is there."""
 
     spark: SparkSession

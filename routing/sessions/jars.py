@@ -52,7 +52,7 @@ def _is_text(jar: tuple[object, object]) -> bool:
 
 
 def _hash(jar: str) -> str | None:
-    """A jar's SHA-256; None where it cannot be read, or somebody else may change it."""
+    """Return a jar's SHA-256; None where it cannot be read, or somebody else may change it."""
     try:
         return hashlib.sha256(Path(jar).read_bytes()).hexdigest() if is_own(Path(jar)) else None
     except OSError:
@@ -60,7 +60,7 @@ def _hash(jar: str) -> str | None:
 
 
 def _hashes(jars: Sequence[str]) -> dict[str, str | None]:
-    """The hash of each, on several cores at once: 89 MB in 33 jars take 90 ms on one."""
+    """Return the hash of each, on several cores at once: 89 MB in 33 jars take 90 ms on one."""
     with ThreadPoolExecutor() as pool:
         return dict(zip(jars, pool.map(_hash, jars), strict=True))
 
@@ -94,7 +94,7 @@ def remember(jars: Sequence[str]) -> None:
 
 
 def of_defaults(home: Path) -> dict[str, str]:
-    """The settings ``spark.jars…`` of the user's own ``spark-defaults.conf``; ``home`` is Spark's."""
+    """Return the settings ``spark.jars…`` of the user's own ``spark-defaults.conf``; ``home`` is Spark's."""
     folder = os.environ.get("SPARK_CONF_DIR") or home / "conf"
     try:
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")

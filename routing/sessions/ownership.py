@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def is_own(file: Path) -> bool:
-    """Whether a file and every folder above it belong to this user or root, and no other may write there.
+    """Return True if a file and every folder above it belong to this user or root, and no other may write there.
 
     A folder where all may write is fine with the sticky bit, as /tmp has it. A link is nobody's own: name what
     it leads to. Raises OSError where there is no such file.
@@ -31,7 +31,7 @@ def _is_safe(found: os.stat_result) -> bool:
 
 
 def _is_own_group(user: int, group: int) -> bool:
-    """Whether a group is that of one user alone: the one of the user's name, which many systems make."""
+    """Return True if a group is that of one user alone: the one of the user's name, which many systems make."""
     import grp
     import pwd
 

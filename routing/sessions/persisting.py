@@ -18,7 +18,7 @@ _tried: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
 
 
 def takes_persist(spark: SparkSession) -> bool:
-    """Whether a session keeps frames, found out once by trying: Spark does, serverless compute refuses."""
+    """Return True if a session keeps frames, found out once by trying: Spark does, serverless compute refuses."""
     if not is_connect(spark):
         return True
     if spark not in _tried:

@@ -54,7 +54,7 @@ _java_logs: list[Path] = []
 
 
 def _small_local_run() -> dict[str, str]:
-    """What makes a local run start and finish fast; wrong on a cluster."""
+    """Return what makes a local run start and finish fast; wrong on a cluster."""
     partitions = str(min(_LOCAL_CORES, os.cpu_count() or 1))
     return {
         "spark.master": "local[*]",
@@ -78,17 +78,17 @@ def _small_local_run() -> dict[str, str]:
 
 
 def is_given() -> bool:
-    """Whether a platform has prepared the session: spark-submit, Databricks, or a running context."""
+    """Return True if a platform has prepared the session: spark-submit, Databricks, or a running context."""
     return is_of_platform() or find_active() is not None
 
 
 def is_of_platform() -> bool:
-    """Whether spark-submit, Spark Connect or Databricks has prepared this process for a session."""
+    """Return True if spark-submit, Spark Connect or Databricks has prepared this process for a session."""
     return any(name in os.environ for name in _PLATFORMS)
 
 
 def find_active() -> SparkSession | None:
-    """The session that is active in this process; None where there is none."""
+    """Return the session that is active in this process; None where there is none."""
     if "pyspark.sql" not in sys.modules:
         # To ask for a session is no reason to import Spark.
         return None
@@ -104,7 +104,7 @@ def start(
     little_data: bool = False,
     tell: Callable[[str], None] = warnings.warn,
 ) -> SparkSession:
-    """The session to work in: the given one, or a new local one with Delta.
+    """Return the session to work in: the given one, or a new local one with Delta.
 
     ``settings`` are the configuration's own Spark settings and win; ``tell`` hears which of them a given session
     has refused. Java's messages go to a file unless ``verbose``. A new session for ``little_data`` is soon done
@@ -259,12 +259,12 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether this is a Spark Connect session, where no JVM is at hand."""
+    """Return True if this is a Spark Connect session, where no JVM is at hand."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
-    """The settings that a session which is there already cannot take any more: its memory, master, jars."""
+    """Return the settings that a session which is there already cannot take any more: its memory, master, jars."""
     return [
         key
         for key, value in settings.items()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def find_setting(spark: SparkSession, key: str) -> str | None:
-    """A setting as the session has it; None where nobody has set it, or the session does not tell."""
+    """Return a setting as the session has it; None where nobody has set it, or the session does not tell."""
     from pyspark.errors import PySparkException
 
     try:

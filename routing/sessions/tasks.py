@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def count_tasks(spark: SparkSession) -> Callable[[], tuple[int, int] | None]:
-    """A function that tells how many tasks of the active stages are done, and how many there are.
+    """Return a function that tells how many tasks of the active stages are done, and how many there are.
 
     None where no stage is active, and always on Spark Connect, which does not tell. All stages of the application
     are counted, in a session that is shared those of others too. It raises what a session raises that refuses to

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import routing
+from routing.delta import run_lock
 from routing.errors import StorageError
-from routing.storage import locking
 from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, copied, tables
 from tests.frames import moment, rows_of
 from tests.hooks import Killed, hooked, kill, once
@@ -57,7 +57,7 @@ SCHEDULES = {
 
 @pytest.fixture(autouse=True)
 def _without_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
 
 
 def _run_b(spark: SparkSession, case: Case, dies: str | None) -> None:

@@ -7,8 +7,8 @@ from tests.mutants.mutant import Mutant
 _TABLE = ("tests/unit/test_check_paths.py",)
 _EACH = ("tests/unit/test_check_each_message.py",)
 _BOUNDS = ("tests/unit/test_check_path_bounds.py",)
-_ENDS, _FOLLOWING = "routing/analysis/check/path_ends.py", "routing/analysis/check/path_following.py"
-_GROUPS = "routing/analysis/check/grouping.py"
+_ENDS, _FOLLOWING = "routing/features/check/path_ends.py", "routing/features/check/path_following.py"
+_GROUPS = "routing/features/check/grouping.py"
 
 MUTANTS = (
     Mutant(
@@ -47,8 +47,8 @@ MUTANTS = (
         "check-gaps-on-the-path",
         "check: a way ends where what decides was not read",
         _FOLLOWING,
-        "        if found:\n            known = Way",
-        "        if False:\n            known = Way",
+        "        if found:\n            known = HopPath",
+        "        if False:\n            known = HopPath",
         _TABLE,
     ),
     Mutant(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.mutants.mutant import in_rules
 
-_TIER_A = '    Tier("A", has_mirror, always, Reason.MIRROR_ADDRESS, never),\n'
-_TIER_B = '    Tier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),\n'
-_TIER_C = '    Tier("C", is_network, always, Reason.NETWORK_ADDRESS, has_own_address),\n'
-_TIER_D = '    Tier("D", is_transport, unless_named, Reason.TRANSPORT_ADDRESS, has_own_name),\n'
+_TIER_A = '    RouteTier("A", has_mirror, always, Reason.MIRROR_ADDRESS, never),\n'
+_TIER_B = '    RouteTier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),\n'
+_TIER_C = '    RouteTier("C", is_network, always, Reason.NETWORK_ADDRESS, has_own_address),\n'
+_TIER_D = '    RouteTier("D", is_transport, unless_named, Reason.TRANSPORT_ADDRESS, has_own_name),\n'
 
 MUTANTS = (
     in_rules(
@@ -119,8 +119,8 @@ MUTANTS = (
         "last-reason-why-not",
         "TRANSPORT_ADDRESS_INVALID",
         "3: where there was a LOCAL route, the reason is that of section 4",
-        "unusable = unusable or Choice(tier, held, why_not)",
-        "unusable = Choice(tier, held, why_not)",
+        "unusable = unusable or TierChoice(tier, held, why_not)",
+        "unusable = TierChoice(tier, held, why_not)",
     ),
     in_rules(
         "estate",
@@ -151,9 +151,9 @@ MUTANTS = (
         "arrived-without-route-is-dropped",
         "D9, NO_ROUTE",
         "2.7: a message without a route is DELAYED, where it arrived too",
-        "        return End(Outcome.DELAYED, Reason.NO_ROUTE)\n",
+        "        return ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)\n",
         "        dropped = situation.is_from_network\n"
-        "        return End(Outcome.DROPPED if dropped else Outcome.DELAYED, Reason.NO_ROUTE)\n",
+        "        return ChoiceEnd(Outcome.DROPPED if dropped else Outcome.DELAYED, Reason.NO_ROUTE)\n",
     ),
     in_rules(
         "choosing",
@@ -184,16 +184,16 @@ MUTANTS = (
         "loop-before-hops",
         "HOP_LIMIT, ROUTING_LOOP",
         "3: forwarding, then hops, then an own address",
-        "End(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own, counts_hops=True)",
-        "End(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own)",
+        "ChoiceEnd(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own, counts_hops=True)",
+        "ChoiceEnd(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own)",
     ),
     in_rules(
         "choosing",
         "forwards-to-itself",
         "ROUTING_LOOP",
         "3: what arrived and would come back is DROPPED",
-        "    if is_own:\n        return End(Outcome.DROPPED, Reason.ROUTING_LOOP",
-        "    if False:\n        return End(Outcome.DROPPED, Reason.ROUTING_LOOP",
+        "    if is_own:\n        return ChoiceEnd(Outcome.DROPPED, Reason.ROUTING_LOOP",
+        "    if False:\n        return ChoiceEnd(Outcome.DROPPED, Reason.ROUTING_LOOP",
     ),
     in_rules(
         "deciding",

@@ -9,12 +9,12 @@ from tests.mutants.mutant import Mutant
 _FOLLOW = "tests/unit/test_commands_follow.py::test_the_route_that_comes_first"
 _COMMANDS = ("resolve", "candidates", "explain", "trace", "check", "diff")
 _STEPS = (
-    "    Step(MatchingStep.SERVICE, service),\n",
-    "    Step(MatchingStep.BALANCED, balanced),\n",
+    "    SearchStep(MatchingStep.SERVICE, service),\n",
+    "    SearchStep(MatchingStep.BALANCED, balanced),\n",
 )
 _TIERS = (
-    '    Tier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),\n',
-    '    Tier("C", is_network, always, Reason.NETWORK_ADDRESS, has_own_address),\n',
+    '    RouteTier("B", is_local, unless_located, Reason.LOCAL_SERVICE, never),\n',
+    '    RouteTier("C", is_network, always, Reason.NETWORK_ADDRESS, has_own_address),\n',
 )
 
 

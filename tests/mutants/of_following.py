@@ -49,7 +49,7 @@ MUTANTS = (
         "requests-never-pending",
         "past the first hop requests on record are pending",
         'pending = [request for request in on_record if request.is_pending(t, "")]',
-        "pending: list[Request] = []",
+        "pending: list[RouteRequest] = []",
         "network",
     ),
     _following(
@@ -69,15 +69,15 @@ MUTANTS = (
     _following(
         "reply-of-no-conversation",
         "D10: a reply waits for the request of its own conversation",
-        "errand = Errand(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
-        "errand = Errand(back_to, not sender.is_initiator, t, 0)",
+        "errand = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
+        "errand = TracedMessage(back_to, not sender.is_initiator, t, 0)",
         "pathing",
     ),
     _following(
         "reply-of-the-initiator",
         "a reply is the other end's message",
-        "errand = Errand(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
-        "errand = Errand(back_to, sender.is_initiator, t, 0, sender.conversation_id)",
+        "errand = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
+        "errand = TracedMessage(back_to, sender.is_initiator, t, 0, sender.conversation_id)",
         "pathing",
     ),
     _following(

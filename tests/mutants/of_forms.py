@@ -17,7 +17,7 @@ MUTANTS = (
     Mutant(
         name="arrow-least-integer-is-none",
         rule="tables.md: an INT is one of 32 bits, the least included",
-        file="routing/storage/arrow_forms.py",
+        file="routing/tables/arrow_forms.py",
         before="pc.greater_equal(numbers, least)",
         after="pc.greater(numbers, least)",
         tests=_BY_ARROW,
@@ -25,7 +25,7 @@ MUTANTS = (
     Mutant(
         name="arrow-last-attempt-of-one-more",
         rule="current_routes: a row that a later attempt has replaced is left out",
-        file="routing/storage/arrow_forms.py",
+        file="routing/tables/arrow_forms.py",
         before='stands = pc.equal(both["attempt"], pc.coalesce(both["attempt_max"], both["attempt"]))',
         after='stands = pc.greater_equal(both["attempt"], 1)',
         tests=_BY_ARROW,
@@ -33,7 +33,7 @@ MUTANTS = (
     Mutant(
         name="spark-first-attempt-stands",
         rule="current_routes: a row that a later attempt has replaced is left out",
-        file="routing/storage/spark_forms.py",
+        file="routing/tables/spark_forms.py",
         before='F.max("attempt").alias("last_attempt")',
         after='F.min("attempt").alias("last_attempt")',
         tests=_BY_SPARK,
@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         name="spark-empty-text-is-there",
         rule="rejected_messages: empty text in a required column is missing",
-        file="routing/storage/spark_forms.py",
+        file="routing/tables/spark_forms.py",
         before='value.isNull() | (value == "") if kind',
         after="value.isNull() if kind",
         tests=_BY_SPARK,

@@ -130,8 +130,8 @@ MUTANTS = (
         "scope-is-off-drops",
         "SCOPE_BROKER_DISABLED",
         "2: a message whose scope's broker is off is DELAYED",
-        "End(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)",
-        "End(Outcome.DROPPED, Reason.SCOPE_BROKER_DISABLED)",
+        "ChoiceEnd(Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)",
+        "ChoiceEnd(Outcome.DROPPED, Reason.SCOPE_BROKER_DISABLED)",
     ),
     in_rules(
         "deciding",
@@ -290,24 +290,36 @@ MUTANTS = (
         "no-match-is-step-6",
         "step 7",
         "2.7: what matches in no step has step 7",
-        "return Match(MatchingStep.NO_MATCH, (), asks)",
-        "return Match(MatchingStep.SERVICE_OF_THIS_INSTANCE, (), asks)",
+        "return RouteMatch(MatchingStep.NO_MATCH, (), asks)",
+        "return RouteMatch(MatchingStep.SERVICE_OF_THIS_INSTANCE, (), asks)",
     ),
     in_rules(
         "matching",
         "step-2-before-step-1",
         "order of steps",
         "2: the broker instance comes first",
-        "    Step(MatchingStep.BROKER_INSTANCE, broker_instance),\n    Step(MatchingStep.SERVICE, service),\n",
-        "    Step(MatchingStep.SERVICE, service),\n    Step(MatchingStep.BROKER_INSTANCE, broker_instance),\n",
+        (
+            "    SearchStep(MatchingStep.BROKER_INSTANCE, broker_instance),\n"
+            "    SearchStep(MatchingStep.SERVICE, service),\n"
+        ),
+        (
+            "    SearchStep(MatchingStep.SERVICE, service),\n"
+            "    SearchStep(MatchingStep.BROKER_INSTANCE, broker_instance),\n"
+        ),
     ),
     in_rules(
         "matching",
         "step-5-before-step-4",
         "order of steps, D15",
         "2: a route is asked for before those of any service are taken",
-        "    Step(MatchingStep.ROUTE_REQUEST, route_request),\n    Step(MatchingStep.ANY_SERVICE, any_service),\n",
-        "    Step(MatchingStep.ANY_SERVICE, any_service),\n    Step(MatchingStep.ROUTE_REQUEST, route_request),\n",
+        (
+            "    SearchStep(MatchingStep.ROUTE_REQUEST, route_request),\n"
+            "    SearchStep(MatchingStep.ANY_SERVICE, any_service),\n"
+        ),
+        (
+            "    SearchStep(MatchingStep.ANY_SERVICE, any_service),\n"
+            "    SearchStep(MatchingStep.ROUTE_REQUEST, route_request),\n"
+        ),
     ),
     in_rules(
         "matching",

@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         name="restore-is-maintenance",
         rule="exactly once: a RESTORE counts",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before='*("OPTIMIZE", "REORG",',
         after='*("RESTORE", "OPTIMIZE", "REORG",',
         tests=EXACTLY_ONCE,
@@ -18,7 +18,7 @@ MUTANTS = (
     Mutant(
         name="last-run-before-versions",
         rule="exactly once: versions are read before the last run",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="    found = {key: tables.newest(key) for key in tables.keys}\n    last = tables.last_run(run_id)",
         after="    last = tables.last_run(run_id)\n    found = {key: tables.newest(key) for key in tables.keys}",
         tests=EXACTLY_ONCE,
@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         name="no-second-reading",
         rule="exactly once: versions are read again where the last run recorded newer ones",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="            found[key] = tables.newest(key)\n",
         after="            pass\n",
         tests=EXACTLY_ONCE,
@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         name="commits-of-any-time",
         rule="exactly once: commits that came after the versions were read are left alone",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="if c.version <= current]",
         after="]",
         tests=EXACTLY_ONCE,
@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         name="not-alone",
         rule="exactly once: whoever is not alone does not count",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="if any(not start.run.is_of_one_writer(",
         after="if False and any(not start.run.is_of_one_writer(",
         tests=EXACTLY_ONCE,
@@ -50,7 +50,7 @@ MUTANTS = (
     Mutant(
         name="attempts-of-one-id-are-one",
         rule="exactly once: two attempts at one run are two writers",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="(self.run_id, self.attempt) == (other.run_id, other.attempt)",
         after="self.run_id == other.run_id",
         tests=EXACTLY_ONCE,
@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant(
         name="restored-is-the-newest",
         rule="exactly once: a restore returns its own commit",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="    return max((c.version for c in since if c.mark == mark), default=current)",
         after="    return max((c.version for c in since), default=current)",
         tests=EXACTLY_ONCE,
@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant(
         name="does-not-look-again",
         rule="exactly once: a run looks again once its row is in",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="return whole, _see_that_it_stands(tables, start, written)",
         after="return whole, ()",
         tests=EXACTLY_ONCE,
@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant(
         name="refused-but-done",
         rule="exactly once: whoever is refused its row does not count",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="if not _record(tables, start, whole):",
         after="if not _record(tables, start, whole) and False:",
         tests=EXACTLY_ONCE,
@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant(
         name="turns-of-runs-that-are-gone",
         rule="exactly once: a run counts although its turn was that of a run whose row is gone",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before='    if _version_of(_newest_counting(tables.latest("runs"))) != start.runs_since:',
         after="    if start.run is not None:",
         tests=EXACTLY_ONCE,
@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant(
         name="two-of-one-turn",
         rule="exactly once: of two runs that go on from one row of runs one counts",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before='    if _version_of(_newest_counting(tables.latest("runs"))) != start.runs_since:',
         after="    if start.run is None:",
         tests=EXACTLY_ONCE,
@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         name="any-restore-is-what-was-recorded",
         rule="exactly once: a RESTORE to another version than the recorded one is taken back",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="return holds.get(version, _Finding(",
         after="return _Finding() or holds.get(version, _Finding(",
         tests=EXACTLY_ONCE,
@@ -106,7 +106,7 @@ MUTANTS = (
     Mutant(
         name="another-job-is-ours",
         rule="exactly once: only runs of this job are taken back",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="return found.mark.runs in (*places, last.runs)",
         after="return True",
         tests=EXACTLY_ONCE,
@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant(
         name="no-mark-is-ours",
         rule="exactly once: what has no mark is somebody else's",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="return last.table_ids is None and found.metadata is not None",
         after="return found.metadata is None",
         tests=EXACTLY_ONCE,
@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         name="any-commit-of-that-number",
         rule="exactly once: the recorded commit is told by its identity",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="tables.identity(key, recorded) != known:",
         after="tables.identity(key, recorded) is None:",
         tests=EXACTLY_ONCE,
@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         name="any-table-there",
         rule="exactly once: a table is told by its id",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="known.get(key, table_id) != table_id:",
         after="known.get(key, table_id) is None:",
         tests=EXACTLY_ONCE,
@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         name="runs-from-anybody",
         rule="exactly once: nobody but runs writes to runs",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="if newest is None or (foreign is None and _writer(newest) == last.run_id):",
         after="if newest is None or foreign is None:",
         tests=EXACTLY_ONCE,
@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         name="delete-anywhere",
         rule="exactly once: a DELETE is maintenance only where the pages allow it",
-        file="routing/storage/protocol.py",
+        file="routing/delta/protocol.py",
         before="return key not in _MAY_BE_DELETED_FROM",
         after="return key == _MAY_BE_DELETED_FROM",
         tests=EXACTLY_ONCE,

@@ -12,15 +12,15 @@ def _rule(name: str, rule: str, before: str, after: str) -> Mutant:
 
 
 def _room(room: str, name: str, rule: str, before: str, after: str) -> Mutant:
-    return Mutant(name, rule, f"routing/analysis/reconcile/{room}.py", before, after, tests=_WHOLE)
+    return Mutant(name, rule, f"routing/features/reconcile/{room}.py", before, after, tests=_WHOLE)
 
 
 MUTANTS = (
     _rule(
         "delayed-is-dropped",
         "an event's other word beside a number that agrees is compatible",
-        "if kind is Class.CONFIRMED and seen.outcome not in (None, verdict.outcome):",
-        "if kind is Class.CONTRADICTED and seen.outcome not in (None, verdict.outcome):",
+        "if kind is PairClass.CONFIRMED and seen.outcome not in (None, verdict.outcome):",
+        "if kind is PairClass.CONTRADICTED and seen.outcome not in (None, verdict.outcome):",
     ),
     _rule(
         "other-pick-contradicts",
@@ -68,21 +68,21 @@ MUTANTS = (
         "asked = self._ask(episode, episode.last_at if at is None else at)",
     ),
     _room(
-        "causes/clocks",
+        "causes/clock_offsets",
         "one-route-is-a-clock",
         "a clock is off in more places than one",
         "_EPISODES, _PLACES = 3, 2",
         "_EPISODES, _PLACES = 3, 1",
     ),
     _room(
-        "causes/routed",
+        "causes/changed_routes",
         "right-again-is-a-change",
         "a route changed where what was right was not seen again",
         "if _seen(one.answers) not in again and",
         "if _seen(one.answers) in again or",
     ),
     _room(
-        "causes/names",
+        "causes/misspelt_names",
         "names-in-use-are-slips",
         "a name that messages ask for is no slip",
         "if service is not None and service not in in_use and is_near(place.service, service):",

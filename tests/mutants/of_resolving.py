@@ -114,7 +114,7 @@ MUTANTS = (
         "everyone-opens",
         "order of requests",
         "5: every message after the first finds its request pending",
-        "            self.opened = Request(t, message_id, None, endpoint)\n",
+        "            self.opened = RouteRequest(t, message_id, None, endpoint)\n",
         "            pass\n",
     ),
     in_rules(
@@ -210,8 +210,8 @@ MUTANTS = (
         "one-request-for-all-services",
         "order of requests",
         "5: a request is for one service",
-        "return self.scopes.setdefault((database, service), Scope())",
-        "return self.scopes.setdefault((database, service.lower()), Scope())",
+        "return self.scopes.setdefault((database, service), RequestScope())",
+        "return self.scopes.setdefault((database, service.lower()), RequestScope())",
     ),
     in_rules(
         "requesting",
@@ -258,8 +258,8 @@ MUTANTS = (
         "forwarding-counts-no-hops",
         "HOP_LIMIT",
         "3: what is forwarded needs a hop",
-        "return End(Outcome.FORWARDED, tier.reason, counts_hops=True)",
-        "return End(Outcome.FORWARDED, tier.reason)",
+        "return ChoiceEnd(Outcome.FORWARDED, tier.reason, counts_hops=True)",
+        "return ChoiceEnd(Outcome.FORWARDED, tier.reason)",
     ),
     in_rules(
         "resolving",

@@ -11,11 +11,11 @@ _EXPORT = ("tests/unit/importing/test_catalog_covering.py",)
 
 
 def _of_meaning(name: str, rule: str, before: str, after: str) -> Mutant:
-    return Mutant(name, rule, "routing/analysis/statuses.py", before, after, _MEANING)
+    return Mutant(name, rule, "routing/features/status_meanings.py", before, after, _MEANING)
 
 
 def _of_advice(room: str, name: str, rule: str, before: str, after: str) -> Mutant:
-    return Mutant(name, rule, f"routing/analysis/check/{room}.py", before, after, _CHECK)
+    return Mutant(name, rule, f"routing/features/check/{room}.py", before, after, _CHECK)
 
 
 MUTANTS = (
@@ -28,13 +28,13 @@ MUTANTS = (
     _of_meaning(
         "unread-is-none",
         "a text that cannot be read is never taken for no trouble",
-        "        return Trouble.UNREAD\n",
+        "        return StatusTrouble.UNREAD\n",
         "        return None\n",
     ),
     Mutant(
         "text-before-number",
         "the number that the server found counts before the text",
-        "routing/importing/catalog/conversations.py",
+        "routing/importing/catalog/conversation_rows.py",
         'row["error_number"] or error_number(status)',
         'error_number(status) or row["error_number"]',
         _EXPORT,

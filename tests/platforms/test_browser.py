@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from routing.analysis.report import page
-from routing.analysis.report.facts import Flow, Point, Report, Series
+from routing.features.report import report_page
+from routing.features.report.facts import MessageFlow, MessageSeries, Report, TimePoint
 from tests import report_samples as samples
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser
 from tests.platforms.looks import faults, made_of_text, stands_out
@@ -27,7 +27,7 @@ OUTCOMES = ("DELIVERED", "SENT", "FORWARDED", "DELAYED", "DROPPED", "NOT_KNOWN")
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("pages") / "sample.html"
-    file.write_text(page.render(samples.sample_report()), encoding="utf-8")
+    file.write_text(report_page.render(samples.sample_report()), encoding="utf-8")
     return file
 
 
@@ -258,7 +258,7 @@ def test_printed(shown: Browser, sample: Path) -> None:
 
 def test_a_page_of_little(shown: Browser, tmp_path: Path) -> None:
     file = tmp_path / "bare.html"
-    file.write_text(page.render(samples.bare_report()), encoding="utf-8")
+    file.write_text(report_page.render(samples.bare_report()), encoding="utf-8")
     shown.open(file, width=NARROW)
     settle(shown)
     assert faults(shown) == {}
@@ -268,7 +268,7 @@ def test_a_page_of_little(shown: Browser, tmp_path: Path) -> None:
 def test_a_page_of_much(shown: Browser, tmp_path: Path) -> None:
     """Each of 300 instances: 45 delivered, 50 sent, 55 delayed, 60 dropped."""
     file = tmp_path / "huge.html"
-    file.write_text(page.render(samples.huge_report(300)), encoding="utf-8")
+    file.write_text(report_page.render(samples.huge_report(300)), encoding="utf-8")
     shown.open(file, width=NARROW)
     settle(shown)
     assert tiles(shown) == {"DELIVERED": "13,500", "SENT": "15,000", "DELAYED": "16,500", "DROPPED": "18,000"}
@@ -282,12 +282,14 @@ def test_a_page_of_much(shown: Browser, tmp_path: Path) -> None:
 def test_what_is_not_told_apart_over_time(shown: Browser, tmp_path: Path) -> None:
     """Of 1,200 services 200 are told together on the page, and all but two over time."""
     of_one = ("DELAYED", "NO_ROUTE", None, None, None)
-    flows = [Flow("A", "D", f"s{number:04}", *of_one, 2 if number < 600 else 1, 0) for number in range(1_200)]
+    flows = [
+        MessageFlow("A", "D", f"s{number:04}", *of_one, 2 if number < 600 else 1, 0) for number in range(1_200)
+    ]
     told = (("s0000", 2), ("s1199", 1), (None, 1_797))
     noon = samples.at("2026-01-05T12:00")
-    series = Series(300, [Point(noon, "A", service, "DELAYED", messages) for service, messages in told])
+    series = MessageSeries(300, [TimePoint(noon, "A", service, "DELAYED", messages) for service, messages in told])
     file = tmp_path / "wide.html"
-    file.write_text(page.render(Report("", (), 0, flows, (), series)), encoding="utf-8")
+    file.write_text(report_page.render(Report("", (), 0, flows, (), series)), encoding="utf-8")
     shown.open(file)
     settle(shown)
     open_all(shown)

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from routing import config
-from routing.analysis.lint.options import LintSettings
-from routing.analysis.lint.options import settings as lint_settings
 from routing.cli import main
 from routing.demo.day import generate_day
+from routing.features.lint.lint_settings import LintSettings
+from routing.features.lint.lint_settings import settings as lint_settings
 from routing.terms import MISSING_ROUTE_NAMESPACE, Outcome, Reason, Rejection
 from tests.demo_screen import day_lines, estate_lines
 from tests.reference.resolver import resolve

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import routing
-from routing.analysis.report import pictures
+from routing.features.report import pictures
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}

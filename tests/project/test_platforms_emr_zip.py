@@ -56,7 +56,7 @@ def test_a_bare_python_runs_the_job_from_the_zip(wheel: Path, tmp_path: Path) ->
     ended = bare(str(ROOT / "jobs/resolve.py"), "--config", "absent.yaml")
     assert ended.returncode == 2
     assert "'absent.yaml' cannot be read" in ended.stderr
-    loaded = bare("-c", f"from routing import config, show; config.load({str(ROOT / 'conf/emr.yaml')!r})")
+    loaded = bare("-c", f"from routing import config, render; config.load({str(ROOT / 'conf/emr.yaml')!r})")
     assert (loaded.returncode, loaded.stderr) == (0, "")
     assert bare("-m", "routing", "--version").stdout == "sbroute 1.2.3\n"
 

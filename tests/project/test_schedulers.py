@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from routing import cli
+from routing.delta.run_by_id import LONGEST_ID, check_run_id
 from routing.errors import EXIT_CONTRACT, EXIT_DONE, EXIT_FAILED, EXIT_FOUND
-from routing.storage.recorded import LONGEST_ID, check_run_id
 
 ROOT = Path(__file__).parents[2]
 RUN = "scheduled__2026-11-23T00:00:00+00:00"

@@ -108,14 +108,14 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.fixture
 def written_plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The output tables that are written by Spark, by key, each with the printed plan of its rows."""
-    from routing.storage import tables
+    from routing.delta import spark_tables
 
     seen: list[tuple[str, str]] = []
-    put = tables.put
+    put = spark_tables.put
 
     def watched(rows: DataFrame, key: str, *others: Any) -> None:
         seen.append((key, printed_plan(rows)))
         put(rows, key, *others)
 
-    monkeypatch.setattr(tables, "put", watched)
+    monkeypatch.setattr(spark_tables, "put", watched)
     return seen

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.cli import main
+from routing.delta.releases import release
 from routing.errors import InternalError, OutputError
 from routing.runs import ranking
-from routing.storage.releases import release
 from tests.frames import rows_of
 from tests.stored import config_of, config_text, store, written
 

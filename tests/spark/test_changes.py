@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from routing.config import Location
-from routing.plan.options import Options
+from routing.config import TableLocation
+from routing.plan.options import ResolveOptions
 from routing.schemas import MESSAGE_CHANGES
-from routing.storage.columns import is_frame
-from routing.storage.keeping import Keeper
+from routing.tables.frame_cache import FrameCache
+from routing.tables.table_columns import is_frame
 from tests.frames import Tables, arrow, frame_of, frames, rows_of
 from tests.plans import main_paths
 from tests.random_estates import (
@@ -49,24 +49,24 @@ class DecidedSides(NamedTuple):
 def decided(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DecidedSides]:
     """Decided once, for what comes out and for how."""
     sides, folder = draw_sides(SEED, EARLY, LATE), tmp_path_factory.mktemp("decided") / "messages"
-    with Keeper() as keeper:
+    with FrameCache() as keeper:
         yield DecidedSides(sides, _decide(spark, sides, folder, keeper), str(folder))
 
 
-def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, keeper: Keeper) -> DataFrame:
+def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, keeper: FrameCache) -> DataFrame:
     """Every message with both decisions; messages are a Delta table, so that plans show it."""
-    from routing.messages import changes
+    from routing.messages import changed_decisions
     from routing.runs.message_frames import compile_tables
-    from routing.runs.stages import Untimed
+    from routing.runs.stages import UntimedStages
 
     store(frames(spark, sides.before)["messages"], folder)
     messages = spark.read.format("delta").load(str(folder))
     traffic = {"messages": messages, "dialogs": frames(spark, sides.before)["dialogs"]}
     before, after = (
-        compile_tables({**arrow(tables), **traffic}, Options("diff", as_of=as_of), keeper, Untimed())
+        compile_tables({**arrow(tables), **traffic}, ResolveOptions("diff", as_of=as_of), keeper, UntimedStages())
         for tables, as_of in zip((sides.before, sides.after), sides.as_of, strict=True)
     )
-    return changes.decide_sides(before.source.messages, before, after)
+    return changed_decisions.decide_sides(before.source.messages, before, after)
 
 
 @pytest.mark.core
@@ -116,7 +116,7 @@ def _traffic_in(spark: SparkSession) -> Callable[[Tables], dict[str, Any]]:
 )
 def test_sides_differ_as_two_runs_do(spark: SparkSession, tmp_path: Path, later: Any, is_altered: bool) -> None:
     sides = draw_sides(SEED, EARLY, later, is_altered=is_altered)
-    out = Location(str(store(frame_of(spark, sides.rows[:1], MESSAGE_CHANGES), tmp_path / "changes")))
+    out = TableLocation(str(store(frame_of(spark, sides.rows[:1], MESSAGE_CHANGES), tmp_path / "changes")))
     done = compare_sides(_traffic_in(spark), sides, out=out)
     assert is_frame(done.messages)
     assert done.messages.columns == MESSAGE_CHANGES.names
@@ -130,16 +130,16 @@ def test_sides_differ_as_two_runs_do(spark: SparkSession, tmp_path: Path, later:
 @pytest.mark.core
 @pytest.mark.classic
 def test_between_scan_and_write_nothing_is_exchanged_or_sorted(decided: DecidedSides) -> None:
-    from routing.messages import changes
+    from routing.messages import changed_decisions
 
-    changed = changes.find_changed(decided.rows)
+    changed = changed_decisions.find_changed(decided.rows)
     (planned,) = main_paths(changed, decided.messages)
     rows = rows_of(changed)
     (path,) = main_paths(changed, decided.messages)
     assert breaches(planned) == breaches(path) == []
     # Of each side the services, brokers and the plan; the dialogs once.
     assert path.count("BroadcastHashJoin") >= 7
-    counted, shown = changes.count_changed(changed), changes.find_examples(changed, SHOWN)
+    counted, shown = changed_decisions.count_changed(changed), changed_decisions.find_examples(changed, SHOWN)
     (counting,) = main_paths(counted, decided.messages)
     assert [name for name in counting if "Aggregate" in name] == ["HashAggregate", "HashAggregate"]
     (showing,) = main_paths(shown, decided.messages)

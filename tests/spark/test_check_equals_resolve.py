@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing import Config
-    from routing.analysis.check.checking import Check
+    from routing.features.check.checking import Check
 
 ESTATES, SCRIPTED = 16, 3
 SEED = 20260302
@@ -76,7 +76,7 @@ def resolve_at(
 
 @pytest.fixture(scope="module")
 def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
-    from routing.analysis.check.checking import check
+    from routing.features.check.checking import check
 
     folder = tmp_path_factory.mktemp("exports")
     instances = write_estates(random.Random(SEED), folder, range(ESTATES), less=2, scripted=SCRIPTED)

@@ -16,7 +16,7 @@ from routing import register_dialog_hash
 from routing.errors import EnvironmentFault
 from routing.messages import dialog_hash
 from routing.rules import hashing
-from routing.storage import spark_forms, statements
+from routing.tables import spark_forms, sql_statements
 from tests.frames import frame_of, rows_of
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_session_that_takes_no_function_gets_the_udf(
         raise AnalysisException("[UNSUPPORTED_FEATURE] no functions here")
 
     spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {dialog_hash.OWN_SQL_FUNCTION}")
-    monkeypatch.setattr(statements, "create_hash_function", refuse)
+    monkeypatch.setattr(sql_statements, "create_hash_function", refuse)
     assert dialog_hash.choose_implementation(spark, dialog_hash.FUNCTION) is dialog_hash.udf
 
 

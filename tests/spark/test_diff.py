@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.analysis.diff import opening
-from routing.analysis.diff.asked import Scripts, Versions
-from routing.analysis.diff.diffing import Diff, diff
-from routing.config import Location
+from routing.config import TableLocation
+from routing.features.diff import opened_sides
+from routing.features.diff.comparison import Scripts, TableVersions
+from routing.features.diff.diffing import Diff, diff
 from routing.schemas import MESSAGE_CHANGES
-from routing.storage.columns import is_frame
+from routing.tables.table_columns import is_frame
 from tests.frames import rows_in
 from tests.stored import config_of, save_estate, small_estate
 
@@ -45,11 +45,11 @@ def test_many_messages_of_files_go_by_spark(
     save_estate(small_estate(), tmp_path / "in")
     (tmp_path / "change.sql").write_text(SCRIPT, encoding="utf-8")
     config = config_of(tmp_path / "in", tmp_path / "out")
-    for against in (Scripts([str(tmp_path / "change.sql")], "hub"), Versions({"routes": 0})):
+    for against in (Scripts([str(tmp_path / "change.sql")], "hub"), TableVersions({"routes": 0})):
         local = told(diff(config, against, at=AT, with_messages=True))
         with monkeypatch.context() as patched:
-            patched.setattr(opening, "MOST_MESSAGES", 6)
-            place = Location(str(tmp_path / "changes"))
+            patched.setattr(opened_sides, "MOST_MESSAGES", 6)
+            place = TableLocation(str(tmp_path / "changes"))
             done = diff(config, against, at=AT, with_messages=True, out=place, spark=spark)
             assert is_frame(done.messages)
             assert told(done) == local

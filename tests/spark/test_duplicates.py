@@ -8,8 +8,8 @@ import pytest
 
 from routing.messages import duplicates
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
-from routing.storage.joining import Broadcasts
-from routing.storage.keeping import Keeper
+from routing.tables.broadcast_joins import BroadcastBudget
+from routing.tables.frame_cache import FrameCache
 from tests.frames import arrow_of, frame_of, rows_of
 from tests.stored import message
 
@@ -45,7 +45,7 @@ TWICE = {("hub", "m3"): False, ("hub", ""): False}
 FOUND = {**TWICE, ("hub", "m2"): True, ("hub", "m4"): True}
 
 
-def _found(doubled: duplicates.Doubled) -> dict[tuple[str, str], bool]:
+def _found(doubled: duplicates.DoubledKeys) -> dict[tuple[str, str], bool]:
     rows = rows_of(doubled.keys)
     assert len(rows) == doubled.count
     return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
@@ -56,7 +56,7 @@ def test_arrow_finds_the_doubled_keys_that_spark_finds(
 ) -> None:
     new, stored = arrow_of(NEW, MESSAGES), arrow_of(STORED, RESOLVED_ROUTES)
     frames = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
-    with Keeper() as keeper:
+    with FrameCache() as keeper:
         searched = duplicates.search_doubles(spark, new, stored, keeper)
         first = duplicates.search_doubles(spark, new, None, keeper)
         none = duplicates.search_doubles(spark, new.slice(0, 1), stored, keeper)
@@ -64,7 +64,7 @@ def test_arrow_finds_the_doubled_keys_that_spark_finds(
         assert first is not None
         assert none is not None
         assert _found(searched) == FOUND
-        assert _found(duplicates.find_doubles(*frames, keeper, Broadcasts(1_000_000))) == FOUND
+        assert _found(duplicates.find_doubles(*frames, keeper, BroadcastBudget(1_000_000))) == FOUND
         assert _found(first) == {**TWICE, ("hub", "m4"): False}
         assert none.count == 0
         # What this process does not hold is Spark's to find.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.analysis.explain.asked import QuestionError, Stored
-from routing.analysis.explain.explaining import explain
-from routing.analysis.explain.reading import Source
 from routing.errors import InputError
+from routing.features.explain.explain_source import ExplainSource
+from routing.features.explain.explaining import explain
+from routing.features.explain.questions import QuestionError, StoredMessage
 from tests.crowded import BROKEN, OF_CONVERSATIONS, QUESTIONS, WRONG, crowded, handle
 from tests.frames import arrow, frame_of, frames, rows_of
 from tests.stored import config_of, conversation, message, save_estate, small_estate, store_estate
@@ -20,7 +20,7 @@ from tests.unit.explained_rows import columns_of_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from routing.config import Location
+    from routing.config import TableLocation
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,14 @@ def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame])
 
     The others are of the first and the last moment.
     """
-    for question in (Stored("m9"), Stored("m2"), Stored("m1"), Stored("early"), Stored("late"), QUESTIONS[-1]):
+    for question in (
+        StoredMessage("m9"),
+        StoredMessage("m2"),
+        StoredMessage("m1"),
+        StoredMessage("early"),
+        StoredMessage("late"),
+        QUESTIONS[-1],
+    ):
         answer = explain(tables, question)
         assert answer == explain(arrow(crowded()), question), question
     for rows in (answer.verdict, answer.steps):
@@ -50,7 +57,7 @@ def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
         assert (verdict["message_id"], answer.others) == (message_id, others), question
         assert answer == explain(given, question), question
     older = {**tables, "observed_routing": tables["observed_routing"].drop("conversation_handle")}
-    assert explain(older, Stored(conversation=conversation(2))).others == 0
+    assert explain(older, StoredMessage(conversation=conversation(2))).others == 0
     for name in ("unknown conversation", "handle of messages that are gone", "both ends", "two instances"):
         texts = []
         for each in (tables, given):
@@ -59,7 +66,7 @@ def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
             texts.append(str(caught.value))
         assert texts[0] == texts[1]
     with pytest.raises(QuestionError, match="is stored"):
-        explain(older, Stored(conversation=handle(20)))
+        explain(older, StoredMessage(conversation=handle(20)))
 
 
 def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -74,13 +81,13 @@ def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_pat
     spark.sql(f"DELETE FROM delta.`{settings.tables['messages']}` WHERE message_id = 'm3'")
     for location in (settings.tables["routes"], settings.kept["observed_routing"]):
         _set(spark, location, "delta.columnMapping.mode", "name")
-    for question in (Stored("m9"), Stored("late")):
+    for question in (StoredMessage("m9"), StoredMessage("late")):
         assert explain(settings, question, spark=spark) == explain(arrow(crowded()), question), question
     with pytest.raises(QuestionError, match="no message 'm3' is stored"):
-        explain(settings, Stored("m3"), spark=spark)
+        explain(settings, StoredMessage("m3"), spark=spark)
 
 
-def _set(spark: SparkSession, location: Location, name: str, value: str) -> None:
+def _set(spark: SparkSession, location: TableLocation, name: str, value: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{location}` SET TBLPROPERTIES ('{name}' = '{value}')")
 
 
@@ -96,7 +103,7 @@ def test_what_cannot_be_answered(tables: dict[str, DataFrame]) -> None:
 
 def test_faults_that_concern_the_message_stop_it(tables: dict[str, DataFrame]) -> None:
     with pytest.raises(InputError) as caught:
-        explain(tables, Stored("m4", BROKEN))
+        explain(tables, StoredMessage("m4", BROKEN))
     assert str(caught.value).startswith("the input tables have 3 faulty rows: routes (broken, Sales, , NULL):")
 
 
@@ -118,7 +125,7 @@ def test_other_messages_come_in_their_order_whatever_their_parts(spark: SparkSes
         for n in range(60)
     ]
     tables = {**frames(spark, small_estate()), "messages": frame_of(spark, rows, MESSAGES)}
-    parts = list(Source(tables, first_part=7).chunks(as_of)("hub", "//nowhere"))
+    parts = list(ExplainSource(tables, first_part=7).chunks(as_of)("hub", "//nowhere"))
     assert len(parts) == 2
     assert len(parts[0]["messages"]) == 7
     found = [row for part in parts for row in part["messages"].dicts()]

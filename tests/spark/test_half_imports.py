@@ -16,7 +16,7 @@ from tests.imports import config_in, no_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.storage.opening import Opener
+    from routing.delta.opening import TableOpener
 
 pytest.importorskip("deltalake")
 pytestmark = pytest.mark.classic
@@ -41,11 +41,11 @@ def test_no_message_is_decided_by_routes_older_than_its_import(
 ) -> None:
     """An import comes between the moments at which a run takes the versions of two inputs."""
     import routing
-    from routing.storage import tables
+    from routing.delta import spark_tables
 
     config = config_in(tmp_path, f"resolve.mode={mode}")
     estate(FIRST, route("stock", "old"), **traffic(1))(no_spark(), tmp_path)
-    find: Callable[..., Any] = tables.find
+    find: Callable[..., Any] = spark_tables.find
     found: list[str] = []
 
     def find_then_import(*given: Any) -> Any:
@@ -56,7 +56,7 @@ def test_no_message_is_decided_by_routes_older_than_its_import(
         return at
 
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "find", find_then_import)
+        patch.setattr(spark_tables, "find", find_then_import)
         routing.run(spark, config, run_id="first")
     assert len(found) > 1
     # The second message is of Tuesday, when the route led to the new address.
@@ -94,24 +94,26 @@ def test_a_run_says_that_an_import_is_not_finished(
 
 
 @pytest.fixture
-def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Opener]:
+def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], TableOpener]:
     """What opens all tables by this session alone, as where deltalake is not installed."""
-    from routing.storage import local
-    from routing.storage.opening import Opener
+    from routing.delta import local_tables
+    from routing.delta.opening import TableOpener
 
-    class Chosen(Opener):
+    class Chosen(TableOpener):
         def find(self, *given: Any) -> Any:
             with monkeypatch.context() as patch:
-                patch.setattr(local, "look_at_path", lambda _: local.Unfit("it is to go by Spark"))
+                patch.setattr(
+                    local_tables, "look_at_path", lambda _: local_tables.UnreadableTable("it is to go by Spark")
+                )
                 return super().find(*given)
 
         def open_to_write(self, *_: Any) -> Any:
-            return local.Unfit("it is to go by Spark")
+            return local_tables.UnreadableTable("it is to go by Spark")
 
     return lambda: Chosen(lambda: spark)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["names are exchanged", "a route if there is none"])
-def test_imports_by_spark_are_completed(name: str, tmp_path: Path, by_spark: Callable[[], Opener]) -> None:
+def test_imports_by_spark_are_completed(name: str, tmp_path: Path, by_spark: Callable[[], TableOpener]) -> None:
     assert tell_differences(SCENARIOS[name], tmp_path, by_spark, every=2) == []

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.storage.imported import note_unfinished
-from routing.storage.opening import Opener
+from routing.delta.import_times import note_unfinished
+from routing.delta.opening import TableOpener
 from tests.half_imports import ended_after
 from tests.hooks import Killed
 from tests.imports import FIRST_VIEWS, KEYS, LATER_VIEWS, MONDAY, TUESDAY, config_in, exports, import_views
@@ -48,7 +48,7 @@ def state_of(spark: SparkSession, schema: str, prefix: str) -> dict[str, list[st
 @pytest.mark.long
 def test_an_import_by_names_is_completed(spark: SparkSession, tmp_path: Path, schema: str) -> None:
     """It is ended between two tables; tests/unit/importing/test_half_imports.py ends others after each commit."""
-    opener = Opener.of_session(spark)
+    opener = TableOpener.of_session(spark)
 
     def bring(prefix: str, name: str, at: datetime, **views: str) -> list[str]:
         folder = tmp_path / name

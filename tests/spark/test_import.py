@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.storage.inputs import earliest_by
+from routing.tables.input_columns import earliest_by
 from tests.frames import arrow_of, frame_of, rows_of
 from tests.hostile import NAMES
 from tests.imports import (
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing import Config
-    from routing.config import Location
+    from routing.config import TableLocation
+    from routing.delta.opening import TableOpener
     from routing.schemas import Schema
-    from routing.storage.opening import Opener
 
 pytest.importorskip("deltalake")
 pytestmark = pytest.mark.classic
@@ -76,27 +76,27 @@ def _no_session_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Opener]:
+def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., TableOpener]:
     """What opens some tables, or all, by this session alone, as where deltalake is not installed."""
-    from routing.storage import local
-    from routing.storage.opening import Opener
+    from routing.delta import local_tables
+    from routing.delta.opening import TableOpener
 
-    look = local.look_at_path
+    look = local_tables.look_at_path
 
-    def opener(*keys: str) -> Opener:
-        def look_by_key(location: Location) -> local.Unfit | None:
+    def opener(*keys: str) -> TableOpener:
+        def look_by_key(location: TableLocation) -> local_tables.UnreadableTable | None:
             is_one = not keys or Path(location.text).name in keys
-            return local.Unfit("it is to go by Spark") if is_one else look(location)
+            return local_tables.UnreadableTable("it is to go by Spark") if is_one else look(location)
 
-        class Chosen(Opener):
+        class Chosen(TableOpener):
             def find(self, *given: Any) -> Any:
                 with monkeypatch.context() as patch:
-                    patch.setattr(local, "look_at_path", look_by_key)
+                    patch.setattr(local_tables, "look_at_path", look_by_key)
                     return super().find(*given)
 
             def open_to_write(self, *given: Any) -> Any:
                 with monkeypatch.context() as patch:
-                    patch.setattr(local, "look_at_path", look_by_key)
+                    patch.setattr(local_tables, "look_at_path", look_by_key)
                     return super().open_to_write(*given)
 
         return Chosen.of_session(spark)
@@ -116,7 +116,7 @@ def schemas(config: Config) -> dict[str, str]:
     return {key: DeltaTable(where.text).schema().to_json() for key, where in locations_of(config).items()}
 
 
-def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tables, object]]:
+def in_turn(config: Config, exported: Path, *openers: TableOpener) -> list[tuple[Tables, object]]:
     """Two exports and a script, each by its opener; what the tables hold and what the import said each time."""
     from routing.schemas import DIALOGS, Schema
     from routing.schemas import ROUTES as ROUTES_SCHEMA
@@ -141,7 +141,7 @@ def in_turn(config: Config, exported: Path, *openers: Opener) -> list[tuple[Tabl
 
 
 @pytest.mark.long
-def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
+def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..., TableOpener]) -> None:
     """What Spark begins deltalake goes on with, and the reverse: rows, counts and schemas are the same."""
     wanted = in_turn(config_in(tmp_path / "deltalake"), exported, no_spark(), no_spark(), no_spark())
     assert [len(tables["routes"]) for tables, _ in wanted] == [4, 5, 7]
@@ -156,22 +156,22 @@ def test_both_ways_in_turn(exported: Path, tmp_path: Path, by_spark: Callable[..
 
 
 def table_with(
-    spark: SparkSession, where: Location, rows: list[dict[str, Any]], schema: Schema, *properties: str
+    spark: SparkSession, where: TableLocation, rows: list[dict[str, Any]], schema: Schema, *properties: str
 ) -> None:
     """A table that Spark makes with these properties."""
-    from routing.storage import statements
+    from routing.tables import sql_statements
 
-    statements.create_table(spark, where, schema)
+    sql_statements.create_table(spark, where, schema)
     if properties:
-        statements.set_properties(spark, where, dict(text.split("=") for text in properties))
+        sql_statements.set_properties(spark, where, dict(text.split("=") for text in properties))
     store(frame_of(spark, rows, schema), Path(where.text), mode="append")
 
 
 @pytest.mark.long
 def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: Path) -> None:
     """Deletion vectors and column mapping go by Spark; times of Spark's files and any names are kept by both."""
-    from routing.schemas import DIALOGS, MESSAGES, ROUTES, SERVICES, Field, Kind, Schema
-    from routing.storage.opening import Opener
+    from routing.delta.opening import TableOpener
+    from routing.schemas import DIALOGS, MESSAGES, ROUTES, SERVICES, ColumnKind, Field, Schema
 
     def whole(row: dict[str, Any], schema: Any) -> dict[str, Any]:
         return {**dict.fromkeys(schema.names), **row}
@@ -186,7 +186,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     spark.sql(f"DELETE FROM delta.`{where['routes'].text}` WHERE name = 'ToStock'")
     services = [{"instance_name": "OTHER", "database_name": "Shop", "NAME": name} for name in NAMES]
     # In a spelling of its own.
-    spelled = Schema((*SERVICES.fields[:2], Field("NAME", Kind.STRING)))
+    spelled = Schema((*SERVICES.fields[:2], Field("NAME", ColumnKind.STRING)))
     table_with(spark, where["services"], services, spelled, "delta.columnMapping.mode=name")
     own = {**KNOWN_DIALOGS[3], "instance_name": "OTHER", "lifetime": LAST_TIME, "acknowledged_at": FIRST_TIME}
     ends = [whole({**own, "database_name": name}, DIALOGS) for name in NAMES]
@@ -206,7 +206,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     }
     table_with(spark, where["messages"], [message], MESSAGES)
     told: list[str] = []
-    done = import_views(Opener(lambda: spark, tell=told.append), config, [str(exported / "first")])
+    done = import_views(TableOpener(lambda: spark, tell=told.append), config, [str(exported / "first")])
     ways = {line.partition(": ")[0]: line for line in told if "written by" in line}
     spark_wrote = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
     # Once there is a session, it makes the tables that are missing.
@@ -239,7 +239,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
 
 
 @pytest.mark.long
-def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Callable[..., Opener]) -> None:
+def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Callable[..., TableOpener]) -> None:
     """Messages that deltalake appends are new to an incremental run, and so are those of a MERGE after them."""
     from deltalake import DeltaTable
 
@@ -247,7 +247,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
 
     config = config_in(tmp_path, "resolve.mode=incremental")
 
-    def bring(opener: Opener, name: str, at: datetime, messages: int) -> int:
+    def bring(opener: TableOpener, name: str, at: datetime, messages: int) -> int:
         lines = [f"{dialog(1)},//stock,NULL,NULL,2026-01-05 11:00:0{n},{n}," for n in range(messages)]
         queue = "\n".join([QUEUE.splitlines()[0], *lines])
         views = {key: text for key, text in FIRST_VIEWS.items() if key != "services"}
@@ -299,13 +299,13 @@ def test_a_time_before_the_newest_import(spark: SparkSession, tmp_path: Path, ho
 
 
 def test_two_imports_at_once_by_spark(
-    exported: Path, tmp_path: Path, by_spark: Callable[..., Opener], monkeypatch: pytest.MonkeyPatch
+    exported: Path, tmp_path: Path, by_spark: Callable[..., TableOpener], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is no lock file, an import by Spark sees that one by deltalake has written since it read."""
+    from routing.delta import run_lock
     from routing.errors import StorageError
-    from routing.storage import locking
 
-    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     config = config_in(tmp_path)
     older = exports(tmp_path / "older", MONDAY, databases=DATABASES)
     newer = exports(tmp_path / "newer", TUESDAY, databases=DATABASES.replace(",5,", ",7,"))

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import local_disks
+from routing.delta.opening import TableOpener
 from routing.errors import InputError
-from routing.importing.catalog import Export, StandIns, read_export
+from routing.importing.catalog import CatalogExport, StandIns, read_export
 from routing.importing.fetching import reach_by
 from routing.importing.scripts import read_scripts
 from routing.schemas import ROUTES
-from routing.storage import disks
-from routing.storage.opening import Opener
 from tests.frames import arrow_of
 from tests.imports import DATABASES, MONDAY
 from tests.imports import ROUTES as EXPORTED_ROUTES
@@ -68,14 +68,14 @@ def exported(tmp_path: Path) -> Path:
     return folder
 
 
-def read(sources: list[str], **given: Any) -> Export:
+def read(sources: list[str], **given: Any) -> CatalogExport:
     return read_export(sources, StandIns("HUB", "Shop", MONDAY), **given)
 
 
 def test_exports_are_read_alike_by_the_session(spark: SparkSession, exported: Path) -> None:
     uri = f"file:{exported}"
     here = read([str(exported)])
-    there = read([uri], reach=reach_by(Opener.of_session(spark)))
+    there = read([uri], reach=reach_by(TableOpener.of_session(spark)))
     expected = {"P", "Q", "R", *(f"J{number}" for number in range(len(HOSTILE)))}
     assert {row["instance_name"] for row in here.rows["services"]} == expected
     assert {view: len(rows) for view, rows in here.rows.items()} == {"services": 18, "databases": 2, "routes": 3}
@@ -97,7 +97,7 @@ def test_scripts_are_read_alike_by_the_session(spark: SparkSession, tmp_path: Pa
     write(main, ":r .\\more\\a b.sql\n:r gone.sql\nGO\nDROP ROUTE b\n".encode("utf-16"))
     write(tmp_path / "more" / "a b.sql", "USE Sales\nGO\nDROP ROUTE a\nGO\n")
     os.utime(main, (1_767_636_000.25, 1_767_636_000.25))
-    reach = reach_by(Opener.of_session(spark))
+    reach = reach_by(TableOpener.of_session(spark))
     here, there = (read_scripts([named], instance="HUB", reach=reach) for named in (str(main), f"file:{main}"))
     assert str(here[0].scripted_at) == "2026-01-05 18:00:00.250000+00:00"
     assert len(here[0].statements) == 2
@@ -108,7 +108,7 @@ def test_scripts_are_read_alike_by_the_session(spark: SparkSession, tmp_path: Pa
 
 
 def test_what_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    reach = reach_by(Opener.of_session(spark))
+    reach = reach_by(TableOpener.of_session(spark))
     (tmp_path / "nothing").mkdir()
     write(tmp_path / "one" / "routes.csv", EXPORTED_ROUTES)
     write(tmp_path / "one" / "_routes.csv", EXPORTED_ROUTES)
@@ -162,13 +162,13 @@ def test_a_default_file_system_that_is_not_the_disk(spark: SparkSession, tmp_pat
     store_local(arrow_of([route("Decoy", None, "LOCAL")], ROUTES), path / "routes")
     write(path / "out", "a file")
     with another_disk(spark, path, behind) as session:
-        assert disks.place(Location(str(path / "routes")), session).is_elsewhere
-        assert not disks.place(Location(f"file:{path}/routes"), session).is_elsewhere
-        assert not disks.place(Location(str(path / "routes")), spark).is_elsewhere
-        opener = Opener.of_session(session)
-        found = opener.open_at("tables.routes", Location(str(path / "routes")))
+        assert local_disks.place(TableLocation(str(path / "routes")), session).is_elsewhere
+        assert not local_disks.place(TableLocation(f"file:{path}/routes"), session).is_elsewhere
+        assert not local_disks.place(TableLocation(str(path / "routes")), spark).is_elsewhere
+        opener = TableOpener.of_session(session)
+        found = opener.open_at("tables.routes", TableLocation(str(path / "routes")))
         assert sorted(row["name"] for row in found.collect()) == ["Ask", "Far", "Stock", "Store"]
-        assert opener.find("tables.services", Location(str(path / "none"))) is None
+        assert opener.find("tables.services", TableLocation(str(path / "none"))) is None
         export = read([str(path / "exports")], reach=reach_by(opener))
         assert [row["instance_name"] for row in export.rows["services"]] == ["THERE"]
         given = {key: path / key for key in small_estate()}

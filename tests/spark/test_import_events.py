@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from routing.config import Config, load
+from routing.delta.opening import TableOpener
 from routing.importing.from_events import import_events
 from routing.importing.reach import on_this_disk
-from routing.importing.result import Imported
+from routing.importing.result import ImportResult
 from routing.schemas import OBSERVED_ROUTING, TABLES
-from routing.storage.frames import rows_of
-from routing.storage.opening import Opener
+from routing.tables.frames import rows_of
 from tests.frames import arrow_of
 from tests.simulated.events import as_exported, events_of
 from tests.simulated.faults import case
@@ -36,7 +36,7 @@ def configured(folder: Path, tables: dict[str, list[dict[str, Any]]]) -> Config:
     return load(str(folder / "job.yaml"))
 
 
-def brought_in(opener: Opener, config: Config, file: Path) -> Imported:
+def brought_in(opener: TableOpener, config: Config, file: Path) -> ImportResult:
     return import_events(opener, config, [str(file)], on_this_disk, now=NOW)
 
 
@@ -56,14 +56,14 @@ def test_spark_and_no_spark_import_the_same(
     for name in ("local", "spark"):
         (tmp_path / name).mkdir()
     file = as_csv(tmp_path, [row["event_data"] for row in rows])
-    local = brought_in(Opener.of_settings({}, None), configured(tmp_path / "local", made.tables), file)
+    local = brought_in(TableOpener.of_settings({}, None), configured(tmp_path / "local", made.tables), file)
     by_spark = configured(tmp_path / "spark", made.tables)
-    done = brought_in(Opener.of_session(spark), by_spark, file)
+    done = brought_in(TableOpener.of_session(spark), by_spark, file)
     assert done.as_json() == local.as_json()
     assert done.written["observed_routing"]["added"] == len(rows) > 1_000
     stored = DeltaTable(tmp_path / "local" / "observed_routing").to_pyarrow_dataset().to_table().to_pylist()
     written = spark.read.format("delta").load(str(tmp_path / "spark" / "observed_routing"))
     assert told(rows_of(written)) == told(stored)
-    again = brought_in(Opener.of_session(spark), by_spark, file)
+    again = brought_in(TableOpener.of_session(spark), by_spark, file)
     assert again.written["observed_routing"]["unchanged"] == len(rows)
     assert written.count() == len(rows)

@@ -318,7 +318,7 @@ def test_a_full_run_and_what_comes_after_it(spark: SparkSession, tmp_path: Path)
 
 
 def test_a_second_run_at_the_same_time_is_refused(spark: SparkSession, story: Story) -> None:
-    from routing.storage.locking import only_run
+    from routing.delta.run_lock import only_run
 
     with only_run(story.config.output["runs"], "other"), pytest.raises(StorageError) as caught:
         routing.run(spark, story.config)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
 from tests.crash.estate import NOW, OUTCOMES, before, copied, run_ids, state
 from tests.signalled import TOLD, Ended, ended, started, wait_until_guarded
 
@@ -116,7 +116,7 @@ def _imported(folder: Path) -> dict[str, list[str]]:
 
     found = {}
     for table in sorted((folder / "data").iterdir()):
-        rows = rows_at(Location(str(table)))
+        rows = rows_at(TableLocation(str(table)))
         found[table.name] = sorted(repr({**row, "imported_at": None}) for row in rows)
     return found
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
+from routing.delta import spark_tables
 from routing.runs import increment
-from routing.storage import joining, keeping, tables
+from routing.tables import broadcast_joins, frame_cache
 from tests.imports import rows_at
 from tests.plans import broadcast_tables
 from tests.random_estates import SEED, assert_same
@@ -34,16 +35,16 @@ def _names(spark: SparkSession, names: list[str | None]) -> DataFrame:
 
 def test_a_side_has_the_size_of_its_texts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     short, long = _names(spark, NAMES[:1]), _names(spark, NAMES)
-    narrow = joining.Broadcasts(1_000_000)
+    narrow = broadcast_joins.BroadcastBudget(1_000_000)
     assert narrow.side("names", short).how == "broadcast"
     assert narrow.notes == []
     assert narrow.side("names", long).how == "shuffle_hash"
     (note,) = narrow.notes
     assert note.startswith("names are over broadcast_limit (1000")
     assert note.endswith("both sides are shuffled to join them (shuffled hash join)")
-    assert joining.Broadcasts(1_100_000).side("names", long).fits
+    assert broadcast_joins.BroadcastBudget(1_100_000).side("names", long).fits
     # What a task would hold of it is sorted where that is too much.
-    monkeypatch.setattr(joining, "TASK_BYTES", 500_000)
+    monkeypatch.setattr(broadcast_joins, "TASK_BYTES", 500_000)
     assert narrow.side("names", long).how == "merge"
     assert narrow.notes[1].endswith("(sort-merge join)")
     spark.conf.set("spark.sql.shuffle.partitions", "3")
@@ -53,14 +54,14 @@ def test_a_side_has_the_size_of_its_texts(spark: SparkSession, monkeypatch: pyte
 
 def test_what_is_inside_of_columns_counts(spark: SparkSession) -> None:
     inside = spark.range(1).selectExpr("array(named_struct('name', repeat('n', 100000))) AS requests")
-    assert not joining.Broadcasts(100_000).side("requests", inside).fits
-    assert joining.Broadcasts(101_000).side("requests", inside).fits
+    assert not broadcast_joins.BroadcastBudget(100_000).side("requests", inside).fits
+    assert broadcast_joins.BroadcastBudget(101_000).side("requests", inside).fits
 
 
 def test_a_number_of_rows_may_tell_enough(spark: SparkSession) -> None:
     """Rows are not read where their number says that they do not fit, or that there are none."""
     failing = spark.range(1).selectExpr("CAST(raise_error('read') AS string) AS name")
-    few = joining.Broadcasts(1_000)
+    few = broadcast_joins.BroadcastBudget(1_000)
     assert few.side("rows", failing, count=0).fits
     assert few.side("rows", failing, count=10).how == "merge"
     assert len(few.notes) == 1
@@ -72,9 +73,9 @@ def test_a_number_of_rows_may_tell_enough(spark: SparkSession) -> None:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     """Every frame that a run keeps or writes, in their order."""
     seen: list[DataFrame] = []
-    keep, put, hold = keeping.Keeper.keep, tables.put, keeping.hold
+    keep, put, hold = frame_cache.FrameCache.keep, spark_tables.put, frame_cache.hold
 
-    def watch_keep(self: keeping.Keeper, small: DataFrame) -> DataFrame:
+    def watch_keep(self: frame_cache.FrameCache, small: DataFrame) -> DataFrame:
         seen.append(small)
         return keep(self, small)
 
@@ -82,10 +83,10 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
         seen.append(rows)
         put(rows, *arguments)
 
-    monkeypatch.setattr(keeping.Keeper, "keep", watch_keep)
-    monkeypatch.setattr(tables, "put", watch_put)
+    monkeypatch.setattr(frame_cache.FrameCache, "keep", watch_keep)
+    monkeypatch.setattr(spark_tables, "put", watch_put)
     # Rows that the driver holds would not tell where they come from.
-    for room in (keeping, increment):
+    for room in (frame_cache, increment):
         monkeypatch.setattr(room, "hold", lambda rows: rows if OF_MESSAGES & {*rows.columns} else hold(rows))
     return seen
 
@@ -111,7 +112,7 @@ def test_runs_over_the_limit_agree(
             ids = Counter((row.get("instance_name"), row.get("message_id")) for row in batch)
             batch = [row for row in batch if ids[row.get("instance_name"), row.get("message_id")] == 1]
         if number == 2:
-            monkeypatch.setattr(joining, "TASK_BYTES", 0)
+            monkeypatch.setattr(broadcast_joins, "TASK_BYTES", 0)
         save_estate({"messages": batch}, inputs, files=1)
         mode = "incremental" if number else "full"
         settings = ("resolve.broadcast_limit=1B", f"resolve.mode={mode}")
@@ -120,7 +121,7 @@ def test_runs_over_the_limit_agree(
         now = datetime(2026, 1, 5, hour, tzinfo=timezone.utc)
         # What is kept in storage is let go with the run, and with it where its rows came from.
         with monkeypatch.context() as patch:
-            patch.setattr(keeping.Keeper, "release", lambda self: None)
+            patch.setattr(frame_cache.FrameCache, "release", lambda self: None)
             done = routing.run(spark, config, run_id=f"run{number}", now=now if number else None)
         notes.append(" | ".join(done.notes))
         assert plans

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.delta.ledger import DeltaTables
+from routing.delta.opening import TableOpener
+from routing.delta.protocol import CommitMark
 from routing.schemas import NEW_ROUTE_REQUESTS
-from routing.storage import statements
-from routing.storage.ledger import DeltaTables
-from routing.storage.opening import Opener
-from routing.storage.protocol import Mark
+from routing.tables import sql_statements
 from tests.frames import frame_of
 from tests.log_operations import KEY, A, LogInMemory, assert_like_the_log_in_memory, back_to
 from tests.stored import config_of, save_estate, small_estate
@@ -28,25 +28,25 @@ class OnDelta:
         self.spark, self.tables = spark, tables
         self.location = tables.config.output[KEY]
 
-    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
         fixed = dict.fromkeys(NEW_ROUTE_REQUESTS.names, "x")
         told = [{**fixed, "requested_at": "2026-01-05T12:00:00Z", "message_id": row} for row in sorted(rows)]
         self.tables.put(KEY, frame_of(self.spark, told, NEW_ROUTE_REQUESTS).coalesce(1), mark, adds=adds)
 
     def by_hand(self, operation: str) -> None:
         if operation == "OPTIMIZE":
-            self.spark.sql(f"OPTIMIZE {statements.sql_name(self.location)}")
+            self.spark.sql(f"OPTIMIZE {sql_statements.sql_name(self.location)}")
         else:
-            statements.set_properties(self.spark, self.location, {"note": "x"})
+            sql_statements.set_properties(self.spark, self.location, {"note": "x"})
 
     def restore_by_hand(self, version: int) -> None:
-        statements.restore(self.spark, self.location, version)
+        sql_statements.restore(self.spark, self.location, version)
 
     def rows(self) -> frozenset[str]:
-        from routing.storage.tables import Snapshot
+        from routing.delta.spark_tables import TableSnapshot
 
         version = self.tables.newest(KEY)
-        read = Snapshot(self.location, version or 0).read(self.spark)
+        read = TableSnapshot(self.location, version or 0).read(self.spark)
         return frozenset(row["message_id"] for row in read.select("message_id").collect())
 
 
@@ -64,7 +64,9 @@ def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Pat
     inputs = save_estate(estate, tmp_path / "in", files=1)
     named = [] if by == "path" else [f"output.{KEY}={catalog}.requests"]
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
-    delta = OnDelta(spark, DeltaTables(Opener.of_session(spark), config_of(inputs, tmp_path, *named, **paths)))
+    delta = OnDelta(
+        spark, DeltaTables(TableOpener.of_session(spark), config_of(inputs, tmp_path, *named, **paths))
+    )
     named_first = int(by == "name")
     every = assert_like_the_log_in_memory(delta, LogInMemory(by_name=by == "name"), named_first)
     assert delta.tables.latest(KEY) == every
@@ -80,7 +82,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
 
     inputs = save_estate({"messages": small_estate()["messages"][:1]}, tmp_path / "in", files=1)
     paths = dict.fromkeys(("routes", "databases", "services", "instances"), inputs / "messages")
-    delta = OnDelta(spark, DeltaTables(Opener.of_session(spark), config_of(inputs, tmp_path, **paths)))
+    delta = OnDelta(spark, DeltaTables(TableOpener.of_session(spark), config_of(inputs, tmp_path, **paths)))
     delta.write(frozenset({"m1"}), A, adds=False)
     delta.write(frozenset({"m2"}), A, adds=False)
     conf = type(spark.conf)
@@ -98,5 +100,5 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
     assert [(c.operation, c.mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]
     assert found[1].metadata is None
     assert delta.rows() == {"m1"}
-    properties = statements.describe_detail(spark, delta.location).select("properties").collect()[0][0]
+    properties = sql_statements.describe_detail(spark, delta.location).select("properties").collect()[0][0]
     assert "sbroute.restore" not in properties

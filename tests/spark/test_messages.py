@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.analysis.messages import by_arrow, by_spark
-from routing.analysis.messages.asked import ask
-from routing.analysis.messages.listing import list_messages
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+from routing.features.messages import arrow_search, spark_search
+from routing.features.messages.message_filter import ask
+from routing.features.messages.message_list import list_messages
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES
-from routing.storage.local import Unfit, dataset_of, open_local
 from tests.frames import arrow_of, frame_of
 from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, list_plainly, random_rows
 from tests.stored import store
@@ -60,13 +60,13 @@ def test_what_spark_writes_is_read_by_arrow(spark: SparkSession, tmp_path: Path)
     rows = random_rows(random.Random(7), 150)
     folder = tmp_path / "resolved"
     store(frame_of(spark, rows, RESOLVED_ROUTES).repartition(3), folder)
-    opened = open_local(Location(str(folder)))
-    assert not isinstance(opened, Unfit)
+    opened = open_local(TableLocation(str(folder)))
+    assert not isinstance(opened, UnreadableTable)
     files, frame = dataset_of(str(folder), opened), spark.read.format("delta").load(str(folder))
     for only, oldest, limit in (({}, False, 10), ({}, True, 10), ({"outcome": ["DELAYED"]}, False, 25)):
         asked = ask(oldest=oldest, limit=limit, outcomes=only.get("outcome", ()))
         wanted = list_plainly(rows, only, oldest=oldest, limit=limit)
-        for found in (by_arrow.select(files, asked, None), by_spark.select(frame, asked, None)):
+        for found in (arrow_search.select(files, asked, None), spark_search.select(frame, asked, None)):
             names = ("instance_name", "message_id", "reason", "database_name")
             assert [tuple(row[name] for name in names) for row in found.rows] == wanted["ids"]
             assert {(row["outcome"], row["reason"]): row["messages"] for row in found.counts} == wanted["counts"]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import appended_by_feed, appended_by_log, appended_by_tracking
+from routing.delta.append_detection import AppendedRows, ClosedDetection, MessageVersion
+from routing.delta.appended_rows import RecordedVersion, check_files, check_ways, files_of, read_appended
+from routing.delta.spark_tables import TableSnapshot
+from routing.delta.table_details import detail
 from routing.errors import InputError
-from routing.storage import by_feed, by_log, by_tracking
-from routing.storage.appended import Known, check_files, check_ways, files_of, read_appended
-from routing.storage.details import detail
-from routing.storage.tables import Snapshot
-from routing.storage.ways import Appended, Closed, Messages
 from tests.frames import frame_of, rows_of
 from tests.plans import EXCHANGE, PYTHON
 from tests.stored import config_of, message, save_estate, small_estate
@@ -43,7 +43,11 @@ STORY = (
     "RESTORE TABLE {t} TO VERSION AS OF 6",
 )
 KINDS = {"offering": f"{FEED}, {TRACKING}, {VECTORS}, {MAPPING}", "plain": VECTORS}
-WAYS: tuple[tuple[str, Any], ...] = (("offering", by_feed), ("offering", by_tracking), ("plain", by_log))
+WAYS: tuple[tuple[str, Any], ...] = (
+    ("offering", appended_by_feed),
+    ("offering", appended_by_tracking),
+    ("plain", appended_by_log),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -100,23 +104,23 @@ def paths_refused(spark: SparkSession, post: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(type(spark.range(1)), "inputFiles", no_files)
 
 
-def _named(name: str, version: int) -> Snapshot:
-    return Snapshot(Location(f"post.{name}", is_name=True), version)
+def _named(name: str, version: int) -> TableSnapshot:
+    return TableSnapshot(TableLocation(f"post.{name}", is_name=True), version)
 
 
-def _new(spark: SparkSession, name: str, since: int, version: int) -> Appended:
-    return read_appended(spark, _named(name, version), Known(since))
+def _new(spark: SparkSession, name: str, since: int, version: int) -> AppendedRows:
+    return read_appended(spark, _named(name, version), RecordedVersion(since))
 
 
-def _ids(found: Appended | Closed) -> list[str]:
-    assert isinstance(found, Appended)
+def _ids(found: AppendedRows | ClosedDetection) -> list[str]:
+    assert isinstance(found, AppendedRows)
     return sorted(row["message_id"] for row in found.rows.collect())
 
 
-def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, Messages]]:
+def _tables(spark: SparkSession, version: int) -> Iterator[tuple[Any, MessageVersion]]:
     """Each way, with a table of the story on which it is open, at a version."""
     details = {name: detail(spark, _named(name, 0).location) for name in KINDS}
-    return ((way, Messages(_named(name, version), details[name])) for name, way in WAYS)
+    return ((way, MessageVersion(_named(name, version), details[name])) for name, way in WAYS)
 
 
 @pytest.mark.usefixtures("story")
@@ -152,13 +156,13 @@ def test_everything_else_is_refused(spark: SparkSession, since: int, version: in
 def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], post: Path) -> None:
     """By the log; where columns are mapped, by what the table offers besides, or not at all."""
     for name in story:
-        given = Snapshot(Location(str(post / name)), 6)
+        given = TableSnapshot(TableLocation(str(post / name)), 6)
         check_ways(spark, given)
-        found = read_appended(spark, given, Known(2))
+        found = read_appended(spark, given, RecordedVersion(2))
         assert (name, _ids(found), found.count) == (name, ["c", "d", "e"], 3)
     _make(spark, "mapped", MAPPING)
     with pytest.raises(InputError, match=r"column mapping.*feed is off; its row tracking is off .ALTER TABLE"):
-        check_ways(spark, Snapshot(Location(str(post / "mapped")), 0))
+        check_ways(spark, TableSnapshot(TableLocation(str(post / "mapped")), 0))
 
 
 @pytest.mark.usefixtures("story", "paths_refused")
@@ -282,7 +286,7 @@ def test_files_that_a_full_run_read_are_gone(
     # Those that came in since are missed first.
     with pytest.raises(InputError, match=r"files that were appended to .* have been vacuumed"):
         routing.run(spark, _config(tmp_path, "vacuumed"))
-    known = Snapshot(Location("post.vacuumed", is_name=True), 1)
+    known = TableSnapshot(TableLocation("post.vacuumed", is_name=True), 1)
     check_files(spark, known)
     with pytest.raises(InputError, match=r"files of version 1 of .* have been vacuumed"), files_of(known):
         known.read(spark).select("message_id").collect()

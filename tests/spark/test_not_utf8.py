@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import functions as F
 
 import routing
-from routing.analysis.explain.asked import QuestionError, Stored
-from routing.analysis.explain.explaining import explain
 from routing.errors import InputError
+from routing.features.explain.explaining import explain
+from routing.features.explain.questions import QuestionError, StoredMessage
 from routing.messages import validate
 from routing.rules.text import UndecodedText, decode_utf8
-from routing.schemas import INPUTS, MESSAGES, Kind
-from routing.storage import frames as storage_frames
-from routing.storage.spark_forms import is_utf8, readable
+from routing.schemas import INPUTS, MESSAGES, ColumnKind
+from routing.tables import frames as storage_frames
+from routing.tables.spark_forms import is_utf8, readable
 from tests.frames import frame_of, frames, rows_of
 from tests.hostile import UNDECODABLE
 from tests.random_estates import assert_same, spoil_messages
@@ -132,7 +132,7 @@ def test_every_text_of_a_configuration_row_is_a_fault(
     if has_arrow and not storage_frames.has_arrow():
         pytest.skip("this Spark gives no rows by Arrow")
     monkeypatch.setattr(storage_frames, "has_arrow", lambda: has_arrow)
-    names = [field.name for field in INPUTS[key] if field.kind == Kind.STRING]
+    names = [field.name for field in INPUTS[key] if field.kind == ColumnKind.STRING]
     tables = small_estate()
     tables[key] = [{**tables[key][0], **dict.fromkeys(names, b"caf\xe9")}]
     with pytest.raises(InputError) as caught:
@@ -148,4 +148,4 @@ def test_explain_by_spark_says_why_a_run_rejects_it(spark: SparkSession) -> None
     given = frames(spark, tables)
     for number, code in ((1, "NOT_UTF8_FROM_SERVICE_NAME"), (2, "NOT_UTF8_DATABASE_NAME")):
         with pytest.raises(QuestionError, match=code):
-            explain(given, Stored(conversation=conversation(number)))
+            explain(given, StoredMessage(conversation=conversation(number)))

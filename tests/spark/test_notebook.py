@@ -144,7 +144,7 @@ def test_names_of_a_catalog_and_a_given_session_tell_the_same(
     from altair import TopLevelMixin
 
     import routing
-    from routing.analysis.report.pictures.drawn import Drawn
+    from routing.features.report.pictures.drawn_picture import DrawnPicture
 
     monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
     known: dict[str, Any] = {}
@@ -154,7 +154,7 @@ def test_names_of_a_catalog_and_a_given_session_tell_the_same(
     assert {location.is_name for location in (*config.tables.values(), *config.output.values())} == {True}
     shown, out = _run_all(later, known)
     assert out == _printed(outputs[name])
-    assert sum(isinstance(one, TopLevelMixin | Drawn) for one in shown) == PICTURES[name]
+    assert sum(isinstance(one, TopLevelMixin | DrawnPicture) for one in shown) == PICTURES[name]
 
 
 @pytest.mark.parametrize(

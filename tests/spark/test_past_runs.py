@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.analysis import past_runs
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import last_run
+from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+from routing.delta.opening import TableOpener
+from routing.delta.releases import check_release
 from routing.errors import OutputError
+from routing.features import past_runs
 from routing.schemas import RUNS as SCHEMA
-from routing.storage import counted
-from routing.storage.local import Unfit, dataset_of, open_local
-from routing.storage.opening import Opener
-from routing.storage.releases import check_release
-from routing.storage.shapes import types_of
+from routing.tables.table_shapes import types_of
 from tests.frames import frame_of
 from tests.stored import store
 from tests.unit.test_runs_command import RUNS, recorded
@@ -40,8 +40,8 @@ def test_both_ways_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
     folder = store(of_0_1_0, tmp_path / "runs")
     added = frame_of(spark, [edges], SCHEMA).write.format("delta").mode("append")
     added.option("mergeSchema", "true").save(str(folder))
-    opened = open_local(Location(str(folder)))
-    assert not isinstance(opened, Unfit)
+    opened = open_local(TableLocation(str(folder)))
+    assert not isinstance(opened, UnreadableTable)
     here, there = dataset_of(str(folder), opened), spark.read.format("delta").load(str(folder))
     assert types_of(here) == types_of(there) == {field.name: str(field.kind) for field in SCHEMA}
     for limit in (None, 2):
@@ -62,5 +62,5 @@ def test_a_newer_release_is_told_before_its_columns(spark: SparkSession, tmp_pat
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
         check_release(frame, "there")
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
-        counted.last_run(Opener.of_session(spark), Location(str(tmp_path / "runs")))
+        last_run.last_run(TableOpener.of_session(spark), TableLocation(str(tmp_path / "runs")))
     check_release(frame.where("release < '9'"), "there")

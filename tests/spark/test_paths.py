@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.messages.message_paths import message_paths
 from routing.messages.path_keying import OF_ESTATE
-from routing.messages.paths import message_paths
-from routing.plan.options import Options
+from routing.plan.options import ResolveOptions
 from routing.runs.message_frames import compile_tables
-from routing.runs.stages import Untimed
-from routing.runs.tracing import Traced, trace_all
-from routing.storage import keeping
+from routing.runs.stages import UntimedStages
+from routing.runs.traced_paths import TracedPaths, trace_all
+from routing.tables import frame_cache
 from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of
 from tests.plans import broadcast_tables, columns_read, join_keys
 from tests.random_estates import TRACED_AS_OF as AS_OF
@@ -97,12 +97,12 @@ def stored(spark: SparkSession, tables: Tables, tmp_path: Path) -> Path:
     return store(frames(spark, {"messages": tables["messages"]})["messages"], tmp_path / "messages")
 
 
-def _traced(spark: SparkSession, tables: Tables, stored: Path, **options: Any) -> Traced:
+def _traced(spark: SparkSession, tables: Tables, stored: Path, **options: Any) -> TracedPaths:
     read = spark.read.format("delta").load(str(stored))
     return trace_all(spark, {**frames(spark, tables), "messages": read}, **options)
 
 
-def _assert_as_followed(found: Traced, as_of: datetime | None) -> None:
+def _assert_as_followed(found: TracedPaths, as_of: datetime | None) -> None:
     assert_traces(lambda *_: rows_of(found.message_paths), as_of)
     assert (found.read, found.traced) == (len(networks()["messages"]), len(own_rows(as_of)))
     assert found.rejected == found.read - found.traced > 0
@@ -114,7 +114,7 @@ def test_random_networks_under_the_plan_law(
 ) -> None:
     """Between the scan of the messages and the result no Exchange, no Sort and no Python node."""
     # Frames are planned and kept as those of a large configuration are, not held as rows.
-    monkeypatch.setattr(keeping, "HELD_ROWS", -1)
+    monkeypatch.setattr(frame_cache, "HELD_ROWS", -1)
     found = _traced(spark, tables, stored)
     try:
         frame = found.message_paths
@@ -172,8 +172,8 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     garbage = spark.range(GARBAGE).crossJoin(clean).withColumns(columns).drop("id")
     tables["routes"].append({**tables["routes"][0], "name": "T", "address": "TRANSPORT"})
     given = {**frames(spark, tables), "messages": garbage}
-    with keeping.Keeper() as keeper:
-        job = compile_tables(given, Options(""), keeper, Untimed(), keying=OF_ESTATE)
+    with frame_cache.FrameCache() as keeper:
+        job = compile_tables(given, ResolveOptions(""), keeper, UntimedStages(), keying=OF_ESTATE)
         # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
         assert 3 * 2 * 3 < len(job.counted.counts.keys) <= 3 * 2 * 4
         assert message_paths(job).count() == GARBAGE

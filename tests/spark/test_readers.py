@@ -127,7 +127,7 @@ def test_readers_always_get_one_counting_run(spark: SparkSession, catalog: str, 
 def test_a_catalog_that_takes_no_such_view_is_told_so_once(
     spark: SparkSession, catalog: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from routing.storage import statements
+    from routing.tables import sql_statements
 
     def refuse(*_: object) -> None:
         raise RuntimeError("views are not supported")
@@ -136,14 +136,14 @@ def test_a_catalog_that_takes_no_such_view_is_told_so_once(
     config = case.config(*(f"output.{key}={catalog}.{key}" for key in KEYS))
     told = "the view `readers`.`current_routes` {}: views are not supported"
     with monkeypatch.context() as patch:
-        patch.setattr(statements, "show_version", refuse)
+        patch.setattr(sql_statements, "show_version", refuse)
         assert told.format("cannot be made") in routing.run(spark, config, run_id="one", now=NOW).notes
         assert routing.run(spark, config, run_id="two", now=NOW).notes == ()
     assert routing.run(spark, config, run_id="three", now=NOW).notes == ()
     assert spark.table(f"{catalog}.current_routes").count() > 0
     # A view that is there and cannot be replaced is stale, which is told each time.
     with monkeypatch.context() as patch:
-        patch.setattr(statements, "show_version", refuse)
+        patch.setattr(sql_statements, "show_version", refuse)
         four = routing.run(spark, config, run_id="four", now=NOW.replace(hour=20))
     version = four.row["output_versions"]["resolved_routes"]
     assert told.format(f"still shows what it did, not version {version}") in four.notes

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import routing
 from routing import cli
-from routing.analysis.reconcile.reconciling import Reconciliation
 from routing.errors import ContractError, InputError
+from routing.features.reconcile.reconciling import Reconciliation
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
-from routing.storage.frames import rows_of
+from routing.tables.frames import rows_of
 from tests.frames import Tables, arrow_of, frame_of
 from tests.reconciled import BALANCED, OBSERVED, Row, estate, event
 from tests.simulated.events import events_of
@@ -104,7 +104,7 @@ def test_the_table_is_replaced_by_spark(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are more observations than are reconciled without it."""
-    monkeypatch.setattr("routing.analysis.reconcile.opening.MOST_MESSAGES", 10)
+    monkeypatch.setattr("routing.features.reconcile.reconciled_tables.MOST_MESSAGES", 10)
     tables = {**estate(), "observed_routing": ROWS}
     save_estate(tables, tmp_path, files=1)
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")

@@ -11,8 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from routing.messages.openers import missing_route
-from routing.storage import spark_forms
-from routing.storage.spark_forms import read_brokers
+from routing.tables import spark_forms
+from routing.tables.spark_forms import read_brokers
 from tests.adversaries import Text, texts
 from tests.patterns import LENGTH, Use, in_python, java_uses, rooms
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.analysis.report import scale
-from routing.analysis.report.flows import count_all, count_dialogs
+from routing.features.report import scale
+from routing.features.report.flows import count_all, count_dialogs
 from routing.schemas import RESOLVED_ROUTES
 from tests.counted_messages import BALANCED, FLOWS, ROWS, random_traffic
 from tests.frames import arrow_of, frame_of

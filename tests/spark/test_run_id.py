@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 import routing
 from routing import cli
+from routing.delta import run_lock
 from routing.errors import RunError, StorageError
-from routing.storage import locking
 from tests.crash.estate import NOW, WRITTEN, Case, before, copied, run_ids
 from tests.frames import assert_same_frames
 from tests.hooks import Killed, hooked, kill, once
@@ -89,7 +89,7 @@ def test_two_attempts_at_once(
     at: str,
 ) -> None:
     """As on an object store, where no lock keeps them apart: the second comes to its end within the first."""
-    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     again = copied(case, tmp_path / "case")
     second: list[routing.Run] = []
 
@@ -114,7 +114,7 @@ def test_two_attempts_at_once(
 def test_the_other_attempt_ends_while_this_one_begins(
     spark: SparkSession, case: Case, clean: dict[str, Stored], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     again = copied(case, tmp_path / "case")
     first: list[routing.Run] = []
 

@@ -15,10 +15,10 @@ import pytest
 
 import routing
 from routing import cli
+from routing.delta.releases import release
 from routing.errors import InputError, InternalError, StorageError
 from routing.messages import results
 from routing.runs import full
-from routing.storage.releases import release
 from tests.frames import moment, rows_of
 from tests.hooks import hooked
 from tests.random_estates import assert_same

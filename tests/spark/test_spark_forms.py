@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import functions as F
 
 from routing.messages import openers
-from routing.messages.rejecting import add_reasons
+from routing.messages.rejected_rows import add_reasons
 from routing.plan.keys import FROM_NETWORK
 from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from routing.schemas import MESSAGES
-from routing.storage import spark_forms as forms
-from routing.storage.kinds import spark_schema
-from routing.storage.spark_forms import read_brokers
+from routing.tables import spark_forms as forms
+from routing.tables.column_kinds import spark_schema
+from routing.tables.spark_forms import read_brokers
 from tests.frames import frame_of
 from tests.message_forms import ATTEMPTS, OF_ITS_PLACE, PLACES, REJECTIONS, expected_reasons, rejection_tables
 from tests.text_forms import FORMS as TABLES

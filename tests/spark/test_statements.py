@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.config import Location
-from routing.schemas import ArrayOf, Field, Kind, MapOf, Schema
-from routing.storage import statements
+from routing.config import TableLocation
+from routing.schemas import ArrayOf, ColumnKind, Field, MapOf, Schema
+from routing.tables import sql_statements
 from tests.frames import frame_of
 from tests.hostile import CONTROL, NAMES, QUOTES
 
@@ -20,44 +20,44 @@ pytestmark = pytest.mark.core
 
 
 def test_a_table_has_the_columns_of_its_schema_whatever_their_names(spark: SparkSession, tmp_path: Path) -> None:
-    from routing.storage.kinds import spark_schema
+    from routing.tables.column_kinds import spark_schema
 
-    nested = Schema((Field("x`:int>", Kind.STRING), Field("a.b", Kind.BIGINT)))
+    nested = Schema((Field("x`:int>", ColumnKind.STRING), Field("a.b", ColumnKind.BIGINT)))
     schema = Schema(
         (
-            Field("a`b", Kind.INT, nullable=False),
+            Field("a`b", ColumnKind.INT, nullable=False),
             Field("x.y", ArrayOf(nested)),
-            Field("--'\"", MapOf(Kind.STRING, Kind.BIGINT)),
+            Field("--'\"", MapOf(ColumnKind.STRING, ColumnKind.BIGINT)),
         )
     )
-    later, number = Field("`", nested), Field("n", Kind.BIGINT)
-    location = Location(str(tmp_path / "it's `quoted`"))
-    statements.create_table(spark, location, schema)
-    statements.create_table(spark, location, Schema((later,)))
+    later, number = Field("`", nested), Field("n", ColumnKind.BIGINT)
+    location = TableLocation(str(tmp_path / "it's `quoted`"))
+    sql_statements.create_table(spark, location, schema)
+    sql_statements.create_table(spark, location, Schema((later,)))
     assert spark.read.format("delta").load(location.text).schema == spark_schema(schema)
-    statements.add_columns(spark, location, [later, number])
+    sql_statements.add_columns(spark, location, [later, number])
     found = spark.read.format("delta").load(location.text).schema
     assert found == spark_schema(Schema((*schema, later, number)))
 
 
 def test_properties_hold_any_text(spark: SparkSession, tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
+    location = TableLocation(str(tmp_path))
     spark.range(1).write.format("delta").save(location.text)
     properties = {f"k{n}": text for n, text in enumerate(NAMES)} | {QUOTES: "1", CONTROL: "2"}
     properties["setting"] = "${spark.app.name} $spark \\u0024 \\"
-    statements.set_properties(spark, location, properties)
-    (row,) = statements.describe_detail(spark, location).collect()
+    sql_statements.set_properties(spark, location, properties)
+    (row,) = sql_statements.describe_detail(spark, location).collect()
     assert row["properties"].items() >= properties.items()
 
 
 def test_history_back_to_its_start_and_a_way_back(spark: SparkSession, tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
+    location = TableLocation(str(tmp_path))
     for mode in ("overwrite", "append", "append"):
         spark.range(2).write.format("delta").mode(mode).save(location.text)
-    statements.restore(spark, location, 1)
-    history = statements.describe_history(spark, location).select("version", "operation").collect()
+    sql_statements.restore(spark, location, 1)
+    history = sql_statements.describe_history(spark, location).select("version", "operation").collect()
     assert [tuple(row) for row in history] == [(3, "RESTORE"), (2, "WRITE"), (1, "WRITE"), (0, "WRITE")]
-    newest = statements.describe_history(spark, location, limit=2).collect()
+    newest = sql_statements.describe_history(spark, location, limit=2).collect()
     assert [row["version"] for row in newest] == [3, 2]
     assert spark.read.format("delta").load(location.text).count() == 4
 
@@ -72,12 +72,12 @@ def test_a_view_stays_at_its_version(spark: SparkSession) -> None:
             StructField("attempt", IntegerType()),
         ]
     )
-    view, table = (Location(f"pinned.{name}", is_name=True) for name in ("current_routes", "resolved"))
+    view, table = (TableLocation(f"pinned.{name}", is_name=True) for name in ("current_routes", "resolved"))
 
     def write(*rows: tuple[str, str, int], mode: str = "append") -> None:
         named = [dict(zip(schema.names, row, strict=True)) for row in rows]
         writer = frame_of(spark, named, schema).coalesce(1).write.format("delta").mode(mode)
-        statements.save_named(writer, table)
+        sql_statements.save_named(writer, table)
 
     def shown() -> list[tuple[str, str, int]]:
         rows = spark.table("pinned.current_routes").collect()
@@ -87,13 +87,13 @@ def test_a_view_stays_at_its_version(spark: SparkSession) -> None:
     try:
         write(("hub", "m1", 1), ("hub", "m2", 1))
         write(("hub", "m1", 2), ("spoke", "m1", 1))
-        statements.show_version(spark, view, table, 1)
+        sql_statements.show_version(spark, view, table, 1)
         write(("hub", "m1", 3), ("hub", "m3", 1))
         assert shown() == [("hub", "m1", 2), ("hub", "m2", 1), ("spoke", "m1", 1)]
-        statements.show_version(spark, view, table, 2)
+        sql_statements.show_version(spark, view, table, 2)
         write(mode="overwrite")
         assert shown() == [("hub", "m1", 3), ("hub", "m2", 1), ("hub", "m3", 1), ("spoke", "m1", 1)]
-        old = statements.read_named(spark.read.format("delta").option("versionAsOf", 0), table)
+        old = sql_statements.read_named(spark.read.format("delta").option("versionAsOf", 0), table)
         assert old.count() == 2
     finally:
         spark.sql("DROP SCHEMA pinned CASCADE")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.appended_rows import RecordedVersion, read_appended
+from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InputError
 from routing.schemas import ROUTES
-from routing.storage.appended import Known, read_appended
-from routing.storage.conform import conform
-from routing.storage.stored import read_rows
-from routing.storage.tables import Snapshot
+from routing.tables.declared_columns import conform
+from routing.tables.read_rows import read_rows
 from tests.frames import assert_same_frames, frame_of, frames, rows_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_of, message, route, save_estate, small_estate, store
@@ -80,7 +80,7 @@ def test_columns_are_matched_without_case(
     assert read_rows(shouted(estate["routes"]), ROUTES) == rows_of(estate["routes"])
     for mode in ("overwrite", "append"):
         store(shouted(estate["messages"]), tmp_path, mode)
-    new = read_appended(spark, Snapshot(Location(str(tmp_path)), 1), Known(0))
+    new = read_appended(spark, TableSnapshot(TableLocation(str(tmp_path)), 1), RecordedVersion(0))
     hops = conform(new.rows, "messages").select("hops_remaining").collect()
     assert sorted(row[0] or 0 for row in hops) == [0, 0, 0, 0, 0, 0, 3]
 

@@ -9,9 +9,9 @@ from typing import Any
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import network_of
 from routing.plan.verdicts import JudgedRow, RowJudge
-from routing.storage.columns import Columns
-from routing.storage.inputs import columns_of, read_messages
-from routing.storage.times import moment_of
+from routing.tables.input_columns import columns_of, read_messages
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import moment_of
 from tests.frames import Tables, arrow
 from tests.random_estates import Decided, Row
 from tests.reference.messages import as_written
@@ -35,7 +35,7 @@ def judge_of(given: Mapping[str, Any], dialogs: Any, as_of: int | None = None) -
     return RowJudge(network_of(settings), KnownDialogs.of_table(dialogs), as_of)
 
 
-def _batches(messages: Any, size: int | None) -> Iterator[Columns]:
+def _batches(messages: Any, size: int | None) -> Iterator[TableColumns]:
     for batch in read_messages(messages):
         step = size or len(batch)
         for start in range(0, len(batch), step):

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from routing.analysis.check.near import NearMisses
-from routing.analysis.check.remedies import Remedy, Stuck, remedy_of
-from routing.importing.tsql import Script, apply_script, read_script
-from routing.importing.tsql.state import Database, Endpoint, InstanceState, Route, Service
+from routing.features.check.near_misses import NearMisses
+from routing.features.check.remedies import MessageRemedy, StuckGroup, remedy_of
+from routing.importing.tsql import ReadScript, apply_script, read_script
+from routing.importing.tsql.state import DatabaseState, EndpointState, InstanceState, RouteState, ServiceState
 from routing.rules import estate as rules
 from routing.rules.deciding import scope_of
-from routing.rules.requesting import Requests
-from routing.rules.resolving import NO_DIALOG, Message, Verdict
+from routing.rules.requesting import InstanceRequests
+from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
 from tests.unit.rules.by_rules import resolve
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -37,22 +37,22 @@ def route(
     broker: str | None = None,
     lifetime: datetime | None = None,
     mirror: str | None = None,
-) -> Route:
-    return Route(database, name, address, service, broker, lifetime, mirror)
+) -> RouteState:
+    return RouteState(database, name, address, service, broker, lifetime, mirror)
 
 
 def server(
     databases: Mapping[str, tuple[str | None, bool]],
     services: Sequence[tuple[str, str]] = (),
-    routes: Sequence[Route] = (),
+    routes: Sequence[RouteState] = (),
     *,
     forwards: bool = False,
 ) -> InstanceState:
     return InstanceState(
         tuple(routes),
-        tuple(Service(database, name) for database, name in services),
-        tuple(Database(name, broker, is_on) for name, (broker, is_on) in databases.items()),
-        Endpoint("Broker", 4022, forwards),
+        tuple(ServiceState(database, name) for database, name in services),
+        tuple(DatabaseState(name, broker, is_on) for name, (broker, is_on) in databases.items()),
+        EndpointState("Broker", 4022, forwards),
     )
 
 
@@ -68,7 +68,7 @@ class Asked:
     )
     database: str = "Orders"
 
-    def instances(self) -> dict[str, rules.Instance]:
+    def instances(self) -> dict[str, rules.SqlInstance]:
         """The estate as the rules see it."""
         states = self.servers.items()
         return rules.estate_of(
@@ -92,31 +92,33 @@ class Asked:
     def verdict(self) -> Verdict:
         """What becomes of the message at noon."""
         t = microseconds(NOON)
-        message = Message("m", DIALOG, True, t, "hub", self.database, self.service, self.broker)
-        return resolve(message, NO_DIALOG, self.instances()["hub"], Requests())
+        message = RoutedMessage("m", DIALOG, True, t, "hub", self.database, self.service, self.broker)
+        return resolve(message, NO_DIALOG, self.instances()["hub"], InstanceRequests())
 
-    def stuck(self) -> Stuck:
+    def stuck(self) -> StuckGroup:
         """The message as a group of its own."""
         verdict, known = self.verdict(), self.instances()
         scope = scope_of(self.database) if verdict.decision is None else verdict.decision.last.scope
         near = NearMisses(known).of("hub", scope, self.service, self.broker, microseconds(NOON))
-        return Stuck(known, self.addresses, "hub", self.database, scope, self.service, self.broker, verdict, near)
+        return StuckGroup(
+            known, self.addresses, "hub", self.database, scope, self.service, self.broker, verdict, near
+        )
 
-    def remedy(self) -> Remedy:
+    def remedy(self) -> MessageRemedy:
         """What to do."""
         return remedy_of(self.stuck())
 
-    def after(self, remedy: Remedy) -> Asked:
+    def after(self, remedy: MessageRemedy) -> Asked:
         """The estate once the statement has been run; fails where the server would refuse any of it."""
         applied = apply_script(self.servers["hub"], read(remedy))
         assert not applied.problems
         return replace(self, servers={**self.servers, "hub": applied.state})
 
 
-def as_rule(row: Route) -> rules.Route:
+def as_rule(row: RouteState) -> rules.EstateRoute:
     """A row of sys.routes as the rules read it."""
     lifetime = None if row.lifetime is None else microseconds(row.lifetime)
-    return rules.Route.of_row(
+    return rules.EstateRoute.of_row(
         row.name,
         row.remote_service_name,
         row.broker_instance,
@@ -128,7 +130,7 @@ def as_rule(row: Route) -> rules.Route:
     )
 
 
-def read(remedy: Remedy) -> Script:
+def read(remedy: MessageRemedy) -> ReadScript:
     """The statements of a remedy as import reads them; all must be readable."""
     script = read_script(remedy.statement or "", file="remedy.sql", scripted_at=NOON)
     assert not script.problems

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from routing.delta import appended_by_tracking
+from routing.delta.appended_by_log import _absolute, check_appends
+from routing.delta.session_files import as_pattern
 from routing.errors import InputError
-from routing.storage import by_tracking
-from routing.storage.by_log import _absolute, check_appends
-from routing.storage.files import as_pattern
 
 
 def _commit(version: int, operation: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _told(operation: str | None, parameters: Any = None, **metrics: str) -> dict
     ],
 )
 def test_appends_by_the_history(told: dict[str, Any], count: int | None) -> None:
-    assert by_tracking.count_appended("shop.messages", 4, told) == count
+    assert appended_by_tracking.count_appended("shop.messages", 4, told) == count
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_appends_by_the_history(told: dict[str, Any], count: int | None) -> None
 def test_everything_else_by_the_history(told: dict[str, Any]) -> None:
     name = re.escape(f"({told['operation'] or 'unknown operation'})")
     with pytest.raises(InputError, match=rf"version 4 of 'shop\.messages' is not an append {name}"):
-        by_tracking.count_appended("shop.messages", 4, told)
+        appended_by_tracking.count_appended("shop.messages", 4, told)
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_everything_else_by_the_history(told: dict[str, Any]) -> None:
     ],
 )
 def test_row_tracking_is_switched(told: dict[str, Any], switches: bool) -> None:
-    assert by_tracking.switches(told) is switches
+    assert appended_by_tracking.switches(told) is switches

@@ -11,10 +11,10 @@ import pyarrow.dataset
 import pytest
 
 from routing.engines.arrow.message_rows import MessageRows
-from routing.engines.arrow.rejecting import RejectedRows
+from routing.engines.arrow.rejected_batches import RejectedRows
 from routing.plan.checked import check_without_spark
 from routing.schemas import MESSAGES
-from routing.storage.arrow_forms import (
+from routing.tables.arrow_forms import (
     find_replaced,
     fold_texts,
     hash_dialog_ids,
@@ -24,7 +24,7 @@ from routing.storage.arrow_forms import (
     split_tried,
     without,
 )
-from routing.storage.inputs import read_settings
+from routing.tables.input_columns import read_settings
 from tests.frames import arrow, arrow_of
 from tests.message_forms import ATTEMPTS, expected_reasons, rejection_tables
 from tests.text_forms import FORMS, ascii_texts, differences, other_texts, random_guids

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
-from routing.config import Location
-from routing.storage.local_opening import LocalOpener
+from routing.config import TableLocation
+from routing.delta.local_opening import LocalOpener
 
 # The log keeps the least of these values and not the greatest, whose bytes are no UTF-8.
 _TEXTS = pyarrow.array([b"", b"z", b"\xff"], pyarrow.binary()).view(pyarrow.string())
@@ -30,7 +30,7 @@ def test_a_file_without_the_greatest_value_in_the_log(
 ) -> None:
     rows = pyarrow.table({"name": _TEXTS, "place": ["a b%/\u00e9"] * 3, "number": [1, 2, 3]})
     write_deltalake(str(tmp_path / "table"), rows, partition_by=partition_by)
-    found: Any = LocalOpener().open_at("tables.x", Location(str(tmp_path / "table")))
+    found: Any = LocalOpener().open_at("tables.x", TableLocation(str(tmp_path / "table")))
     condition, count = CONDITIONS[what]
     assert found.count_rows(filter=condition) == count
     assert found.to_table()["number"].to_pylist() == [1, 2, 3]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.check.checking import check
-from routing.analysis.check.json_form import as_object
-from routing.analysis.check.sources import Given
-from routing.analysis.repository.linting import lint_files
 from routing.errors import ContractError
+from routing.features.check.checking import check
+from routing.features.check.json_form import as_object
+from routing.features.check.sources import FileOptions
+from routing.features.repository.file_linting import lint_files
 from routing.importing.catalog import StandIns, read_export
 
 UTC = timezone.utc
@@ -244,5 +244,5 @@ def test_import_goes_on_asking(tmp_path: Path) -> None:
 
 def test_lint_takes_the_place_and_the_time_too(tmp_path: Path) -> None:
     write(tmp_path / "case", {"routes.txt": ROUTES})
-    done = lint_files([str(tmp_path / "case")], Given(), now=WRITTEN)
+    done = lint_files([str(tmp_path / "case")], FileOptions(), now=WRITTEN)
     assert any("it is taken as 'case' (--instance)" in note for note in done.notes)

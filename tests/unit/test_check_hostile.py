@@ -17,7 +17,7 @@ from tests.hostile import NAMES
 from tests.unit.test_hostile_names import bracketed, texted
 
 if TYPE_CHECKING:
-    from routing.analysis.check.grouping import Group
+    from routing.features.check.grouping import MessageGroup
 
 AT = "2026-01-05T18:00:00Z"
 LONGEST_LINE = 6_000
@@ -325,7 +325,7 @@ def test_thousands_of_groups_are_bounded(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of lists as long as the estate is large the first are printed and the others counted, in linear time."""
-    from routing.analysis.check import linting
+    from routing.features.check import bearing_findings
 
     many = 1_500
     place = {"instance_name": "SHOP", "database_name": "Orders"}
@@ -364,13 +364,13 @@ def test_thousands_of_groups_are_bounded(
         )
     )
     asked = []
-    names_of = linting._names
+    names_of = bearing_findings._names
 
-    def looked_at(group: Group) -> set[str | None]:
+    def looked_at(group: MessageGroup) -> set[str | None]:
         asked.append(group)
         return names_of(group)
 
-    monkeypatch.setattr(linting, "_names", looked_at)
+    monkeypatch.setattr(bearing_findings, "_names", looked_at)
     out = run(capsys, str(tmp_path), "--all", "--database", "Orders", "--then", str(script))
     assert_harmless(out)
     assert out.count("\n") < 700

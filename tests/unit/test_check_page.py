@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from routing.analysis.check.checking import check
-from routing.analysis.check.page_form import as_report
-from routing.analysis.report.facts import Advice, Count, Flow, Place, Report, RouteChange
-from routing.analysis.report.page import render
+from routing.features.check.checking import check
+from routing.features.check.page_form import as_report
+from routing.features.report.facts import EstateInstance, FlowAdvice, MessageFlow, Report, RouteChange, WordCount
+from routing.features.report.report_page import render
 from tests.exported import endpoint, export, route, waiting, whole_shop
 
 # 2026-01-05T12:00:00Z and 18:00:00Z.
@@ -27,7 +27,7 @@ def report(folder: Path, *then: str) -> Report:
 
 def counts(found: object) -> dict[str, tuple[int, int]]:
     assert isinstance(found, list)
-    assert all(isinstance(one, Count) for one in found)
+    assert all(isinstance(one, WordCount) for one in found)
     return {one.word: (one.before, one.now) for one in found}
 
 
@@ -35,13 +35,13 @@ def test_messages_are_counted_by_sender_service_and_result(tmp_path: Path) -> No
     found = report(whole_shop(tmp_path, QUEUE))
     nowhere = ("AutoCreatedLocal", None, None)
     assert found.flows == (
-        Flow("SHOP", "Orders", "//mine", "DELAYED", "SERVICE_NOT_FOUND", *nowhere, 2, NOON + MINUTE),
-        Flow(
+        MessageFlow("SHOP", "Orders", "//mine", "DELAYED", "SERVICE_NOT_FOUND", *nowhere, 2, NOON + MINUTE),
+        MessageFlow(
             *("SHOP", "Orders", "//stock", "SENT", "NETWORK_ADDRESS", "ToStock", "TCP://hub.example:4022", None),
             messages=1,
             oldest=NOON + 3 * MINUTE,
         ),
-        Flow(
+        MessageFlow(
             *("SHOP", "Orders", "//orders", "DELIVERED", "LOCAL_SERVICE", "AutoCreatedLocal", "LOCAL", "Orders"),
             messages=1,
             oldest=NOON + 5 * MINUTE,
@@ -49,7 +49,7 @@ def test_messages_are_counted_by_sender_service_and_result(tmp_path: Path) -> No
     )
     assert found.outcomes == {"DELAYED": 2, "DELIVERED": 1, "SENT": 1}
     assert found.made_at == EVENING
-    assert found.places == (Place("SHOP", ("tcp://SHOP:4022",), ("Orders", "msdb")),)
+    assert found.places == (EstateInstance("SHOP", ("tcp://SHOP:4022",), ("Orders", "msdb")),)
     assert (found.series, found.balances, found.coverage, found.changes) == (None, None, None, None)
     told = (
         "2 of 4 messages are stuck for 1 reason; 2 messages were sent and are not acknowledged. "
@@ -63,10 +63,10 @@ def test_a_message_without_a_verdict_is_not_known_and_what_would_be_needed_is_to
     found = report(export(folder, "HUB", transmission_queue={"Hub": []}))
     assert found.outcomes == {"NOT_KNOWN": 4}
     unknown = (None, None, None, None)
-    assert Flow("SHOP", "Orders", "//mine", "NOT_KNOWN", *unknown, 2, NOON + MINUTE) in found.flows
+    assert MessageFlow("SHOP", "Orders", "//mine", "NOT_KNOWN", *unknown, 2, NOON + MINUTE) in found.flows
     assert "'SHOP', database 'Orders': its routes are not known; export sys.routes" in found.not_known
     assert "'HUB': only the name of the instance is known; export sys.databases" in found.not_known
-    assert Place("HUB", (), ()) in found.places
+    assert EstateInstance("HUB", (), ()) in found.places
 
 
 def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_to_do_is_told_group_by_group_with_its_statement(tmp_path: Path) ->
     )
     assert found.advice is not None
     mine, local, trouble = found.advice
-    assert mine == Advice(
+    assert mine == FlowAdvice(
         *("SHOP", "Orders", "//mine", "DELAYED", "NO_ROUTE", 2),
         words="Route 'ToMine' of 'Orders' names '//Mine'; the messages are for '//mine'. Names are compared"
         " exactly, and no known database holds a service of the route's spelling: if the messages are right, give"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.check.checking import Check, check
-from routing.analysis.check.deciding import decide_all
-from routing.analysis.check.path_following import follow_results
 from routing.cli import main
+from routing.features.check.checking import Check, check
+from routing.features.check.message_results import decide_all
+from routing.features.check.path_following import follow_results
 from routing.rules.deciding import ConcerningRoutes
 from tests.check_texts import UNWRAPPED
 from tests.exported import GUID, endpoint, waiting

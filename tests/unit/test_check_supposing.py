@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.check.checking import check
-from routing.analysis.check.grouping import Group
 from routing.errors import ContractError
+from routing.features.check.checking import check
+from routing.features.check.grouping import MessageGroup
 from tests.check_texts import print_check
 from tests.exported import database, endpoint, export, route, waiting
 
@@ -21,7 +21,7 @@ FAR = "TCP://far:4022"
 PAST = "2026-01-01T00:00:00"
 
 
-def only_group(tmp_path: Path, **views: Any) -> Group:
+def only_group(tmp_path: Path, **views: Any) -> MessageGroup:
     """Return the one group of a check of SHOP; STOCK holds the service with the id NEW if `stock` says so."""
     if views.pop("stock", False):
         theirs = [database("Stock", NEW.partition("-")[0])]

@@ -261,7 +261,7 @@ def test_in_a_pipe_progress_is_told_as_json_alone(
     line: str, shown: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A step when it begins, a stage of a run when it has ended."""
-    console = cli.Console(cli._parser().parse_args(["demo", *line.split()]))
+    console = cli.CommandConsole(cli._parser().parse_args(["demo", *line.split()]))
     with console.during("reading"):
         console.progress(Progress("read"))
         console.progress(Progress("read", 1.0))
@@ -274,7 +274,7 @@ def test_in_a_pipe_progress_is_told_as_json_alone(
 
 def test_a_stage_is_told_by_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
     """And every line of a run by its id, once there is one."""
-    console = cli.Console(cli._parser().parse_args(["demo", "--log-format", "json"]))
+    console = cli.CommandConsole(cli._parser().parse_args(["demo", "--log-format", "json"]))
     with console.during("starting Spark", "session"):
         pass
     console.standing.run_id = "r1"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from routing import Stored, diff, explain, trace
-from routing.analysis.check.checking import check
+from routing import StoredMessage, diff, explain, trace
 from routing.engines.arrow import message_keys
+from routing.features.check.checking import check
 from routing.messages import validate
 from routing.plan.candidate_lists import LISTED_CANDIDATE, CandidateLists
 from routing.plan.rows import CHOICE, decide_keys
@@ -64,13 +64,13 @@ def _ranked(service: str, folder: Path) -> str | None:
 
 
 def _explained(service: str, folder: Path) -> str | None:
-    [row] = explain(arrow(_tables(service)), Stored("m1", None)).verdict
+    [row] = explain(arrow(_tables(service)), StoredMessage("m1", None)).verdict
     name: str | None = row["route_name"]
     return name
 
 
 def _traced(service: str, folder: Path) -> str | None:
-    [path] = trace(arrow(_tables(service)), Stored("m1", None)).paths
+    [path] = trace(arrow(_tables(service)), StoredMessage("m1", None)).paths
     return path.there.ways[0].hops[0].route_name
 
 

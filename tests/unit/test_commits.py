@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.commits import ANNOUNCEMENT, commits_after, identity, latest_commits, newest_version
+from routing.delta.protocol import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, StorageError
-from routing.storage.commits import ANNOUNCEMENT, commits_after, identity, latest_commits, newest_version
-from routing.storage.protocol import RESTORE, RUN, Mark
 
 # Nothing here may ask Spark.
 NO_SPARK: Any = None
-RUN_A, RESTORE_4 = Mark(RUN, "a", "/out/runs"), Mark(RESTORE, "a", "/out/runs", 4)
+RUN_A, RESTORE_4 = CommitMark(RUN, "a", "/out/runs"), CommitMark(RESTORE, "a", "/out/runs", 4)
 
 
-def log_of(folder: Path, *infos: dict[str, Any]) -> Location:
+def log_of(folder: Path, *infos: dict[str, Any]) -> TableLocation:
     """A table's log with one commit for each commit info, which stands behind an action as it may."""
     log = folder / "_delta_log"
     log.mkdir()
     for version, info in enumerate(infos):
         lines = [json.dumps({"add": {"path": "commitInfo"}}), json.dumps({"commitInfo": info})]
         (log / f"{version:020}.json").write_text("\n".join(lines), encoding="utf-8")
-    return Location(str(folder))
+    return TableLocation(str(folder))
 
 
 def written(mark: str | None = None) -> dict[str, Any]:
@@ -42,10 +42,10 @@ def test_the_newest_commit_is_the_version(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "missing"])
 def test_where_no_log_is_at_hand_there_is_no_version(tmp_path: Path, text: str) -> None:
-    assert newest_version(Location(str(tmp_path / text))) is None
+    assert newest_version(TableLocation(str(tmp_path / text))) is None
     log_of(tmp_path, written())
-    assert newest_version(Location(str(tmp_path), is_name=True)) is None
-    assert newest_version(Location("s3a://bucket/table")) is None
+    assert newest_version(TableLocation(str(tmp_path), is_name=True)) is None
+    assert newest_version(TableLocation("s3a://bucket/table")) is None
 
 
 def test_marks_are_read_and_other_texts_are_not(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_marks_are_read_and_other_texts_are_not(tmp_path: Path) -> None:
     assert commits_after(NO_SPARK, table, 3) == []
 
 
-def _announced(mark: Mark) -> dict[str, Any]:
+def _announced(mark: CommitMark) -> dict[str, Any]:
     properties = json.dumps({"delta.x": "y", ANNOUNCEMENT: mark.as_text()})
     return {"operation": "SET TBLPROPERTIES", "operationParameters": {"properties": properties}}
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from routing.config import Config, Location, is_uri, load, parse_time, size_in_bytes
+from routing.config import Config, TableLocation, is_uri, load, parse_time, size_in_bytes
+from routing.delta.spark_tables import read_text
 from routing.errors import ConfigError
-from routing.storage.tables import read_text
 
 UTC = timezone.utc
 WHOLE: dict[str, Any] = {
@@ -49,12 +49,12 @@ def test_a_location_holds_nothing_that_spark_replaces_in_sql() -> None:
     assert "tables.routes holds ${, which" in text
     assert "tables.databases holds ${, which" in text
     dollars = {**WHOLE, "tables": {**WHOLE["tables"], "routes": "/data/$routes{}"}}
-    assert loaded(dollars).tables["routes"] == Location("/data/$routes{}")
+    assert loaded(dollars).tables["routes"] == TableLocation("/data/$routes{}")
 
 
 def test_defaults() -> None:
     config = loaded(WHOLE)
-    assert config.tables["routes"] == Location("/conf/data/routes")
+    assert config.tables["routes"] == TableLocation("/conf/data/routes")
     assert set(config.tables) == set(WHOLE["tables"])
     assert (config.resolve.mode, config.resolve.as_of) == ("full", None)
     assert (config.resolve.dialog_hash, config.resolve.broadcast_limit) == ("builtin", "512MB")
@@ -175,10 +175,10 @@ def test_overrides() -> None:
         "spark.spark.sql.ansi.enabled=true",
         "dynamic_routing.missing_route_namespace=urn:a=b",
     )
-    assert config.tables["dialogs"] == Location("/conf/data/dialogs")
+    assert config.tables["dialogs"] == TableLocation("/conf/data/dialogs")
     assert config.resolve.as_of == datetime(2026, 1, 5, 10, tzinfo=UTC)
     assert (config.resolve.broadcast_limit, config.resolve.dialog_hash) == ("1KB", "udf")
-    assert config.output["runs"] == Location("shop.audit.runs", is_name=True)
+    assert config.output["runs"] == TableLocation("shop.audit.runs", is_name=True)
     assert config.spark == {"spark.sql.shuffle.partitions": "2", "spark.sql.ansi.enabled": "true"}
     assert config.missing_route_namespace == "urn:a=b"
 
@@ -192,32 +192,32 @@ def test_the_last_override_wins_and_null_takes_a_key_away() -> None:
 @pytest.mark.parametrize(
     ("text", "folder", "expected"),
     [
-        ("data/routes", "/conf", Location("/conf/data/routes")),
-        ("/abs/routes", "/conf", Location("/abs/routes")),
-        ("routes", "/conf", Location("/conf/routes")),
-        ("./a.b", "/conf", Location("/conf/a.b")),
-        ("../data//routes/", "/etc/conf", Location("/etc/data/routes")),
-        ("/a/../b/./routes", "/conf", Location("/b/routes")),
-        ("a..b", "/conf", Location("/conf/a..b")),
-        ("a.b.c.d", "/conf", Location("/conf/a.b.c.d")),
-        ("shop.routes", "/conf", Location("shop.routes", is_name=True)),
-        ("main.shop.routes", "/conf", Location("main.shop.routes", is_name=True)),
-        ("s3a://bucket/x.y", "/conf", Location("s3a://bucket/x.y")),
-        ("abfss://c@a.dfs.core.windows.net/x", "/conf", Location("abfss://c@a.dfs.core.windows.net/x")),
-        ("dbfs:/x/y", "/conf", Location("dbfs:/x/y")),
-        ("dbfs:/x/../y//z/", "/conf", Location("dbfs:/x/../y//z/")),
-        ("file:/x/y", "/conf", Location("file:/x/y")),
-        ("hdfs:/x.y", "/conf", Location("hdfs:/x.y")),
-        ("/Volumes/main/shop/in/x", "/conf", Location("/Volumes/main/shop/in/x")),
+        ("data/routes", "/conf", TableLocation("/conf/data/routes")),
+        ("/abs/routes", "/conf", TableLocation("/abs/routes")),
+        ("routes", "/conf", TableLocation("/conf/routes")),
+        ("./a.b", "/conf", TableLocation("/conf/a.b")),
+        ("../data//routes/", "/etc/conf", TableLocation("/etc/data/routes")),
+        ("/a/../b/./routes", "/conf", TableLocation("/b/routes")),
+        ("a..b", "/conf", TableLocation("/conf/a..b")),
+        ("a.b.c.d", "/conf", TableLocation("/conf/a.b.c.d")),
+        ("shop.routes", "/conf", TableLocation("shop.routes", is_name=True)),
+        ("main.shop.routes", "/conf", TableLocation("main.shop.routes", is_name=True)),
+        ("s3a://bucket/x.y", "/conf", TableLocation("s3a://bucket/x.y")),
+        ("abfss://c@a.dfs.core.windows.net/x", "/conf", TableLocation("abfss://c@a.dfs.core.windows.net/x")),
+        ("dbfs:/x/y", "/conf", TableLocation("dbfs:/x/y")),
+        ("dbfs:/x/../y//z/", "/conf", TableLocation("dbfs:/x/../y//z/")),
+        ("file:/x/y", "/conf", TableLocation("file:/x/y")),
+        ("hdfs:/x.y", "/conf", TableLocation("hdfs:/x.y")),
+        ("/Volumes/main/shop/in/x", "/conf", TableLocation("/Volumes/main/shop/in/x")),
         # A colon alone makes no URI.
-        ("data:routes", "/conf", Location("/conf/data:routes")),
-        ("routes", "dbfs:/conf", Location("dbfs:/conf/routes")),
-        ("data/routes", "s3a://bucket/conf", Location("s3a://bucket/conf/data/routes")),
-        ("shop.routes", "s3a://bucket/conf", Location("shop.routes", is_name=True)),
+        ("data:routes", "/conf", TableLocation("/conf/data:routes")),
+        ("routes", "dbfs:/conf", TableLocation("dbfs:/conf/routes")),
+        ("data/routes", "s3a://bucket/conf", TableLocation("s3a://bucket/conf/data/routes")),
+        ("shop.routes", "s3a://bucket/conf", TableLocation("shop.routes", is_name=True)),
     ],
 )
-def test_locations(text: str, folder: str, expected: Location) -> None:
-    assert Location.parse(text, folder) == expected
+def test_locations(text: str, folder: str, expected: TableLocation) -> None:
+    assert TableLocation.parse(text, folder) == expected
 
 
 @pytest.mark.parametrize(
@@ -318,8 +318,8 @@ def test_the_tables_that_import_keeps_are_no_inputs_of_resolve() -> None:
     config = loaded({**WHOLE, "tables": {**WHOLE["tables"], **kept}})
     assert set(config.tables) == set(WHOLE["tables"])
     assert config.kept == {
-        "imports": Location("/conf/data/imports"),
-        "observed_routing": Location("broker.observed", is_name=True),
+        "imports": TableLocation("/conf/data/imports"),
+        "observed_routing": TableLocation("broker.observed", is_name=True),
     }
     assert '"imports": "/conf/data/imports"' in config.as_json()
 
@@ -336,7 +336,7 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
     incremental = {**WHOLE, "resolve": {"mode": "incremental"}}
     assert "output.pending_messages is missing, which resolve.mode: incremental needs" in faults(incremental)
     config = loaded(incremental, "output.pending_messages=out/pending")
-    assert config.output["pending_messages"] == Location("/conf/out/pending")
+    assert config.output["pending_messages"] == TableLocation("/conf/out/pending")
     assert "pending_messages" not in loaded(WHOLE).output
 
 
@@ -345,9 +345,9 @@ def test_what_other_commands_write_is_no_output_of_resolve() -> None:
     given = {"route_candidates": "candidates", "message_paths": "paths", "reconciliation": "told"}
     config = loaded(WHOLE, *(f"output.{key}=out/{name}" for key, name in given.items()))
     assert config.beside == {
-        "route_candidates": Location("/conf/out/candidates"),
-        "message_paths": Location("/conf/out/paths"),
-        "reconciliation": Location("/conf/out/told"),
+        "route_candidates": TableLocation("/conf/out/candidates"),
+        "message_paths": TableLocation("/conf/out/paths"),
+        "reconciliation": TableLocation("/conf/out/told"),
     }
     assert set(config.output) == set(WHOLE["output"])
     assert load("/elsewhere/runs.yaml", text=config.as_json()).beside == config.beside
@@ -372,7 +372,7 @@ def test_one_decision_time_is_not_for_incremental_mode() -> None:
 def test_the_view_of_a_catalog_is_named_among_outputs_of_a_catalog() -> None:
     named = {key: f"main.broker.{key}" for key in WHOLE["output"]}
     config = loaded({**WHOLE, "output": {**named, "current_routes": "main.views.mine"}})
-    assert config.view == Location("main.views.mine", is_name=True)
+    assert config.view == TableLocation("main.views.mine", is_name=True)
     assert "current_routes" not in {**config.output, **config.beside}
     assert json.loads(config.as_json())["output"]["current_routes"] == "main.views.mine"
     by_default = loaded({**WHOLE, "output": {**named, "current_routes": None}})

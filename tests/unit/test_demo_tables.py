@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from routing.delta import local_tables
+from routing.delta.opening import TableOpener
 from routing.demo import build
 from routing.sessions import session
-from routing.storage import local
-from routing.storage.opening import Opener
 
 OF_A_CLUSTER = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 HDFS = {"spark.hadoop.fs.defaultFS": "hdfs://elsewhere"}
@@ -29,7 +29,7 @@ def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_by_deltalake(folder: Path, settings: dict[str, str] | None = None) -> bool:
-    return build.by_deltalake(Opener(never, settings or {}), build.settings(folder, ()))
+    return build.by_deltalake(TableOpener(never, settings or {}), build.settings(folder, ()))
 
 
 def test_on_this_disk(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_not_in_a_session_that_is_given(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_not_without_deltalake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    monkeypatch.setattr(local_tables, "find_spec", lambda name: None)
     assert not is_by_deltalake(tmp_path)
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.diff.affected import find_affected
-from routing.analysis.diff.asked import Scripts, Versions, versions_of, words_of
-from routing.analysis.diff.comparing import WORSE, Changed, count_changes, fails
-from routing.analysis.diff.diffing import Diff, diff
-from routing.analysis.diff.route_changes import find_route_changes
-from routing.analysis.diff.sides import Given, OneSide, Sides, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
+from routing.features.diff.affected import find_affected
+from routing.features.diff.comparing import WORSE, MessageChanges, count_changes, fails
+from routing.features.diff.comparison import Scripts, TableVersions, versions_of, words_of
+from routing.features.diff.diffing import Diff, diff
+from routing.features.diff.route_changes import find_route_changes
+from routing.features.diff.sides import DiffSides, GivenTables, OneSide, read
 from routing.schemas import KEY_CHANGES, ROUTES, SETTINGS
-from routing.storage.inputs import read_messages
+from routing.tables.input_columns import read_messages
 from tests.frames import Tables, arrow, arrow_of
 from tests.stored import (
     STOCK,
@@ -172,21 +172,21 @@ def versions(tmp_path: Path) -> Path:
 
 def test_what_changed_since_a_version(versions: Path, tmp_path: Path) -> None:
     settings = config_of(versions, tmp_path / "out")
-    done = diff(settings, Versions({"routes": 2}), at=AT, with_messages=True)
+    done = diff(settings, TableVersions({"routes": 2}), at=AT, with_messages=True)
     sent = ["SENT", "NETWORK_ADDRESS", "Far"]
     assert decided(done) == {
         "m3": ([*sent, "tcp://first:1", None, None], [*sent, "tcp://second:2", None, None]),
     }
     assert done.before.label.endswith("config.yaml with routes at version 2")
     # Its two first versions are the small estate's halves.
-    whole = diff(settings, Versions({"routes": 1}), at=AT, with_messages=True)
+    whole = diff(settings, TableVersions({"routes": 1}), at=AT, with_messages=True)
     mirror = ["SENT", "MIRROR_ADDRESS", "Far", "TCP://far.example:4022", "tcp://mirror.example:4022", None]
     assert decided(whole) == {
         "m3": (mirror, [*sent, "tcp://second:2", None, None]),
         "m4": (["DELAYED", "ROUTE_REQUESTED", *[None] * 4], ["DELAYED", "NO_ROUTE", *[None] * 4]),
     }
     # In its first version the table services has the first of two rows.
-    several = diff(settings, Versions({"routes": 3, "services": 0}), at=AT, with_messages=True)
+    several = diff(settings, TableVersions({"routes": 3, "services": 0}), at=AT, with_messages=True)
     held = ["DELIVERED", "LOCAL_SERVICE", "Store", "LOCAL", None, "Store"]
     lost = (["DELAYED", "SERVICE_NOT_FOUND", "Store", None, None, None], held)
     assert decided(several) == {"m1": lost, "m2": lost}
@@ -196,13 +196,15 @@ def test_what_changed_since_a_version(versions: Path, tmp_path: Path) -> None:
 def test_a_version_that_is_not_there(versions: Path, tmp_path: Path) -> None:
     settings = config_of(versions, tmp_path / "out")
     with pytest.raises(InputError, match="has no version 9, its newest is 3"):
-        diff(settings, Versions({"routes": 9}), at=AT)
+        diff(settings, TableVersions({"routes": 9}), at=AT)
     with pytest.raises(ContractError, match=r"tables.route_requests is not in the configuration"):
-        diff(config_of(versions, tmp_path / "out", route_requests=None), Versions({"route_requests": 0}), at=AT)
+        diff(
+            config_of(versions, tmp_path / "out", route_requests=None), TableVersions({"route_requests": 0}), at=AT
+        )
     for file in (versions / "routes").glob("*.parquet"):
         file.unlink()
     with pytest.raises(InputError, match=r"table routes|version 2 cannot be read"):
-        diff(settings, Versions({"routes": 2}), at=AT)
+        diff(settings, TableVersions({"routes": 2}), at=AT)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,7 @@ def test_what_gets_worse_comes_first() -> None:
         group("DELIVERED", "REJECTED", 1),
         group("DROPPED", "DROPPED", 4),
     ]
-    counts = count_changes(Changed(1000, groups, [], None))
+    counts = count_changes(MessageChanges(1000, groups, [], None))
     assert [(row["outcome_before"], row["outcome_after"], row["messages"]) for row in counts] == [
         ("DELIVERED", "REJECTED", 1),
         ("DELAYED", "DROPPED", 1),
@@ -328,14 +330,14 @@ TWO = "2026-01-05T14:00:00Z"
     ],
 )
 def test_routes_that_differ(before: list[Any], after: list[Any], found: list[Any]) -> None:
-    changes = find_route_changes(Sides(side(*before), side(*after)))
+    changes = find_route_changes(DiffSides(side(*before), side(*after)))
     assert [(row["change"], row["name"]) for row in changes] == found
 
 
 def test_routes_of_two_times() -> None:
     ends = side({**FAR, "lifetime": TWO})
     later = OneSide("later", micros(datetime(2026, 1, 5, 14, tzinfo=timezone.utc)) or 0, ends.settings)
-    [row] = find_route_changes(Sides(ends, later))
+    [row] = find_route_changes(DiffSides(ends, later))
     assert row["change"] == "removed"
     assert row["lifetime_before"] == datetime(2026, 1, 5, 14, tzinfo=timezone.utc)
     assert row["lifetime_after"] is None
@@ -350,7 +352,7 @@ def test_only_what_can_differ_is_judged(monkeypatch: pytest.MonkeyPatch) -> None
             judged.extend(batch.values["message_id"])
             yield batch
 
-    monkeypatch.setattr("routing.analysis.diff.by_arrow.read_messages", counting)
+    monkeypatch.setattr("routing.features.diff.arrow_diff.read_messages", counting)
     tables = small_estate()
     other = [message(8, "//far", instance_name="rim"), message(9, "//stock", instance_name="rim")]
     tables["instances"].append({"instance_name": "rim"})
@@ -453,8 +455,8 @@ def of_services(*services: str) -> list[dict[str, list[str]]]:
 )
 def test_which_messages_an_edit_can_touch(after: Tables, found: list[Any]) -> None:
     before = added("routes")
-    both = [Given(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
-    given = [Given(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
+    both = [GivenTables(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
+    given = [GivenTables(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
     assert find_affected(read(*given)).filters == found
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from routing.analysis.differing import core, differences, edges
+from routing.features.near_differences import core, differences, edges
 
 # A name; its core; what is before and after that.
 AROUND = [

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import local_disks, session_files
+from routing.delta.commits import is_local, newest_version
+from routing.delta.local_tables import UnreadableTable, find_log
+from routing.delta.opening import TableOpener
+from routing.delta.run_lock import lock_file, only_run
+from routing.delta.table_places import check_vacant, check_writable
+from routing.delta.table_sizes import are_small
 from routing.errors import EnvironmentFault, OutputError
 from routing.sessions import session
-from routing.storage import disks, files
-from routing.storage.commits import is_local, newest_version
-from routing.storage.local import Unfit, find_log
-from routing.storage.locking import lock_file, only_run
-from routing.storage.opening import Opener
-from routing.storage.places import check_vacant, check_writable
-from routing.storage.sizes import are_small
 
 _OF_A_CLUSTER = (
     *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS"),
@@ -88,20 +88,20 @@ def session_of(*seen: str) -> Any:
 )
 def test_a_path_is_where_the_session_looks_for_it(text: str, of_disk: bool, of_hdfs: bool) -> None:
     here, elsewhere = session_of(""), session_of()
-    assert disks.place(Location(text), here).is_elsewhere is of_disk
-    assert disks.place(Location(text), elsewhere).is_elsewhere is of_hdfs
-    assert not disks.place(Location(text), None).is_elsewhere
+    assert local_disks.place(TableLocation(text), here).is_elsewhere is of_disk
+    assert local_disks.place(TableLocation(text), elsewhere).is_elsewhere is of_hdfs
+    assert not local_disks.place(TableLocation(text), None).is_elsewhere
 
 
 def test_a_name_is_of_no_disk() -> None:
-    name = Location("main.shop.runs", is_name=True)
-    assert disks.place(name, session_of()) == name
+    name = TableLocation("main.shop.runs", is_name=True)
+    assert local_disks.place(name, session_of()) == name
 
 
 def test_a_session_is_asked_once() -> None:
     spark = session_of()
     for path in ("/a", "/b", "/a"):
-        assert disks.place(Location(path), spark).is_elsewhere
+        assert local_disks.place(TableLocation(path), spark).is_elsewhere
     assert spark.asked == [""]
 
 
@@ -109,8 +109,8 @@ def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.Mon
     monkeypatch.setattr(session, "is_connect", lambda spark: True)
     far, near = session_of(), session_of("", "file:")
     for text in ("/data/runs", "file:/data/runs"):
-        assert disks.place(Location(text), far).is_elsewhere
-        assert not disks.place(Location(text), near).is_elsewhere
+        assert local_disks.place(TableLocation(text), far).is_elsewhere
+        assert not local_disks.place(TableLocation(text), near).is_elsewhere
     assert far.asked == near.asked == ["", "file:"]
 
 
@@ -118,8 +118,8 @@ def test_a_session_that_may_read_nothing_of_this_disk(monkeypatch: pytest.Monkey
     def refuse(*_: str) -> None:
         raise PermissionError(13, "no rights")
 
-    monkeypatch.setattr(disks, "is_there", refuse)
-    assert disks.place(Location("/data/runs"), session_of("")).is_elsewhere
+    monkeypatch.setattr(local_disks, "is_there", refuse)
+    assert local_disks.place(TableLocation("/data/runs"), session_of("")).is_elsewhere
 
 
 def test_every_path_of_databricks_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,10 +127,10 @@ def test_every_path_of_databricks_is_its_own(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     spark = session_of("")
     for path in ("/Volumes/main/shop/in/runs", "/tmp/runs"):
-        assert disks.place(Location(path), spark).is_elsewhere
-        assert disks.place(Location(path), None).is_elsewhere
-        assert not disks.is_open(Location(path), {})
-    assert not disks.place(Location("file:/tmp/runs"), spark).is_elsewhere
+        assert local_disks.place(TableLocation(path), spark).is_elsewhere
+        assert local_disks.place(TableLocation(path), None).is_elsewhere
+        assert not local_disks.is_open(TableLocation(path), {})
+    assert not local_disks.place(TableLocation("file:/tmp/runs"), spark).is_elsewhere
     assert spark.asked == []
 
 
@@ -159,39 +159,39 @@ def test_files_of_a_cluster_may_name_another_disk(
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text, encoding="utf-8")
     monkeypatch.setenv(variable, str(tmp_path))
-    assert disks.is_open(Location("/data/runs"), {}) is is_open
-    assert not disks.is_open(Location("s3a://bucket/runs"), {})
+    assert local_disks.is_open(TableLocation("/data/runs"), {}) is is_open
+    assert not local_disks.is_open(TableLocation("s3a://bucket/runs"), {})
 
 
 def test_settings_and_platforms_leave_it_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = Location("/data/runs")
-    assert not disks.is_open(path, {"spark.sql.shuffle.partitions": "8"})
-    assert disks.is_open(path, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
+    path = TableLocation("/data/runs")
+    assert not local_disks.is_open(path, {"spark.sql.shuffle.partitions": "8"})
+    assert local_disks.is_open(path, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
     monkeypatch.setenv("SPARK_REMOTE", "sc://far")
-    assert disks.is_open(path, {})
+    assert local_disks.is_open(path, {})
 
 
-def table(folder: Path) -> Location:
+def table(folder: Path) -> TableLocation:
     """A table of this disk, as far as one looks without reading it."""
     (folder / "_delta_log").mkdir(parents=True)
     (folder / "_delta_log" / f"{0:020d}.json").write_text("{}", encoding="utf-8")
-    return Location(str(folder))
+    return TableLocation(str(folder))
 
 
 def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_path: Path) -> None:
     """Neither a log, nor a lock, nor whether one may write there, nor what else lies in the table's folder."""
     here = table(tmp_path / "runs")
-    there = disks.place(here, session_of())
+    there = local_disks.place(here, session_of())
     assert (is_local(here), newest_version(here), find_log(here)) == (True, 0, tmp_path / "runs" / "_delta_log")
     assert (is_local(there), newest_version(there), find_log(there)) == (False, None, None)
     with pytest.raises(OutputError):
         check_vacant("output.runs", here)
     check_vacant("output.runs", there)
     (tmp_path / "file").touch()
-    below = Location(str(tmp_path / "file" / "runs"))
+    below = TableLocation(str(tmp_path / "file" / "runs"))
     with pytest.raises(OutputError):
         check_writable("output.runs", below)
-    check_writable("output.runs", disks.place(below, session_of()))
+    check_writable("output.runs", local_disks.place(below, session_of()))
     assert lock_file(there) is None
     with only_run(there, "first"), only_run(there, "second"):
         assert not list(tmp_path.rglob("*.lock"))
@@ -206,11 +206,13 @@ def test_a_local_table_of_the_very_same_path_is_not_read(tmp_path: Path) -> None
         return session_of()
 
     told: list[str] = []
-    opener = Opener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}, told.append)
+    opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"}, told.append)
     place = opener.placed("tables.routes", table(tmp_path / "routes"))
     assert place.is_elsewhere
-    assert opener.open_to_write(place, 0) == Unfit("it is not on this machine's disk")
-    assert opener.open_to_write(place, None) == Unfit("it is not there, and not on this machine's disk alone")
+    assert opener.open_to_write(place, 0) == UnreadableTable("it is not on this machine's disk")
+    assert opener.open_to_write(place, None) == UnreadableTable(
+        "it is not there, and not on this machine's disk alone"
+    )
     assert asked == ["started"]
     assert told == [
         "tables.routes: looked for by Spark (its path may be one of another file system than this machine's)"
@@ -218,18 +220,18 @@ def test_a_local_table_of_the_very_same_path_is_not_read(tmp_path: Path) -> None
 
 
 def test_no_session_is_started_where_nothing_names_another_disk(tmp_path: Path) -> None:
-    opener = Opener(lambda: pytest.fail("Spark is started"))
+    opener = TableOpener(lambda: pytest.fail("Spark is started"))
     assert not opener.placed("tables.routes", table(tmp_path / "routes")).is_elsewhere
-    assert opener.find("tables.routes", Location(str(tmp_path / "none"))) is None
+    assert opener.find("tables.routes", TableLocation(str(tmp_path / "none"))) is None
 
 
 def test_why_spark_is_needed_is_told_where_it_is_missing() -> None:
     def start() -> Any:
         raise EnvironmentFault.no_package("pyspark", "local")
 
-    opener = Opener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
+    opener = TableOpener(start, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
     with pytest.raises(EnvironmentFault, match=r"tables\.routes is looked for by Spark \(its path may be one of"):
-        opener.find("tables.routes", Location("/data/routes"))
+        opener.find("tables.routes", TableLocation("/data/routes"))
 
 
 def test_what_is_elsewhere_may_be_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,4 +252,4 @@ def test_what_is_elsewhere_may_be_of_any_size(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_a_path_is_no_pattern(path: str, pattern: str) -> None:
-    assert files.as_pattern(path) == pattern
+    assert session_files.as_pattern(path) == pattern

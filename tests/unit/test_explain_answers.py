@@ -12,10 +12,10 @@ import pytest
 
 import routing
 from routing import cli
-from routing.analysis.explain.explain_document import make_document, state_nothing_to_run
-from routing.analysis.explain.explaining import Explanation
+from routing.features.explain.explain_document import make_document, state_nothing_to_run
+from routing.features.explain.explaining import Explanation
 from routing.importing.tsql import read_script
-from routing.importing.tsql.statements import AlterRoute, CreateRoute
+from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
 from tests.frames import Tables, arrow, load_cases, merged, prefixed
 from tests.hostile import NAMES
@@ -50,7 +50,7 @@ def estate(
 
 
 def explained(tables: Tables, **more: Any) -> Explanation:
-    return routing.explain(arrow({"services": [], "routes": [], **tables, **more}), routing.Stored("m1"))
+    return routing.explain(arrow({"services": [], "routes": [], **tables, **more}), routing.StoredMessage("m1"))
 
 
 def answer(done: Explanation) -> str:
@@ -194,7 +194,7 @@ def test_hostile_names_stay_in_their_place(name: str) -> None:
     tables = estate([route(f"{name}R", "//STOCK", "tcp://far:4022"), route("B", f"{name}//stock", "LOCAL")])
     tables["messages"] = [message(1, name), {**message(1, "//stock"), "message_id": "m2"}]
     for asked in ("m1", "m2"):
-        done = routing.explain(arrow(tables), routing.Stored(asked))
+        done = routing.explain(arrow(tables), routing.StoredMessage(asked))
         sql = write_sql(make_document(done), state_nothing_to_run(done))
         assert all(character.isprintable() or character == "\n" for character in sql)
         assert not any(line.startswith(("USE ", "ALTER ", "CREATE ")) and "$(" in line for line in sql.split("\n"))
@@ -242,4 +242,7 @@ def test_the_answer_is_the_same_by_configuration(config_file: str, tmp_path: Pat
     tables = estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")])
     file = tmp_path / "job.yaml"
     file.write_text(config_text(save_estate(tables, tmp_path / "in"), tmp_path / "out"), encoding="utf-8")
-    assert routing.explain(routing.load_config(str(file)), routing.Stored("m1")).remedy == explained(tables).remedy
+    assert (
+        routing.explain(routing.load_config(str(file)), routing.StoredMessage("m1")).remedy
+        == explained(tables).remedy
+    )

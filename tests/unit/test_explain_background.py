@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import QuestionError
-from routing.analysis.explain.background import Background, Status, find_gap, newest_status
+from routing.features.explain.background import MessageBackground, StatusText, find_gap, newest_status
+from routing.features.explain.questions import QuestionError
 from routing.schemas import DATABASES, IMPORTS, INPUTS, INSTANCES, OBSERVED_ROUTING, ROUTES
 from routing.terms import Outcome
 from tests.stored import message
@@ -33,28 +33,28 @@ EVENT = {
     "is_from_network": False,
     "outcome": "SENT",
 }
-SENT = Status(5_000_000, None, None, "CLASSIFY_EVENT", Outcome.SENT)
+SENT = StatusText(5_000_000, None, None, "CLASSIFY_EVENT", Outcome.SENT)
 AT = 5_000_000
 
 # Rows of one message, and the newest status among them.
-STATUSES: list[tuple[list[Row], Status | None]] = [
+STATUSES: list[tuple[list[Row], StatusText | None]] = [
     ([], None),
     ([{**QUEUE, "source": None}], None),
     ([{**QUEUE, "observed_at": None, "error_number": 9793}], None),
-    ([QUEUE], Status(AT, None, None)),
-    ([{**QUEUE, "status_text": ""}], Status(AT, None, None)),
-    ([{**QUEUE, "status_text": " "}], Status(AT, None, " ")),
-    ([{**QUEUE, "error_number": 0}], Status(AT, 0, None)),
+    ([QUEUE], StatusText(AT, None, None)),
+    ([{**QUEUE, "status_text": ""}], StatusText(AT, None, None)),
+    ([{**QUEUE, "status_text": " "}], StatusText(AT, None, " ")),
+    ([{**QUEUE, "error_number": 0}], StatusText(AT, 0, None)),
     (
         [{**QUEUE, "error_number": 2}, {**QUEUE, "observed_at": "1970-01-01T00:00:04.999999Z", "error_number": 3}],
-        Status(AT, 2, None),
+        StatusText(AT, 2, None),
     ),
-    ([QUEUE, {**QUEUE, "status_text": "a"}], Status(AT, None, "a")),
-    ([{**QUEUE, "error_number": 1, "status_text": "a"}, {**QUEUE, "status_text": "b"}], Status(AT, 1, "a")),
+    ([QUEUE, {**QUEUE, "status_text": "a"}], StatusText(AT, None, "a")),
+    ([{**QUEUE, "error_number": 1, "status_text": "a"}, {**QUEUE, "status_text": "b"}], StatusText(AT, 1, "a")),
     ([{**QUEUE, "message_id": "n"}], None),
     # Of older imports a message of another database may have the same id.
     ([{**QUEUE, "database_name": "e"}], None),
-    ([{**QUEUE, "database_name": "d"}], Status(AT, None, None)),
+    ([{**QUEUE, "database_name": "d"}], StatusText(AT, None, None)),
     # Events of the conversation: of this role, service and number, and this way in.
     ([EVENT], SENT),
     ([{**EVENT, "to_service_name": "S", "message_sequence_number": 3, "database_name": "d"}], SENT),
@@ -70,7 +70,7 @@ STATUSES: list[tuple[list[Row], Status | None]] = [
     ([{**EVENT, "source": "SOMETHING"}], None),
     # The newer counts; of both at one time the one with a number.
     ([QUEUE, {**EVENT, "observed_at": "1970-01-01T00:00:06Z"}], replace(SENT, observed_at=6_000_000)),
-    ([{**QUEUE, "error_number": 9793}, {**EVENT, "error_number": 9796}], Status(AT, 9793, None)),
+    ([{**QUEUE, "error_number": 9793}, {**EVENT, "error_number": 9796}], StatusText(AT, 9793, None)),
     ([QUEUE, EVENT], SENT),
     (
         [{**EVENT, "next_hop": "tcp://a:1"}, {**EVENT, "next_hop": "tcp://b:1"}],
@@ -80,7 +80,7 @@ STATUSES: list[tuple[list[Row], Status | None]] = [
 
 
 @pytest.mark.parametrize(("rows", "status"), STATUSES)
-def test_the_newest_status(rows: list[Row], status: Status | None) -> None:
+def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
     for given in (rows, rows[::-1]):
         assert newest_status(columns_of_rows(given, OBSERVED_ROUTING).dicts(), MESSAGE) == status
 
@@ -97,7 +97,7 @@ def test_the_newest_status(rows: list[Row], status: Status | None) -> None:
 def test_a_status_of_a_time_to_come(times: tuple[int, ...], newest: int) -> None:
     rows = [{**QUEUE, "observed_at": f"1970-01-01T00:00:0{second}Z"} for second in times]
     found = newest_status(columns_of_rows(rows, OBSERVED_ROUTING).dicts(), MESSAGE, latest=6_000_000)
-    assert found == Status(newest * 1_000_000, None, None)
+    assert found == StatusText(newest * 1_000_000, None, None)
 
 
 # The row of an instance, how many databases and routes are listed of it, and the gap.
@@ -145,15 +145,17 @@ BESIDE: list[tuple[int | None, str | None, str, bool, tuple[str, str | None]]] =
 def test_what_a_status_says_of_the_verdict(
     number: int | None, status: str | None, reason: str, in_msdb: bool, told: tuple[str, str | None]
 ) -> None:
-    [line] = Background(status=Status(AT, number, status)).after_the_verdict("DELAYED", reason, in_msdb=in_msdb)
+    [line] = MessageBackground(status=StatusText(AT, number, status)).after_the_verdict(
+        "DELAYED", reason, in_msdb=in_msdb
+    )
     assert (line["item"], line["at"], line["error_number"], line["status_text"]) == ("STATUS", AT, number, status)
     assert (line["finding"], line["why"]) == told
 
 
 def test_beside_no_verdict_nothing_is_told() -> None:
-    background = Background(status=Status(AT, 9793, "t"))
+    background = MessageBackground(status=StatusText(AT, 9793, "t"))
     assert background.after_the_verdict(None, None, in_msdb=False) == []
-    assert Background().after_the_verdict("DELAYED", "NO_ROUTE", in_msdb=False) == []
+    assert MessageBackground().after_the_verdict("DELAYED", "NO_ROUTE", in_msdb=False) == []
 
 
 # When what has no history was last imported, and the time of the line about it.
@@ -168,7 +170,7 @@ LATER: list[tuple[dict[str, int], int | None]] = [
 
 @pytest.mark.parametrize(("newest", "at"), LATER)
 def test_what_was_imported_after_the_decision(newest: dict[str, int], at: int | None) -> None:
-    lines = Background("ONLY_NAME", newest=newest).before_the_path("hub", AT)
+    lines = MessageBackground("ONLY_NAME", newest=newest).before_the_path("hub", AT)
     assert [(line["item"], line["name"]) for line in lines][-1] == ("INSTANCE", "hub")
     assert [(line["finding"], line["at"]) for line in lines[:-1]] == ([] if at is None else [("LATER", at)])
 
@@ -179,7 +181,7 @@ def test_imports_of_routes_and_queues_are_none_of_what_has_no_history() -> None:
         for view, second in (("databases", 5), ("fix.sql", 6), ("routes", 7), ("transmission_queue", 8))
     ]
     nothing = {key: columns_of_rows([], INPUTS[key]) for key in ("instances", "databases", "routes")}
-    found = Background.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
+    found = MessageBackground.of_columns(nothing, {"imports": columns_of_rows(rows, IMPORTS)}, MESSAGE)
     assert found.newest == {"hub": AT + 1_000_000}
 
 

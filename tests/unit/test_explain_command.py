@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.analysis.explain.asked import Described, QuestionError, Stored
-from routing.analysis.explain.posing import question
 from routing.commands import explain
-from routing.commands.parser import Parser
+from routing.commands.parser import CommandParser
+from routing.features.explain.posing import question
+from routing.features.explain.questions import DescribedMessage, QuestionError, StoredMessage
 from tests.golden_texts import assert_golden, assert_golden_help
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
@@ -97,7 +97,7 @@ def test_a_configuration_behind_a_uri_is_not_read_for_a_wrong_question(
 
 
 def test_the_older_name_of_an_option_is_the_same_option() -> None:
-    command = Parser().add_subparsers()
+    command = CommandParser().add_subparsers()
     explain.add(command, argparse.ArgumentParser(add_help=False))
     for name in ("--conversation", "--conversation-id"):
         options = command.choices["explain"].parse_args(["--config", "f", name, GUID])
@@ -107,21 +107,21 @@ def test_the_older_name_of_an_option_is_the_same_option() -> None:
 def test_a_stored_message_is_named_in_one_way() -> None:
     for message_id, conversation in ((None, None), ("m1", GUID), (None, "m1"), (None, "")):
         with pytest.raises(QuestionError):
-            Stored(message_id, conversation=conversation)
+            StoredMessage(message_id, conversation=conversation)
 
 
 def test_what_the_options_ask() -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    assert question(**{**NOTHING, "message_id": "m1"}) == Stored("m1", None, None)
+    assert question(**{**NOTHING, "message_id": "m1"}) == StoredMessage("m1", None, None)
     stored = {**NOTHING, "message_id": "m1", "instance": "hub", "at": at}
-    assert question(**stored) == Stored("m1", "hub", at)
+    assert question(**stored) == StoredMessage("m1", "hub", at)
     of_one = {**NOTHING, "conversation": GUID}
-    assert question(**of_one) == Stored(conversation=GUID)
+    assert question(**of_one) == StoredMessage(conversation=GUID)
     narrowed = {**of_one, "instance": "hub", "at": at}
-    assert question(**narrowed) == Stored(None, "hub", at, GUID)
+    assert question(**narrowed) == StoredMessage(None, "hub", at, GUID)
     sent = {**NOTHING, "instance": "hub", "database": "Sales", "service": "S"}
-    assert question(**sent) == Described("hub", "Sales", "S", NOW)
+    assert question(**sent) == DescribedMessage("hub", "Sales", "S", NOW)
     arrived = {**NOTHING, "instance": "hub", "from_network": True, "service": "S", "at": at, "is_target": True}
-    assert question(**arrived) == Described("hub", None, "S", at, is_target=True)
+    assert question(**arrived) == DescribedMessage("hub", None, "S", at, is_target=True)
     bound = {**sent, "broker_instance": "b", "conversation": "c"}
-    assert question(**bound) == Described("hub", "Sales", "S", NOW, "b", "c")
+    assert question(**bound) == DescribedMessage("hub", "Sales", "S", NOW, "b", "c")

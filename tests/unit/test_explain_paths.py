@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import QuestionError
-from routing.analysis.explain.explain_document import make_document
-from routing.analysis.explain.explaining import Explanation
+from routing.features.explain.explain_document import make_document
+from routing.features.explain.explaining import Explanation
+from routing.features.explain.questions import QuestionError
 from routing.render.text import write_text
 from tests.frames import Tables, load_cases, merged, prefixed
 from tests.golden_texts import assert_golden

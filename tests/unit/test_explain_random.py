@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import QuestionError
-from routing.analysis.explain.explaining import answer
-from routing.analysis.explain.judging import Asked
-from routing.analysis.explain.known import Known, narrow_to
-from routing.analysis.explain.verdicts import RUN_ID
+from routing.features.explain.explaining import answer
+from routing.features.explain.judging import QuestionedMessage
+from routing.features.explain.known_tables import KnownTables, narrow_to
+from routing.features.explain.questions import QuestionError
+from routing.features.explain.verdict_row import RUN_ID
 from tests.frames import Tables
 from tests.open_messages import CONVERSATIONS, message_to
 from tests.random_estates import SEED, assert_same
@@ -113,12 +113,12 @@ def test_what_concerns_a_message_is_enough() -> None:
         for row in rows.rows:
             near = narrow_to(rows.columns, row)
             left_out += len(rows.columns["routes"]) - len(near["routes"])
-            asked = Asked(row, is_described=False)
+            asked = QuestionedMessage(row, is_described=False)
             try:
                 expected = answer(asked, rows.known)
             except QuestionError:
                 continue
-            known = Known.of_columns(near, rows.chunks, rows.known.other_instances)
+            known = KnownTables.of_columns(near, rows.chunks, rows.known.other_instances)
             assert answer(asked, known) == expected
     assert left_out > 0
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import Described
-from routing.analysis.explain.explaining import Explanation, explain
+from routing.features.explain.explaining import Explanation, explain
+from routing.features.explain.questions import DescribedMessage
 from routing.schemas import INPUTS
-from routing.storage.columns import Columns
+from routing.tables.table_columns import TableColumns
 from tests.frames import Tables, arrow, moment
 from tests.stored import conversation, message, small_estate
 from tests.unit.explained_rows import KnownRows, columns_of_rows
@@ -107,7 +107,7 @@ def test_reading_ends_where_nothing_more_can_change() -> None:
     rows = [at(hour, hour) for hour in range(24)]
     read = []
 
-    def one_by_one(instance: str, service: str) -> Iterator[Mapping[str, Columns]]:
+    def one_by_one(instance: str, service: str) -> Iterator[Mapping[str, TableColumns]]:
         for row in rows:
             read.append(row["message_id"])
             yield {"messages": columns_of_rows([row], INPUTS["messages"])}
@@ -267,7 +267,7 @@ def test_ways_are_listed_one_after_another_and_no_more_than_twenty() -> None:
 
 def test_other_instances_are_read_as_far_as_requests_meet_them() -> None:
     """A row of another instance that is at fault stops no explanation; what that instance does is not known."""
-    question = Described("hub", "Sales", "//nowhere", moment("2026-01-05T12:00:00Z"))
+    question = DescribedMessage("hub", "Sales", "//nowhere", moment("2026-01-05T12:00:00Z"))
     tables = asking("tcp://spoke:4022", held_by="spoke.Desk")
     tables["messages"] = []
     expected = PATHS["the instance at the address holds it"][1]

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import Described, Question, QuestionError, Stored
-from routing.analysis.explain.explaining import Explanation, explain
-from routing.analysis.explain.given import open_tables
-from routing.analysis.explain.reading import Source
+from routing.delta.opening import TableOpener
 from routing.errors import InputError
+from routing.features.explain.explain_source import ExplainSource
+from routing.features.explain.explained_tables import open_tables
+from routing.features.explain.explaining import Explanation, explain
+from routing.features.explain.questions import DescribedMessage, Question, QuestionError, StoredMessage
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
-from routing.storage.inputs import columns_of
-from routing.storage.opening import Opener
+from routing.tables.input_columns import columns_of
 from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, WRONG, crowded, handle
 from tests.frames import arrow, arrow_of
 from tests.golden_texts import assert_golden
@@ -48,7 +48,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(folder: Path, tmp_path: Path) -> Given:
     """Tables of a folder as datasets."""
-    return open_tables(config_of(folder, tmp_path), Opener(no_session))
+    return open_tables(config_of(folder, tmp_path), TableOpener(no_session))
 
 
 def with_types(tables: Given, change: Callable[[Any], Any]) -> Given:
@@ -100,7 +100,7 @@ def test_the_oldest_message_of_an_end(tables: Given, question: Question, message
 
 def test_a_handle_names_the_dialog_of_a_description(tables: Given) -> None:
     by_id, by_handle = (
-        explain(tables, Described("hub", "Sales", "//stock", NOON, conversation_id=name))
+        explain(tables, DescribedMessage("hub", "Sales", "//stock", NOON, conversation_id=name))
         for name in (conversation(2), handle(2))
     )
     assert by_handle == by_id
@@ -114,24 +114,24 @@ def test_without_handles_an_id_is_asked_by(tables: Given, kept: str) -> None:
     older = {key: table for key, table in tables.items() if key != "observed_routing"}
     if kept != "nothing":
         older["observed_routing"] = tables["observed_routing"].drop_columns("conversation_handle")
-    [verdict] = explain(older, Stored(conversation=conversation(2))).verdict
+    [verdict] = explain(older, StoredMessage(conversation=conversation(2))).verdict
     assert verdict["message_id"] == "m2"
     why = "only ids were looked up" if kept == "nothing" else "handles in tables.observed_routing"
     with pytest.raises(QuestionError, match=f"no message of conversation '{handle(20)}' is stored .*{why}"):
-        explain(older, Stored(conversation=handle(20)))
+        explain(older, StoredMessage(conversation=handle(20)))
 
 
 def test_what_others_asked_and_the_first_moment_there_is(tables: Given) -> None:
     # m9 finds that m4 has asked.
-    told = [row for row in explain(tables, Stored("m9")).steps if row["item"] == "REQUEST"]
+    told = [row for row in explain(tables, StoredMessage("m9")).steps if row["item"] == "REQUEST"]
     assert [(row["finding"], row["name"]) for row in told] == [("OPEN", "m4")]
-    early = explain(tables, Stored("early")).steps
+    early = explain(tables, StoredMessage("early")).steps
     told = [row for row in early if row["at"] is not None]
     assert [(row["item"], row["at"].year) for row in told] == [("TIME", 1), ("IMPORT", 2026), ("ROUTE", 1)]
 
 
 def test_the_last_moment_there_is(tables: Given) -> None:
-    answer = explain(tables, Stored("late"))
+    answer = explain(tables, StoredMessage("late"))
     [verdict] = answer.verdict
     assert (verdict["route_name"], verdict["decided_at"]) == ("Old", verdict["enqueue_time"])
     assert verdict["decided_at"] == datetime(9999, 12, 31, 23, 59, 59, 999999, timezone.utc)
@@ -139,7 +139,7 @@ def test_the_last_moment_there_is(tables: Given) -> None:
 
 
 def test_a_described_message_uses_the_dialog_and_the_time(tables: Given) -> None:
-    question = Described("hub", "Sales", "//stock", NOON, conversation_id=conversation(2))
+    question = DescribedMessage("hub", "Sales", "//stock", NOON, conversation_id=conversation(2))
     [verdict] = explain(tables, question).verdict
     assert (verdict["broker_instance"], verdict["matching_step"], verdict["decided_at"]) == (STORE, 1, NOON)
 
@@ -152,7 +152,7 @@ def statuses(answer: Explanation) -> list[tuple[Any, ...]]:
 
 
 def test_the_newest_status_of_the_message_and_no_other(tables: Given) -> None:
-    told = {name: statuses(explain(tables, Stored(name))) for name in ("m1", "m2", "m3", "m5", "m9")}
+    told = {name: statuses(explain(tables, StoredMessage(name))) for name in ("m1", "m2", "m3", "m5", "m9")}
     assert told == {
         "m1": [("CONTRADICTS", 3, 9754, "Connection attempt failed with error.")],
         "m2": [("SAYS_NOTHING", 1, None, "Gest\u00f6rt \x1b[31m")],
@@ -161,14 +161,14 @@ def test_the_newest_status_of_the_message_and_no_other(tables: Given) -> None:
         "m9": [("AGREES", 1, 9793, "No route.")],
     }
     # The newest of all, whatever the time of the decision.
-    assert statuses(explain(tables, Stored("m9", at=NOON))) == told["m9"]
+    assert statuses(explain(tables, StoredMessage("m9", at=NOON))) == told["m9"]
 
 
 def test_what_was_imported_after_the_decision_is_told(tables: Given) -> None:
     """m9 is of a second after noon, m1 of noon."""
     late = datetime(2026, 1, 5, 12, 0, 0, 500_000, timezone.utc)
-    asked: list[Question] = [Stored("m1"), Stored("m9"), Stored("m1", at=late)]
-    asked.append(Described("hub", None, "//far", NOON))
+    asked: list[Question] = [StoredMessage("m1"), StoredMessage("m9"), StoredMessage("m1", at=late)]
+    asked.append(DescribedMessage("hub", None, "//far", NOON))
     lines = [[row for row in explain(tables, question).steps if row["item"] == "IMPORT"] for question in asked]
     told = [[(row["finding"], row["name"], row["at"]) for row in each] for each in lines]
     assert told == [[("LATER", "hub", late)], [], [], [("LATER", "hub", late)]]
@@ -177,7 +177,7 @@ def test_what_was_imported_after_the_decision_is_told(tables: Given) -> None:
 def test_nothing_was_said_of_a_described_message(tables: Given) -> None:
     rows = [{**STATUSES[0], "message_id": "described"}]
     given = {**tables, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)}
-    assert statuses(explain(given, Described("hub", "Sales", "//far", NOON))) == []
+    assert statuses(explain(given, DescribedMessage("hub", "Sales", "//far", NOON))) == []
 
 
 def test_what_import_keeps_may_be_missing_or_of_an_older_release(saved: Path, tmp_path: Path) -> None:
@@ -185,19 +185,19 @@ def test_what_import_keeps_may_be_missing_or_of_an_older_release(saved: Path, tm
         ["instance_name", "conversation_id", "message_id", "observed_at", "source", "status_text", "error_number"]
     )
     there = config_of(saved, tmp_path, observed_routing=store_local(older, tmp_path / "older"))
-    assert statuses(explain(there, Stored("m9"))) == [("AGREES", 1, 9793, "No route.")]
+    assert statuses(explain(there, StoredMessage("m9"))) == [("AGREES", 1, 9793, "No route.")]
     (tmp_path / "empty").mkdir()
     for place in (None, tmp_path / "nowhere", tmp_path / "empty"):
         settings = config_of(saved, tmp_path, observed_routing=place, imports=None)
-        assert statuses(explain(settings, Stored("m9"))) == []
+        assert statuses(explain(settings, StoredMessage("m9"))) == []
     other = older.drop_columns("source")
     wrong = config_of(saved, tmp_path, observed_routing=store_local(other, tmp_path / "other"))
     with pytest.raises(InputError, match="observed_routing has 1 column fault: required column source is missing"):
-        explain(wrong, Stored("m9"))
+        explain(wrong, StoredMessage("m9"))
 
 
 def test_a_configuration_is_read_as_it_says(saved: Path, tmp_path: Path) -> None:
-    answer = explain(config_of(saved, tmp_path, "resolve.as_of=2026-01-05T12:30:00Z"), Stored("m2"))
+    answer = explain(config_of(saved, tmp_path, "resolve.as_of=2026-01-05T12:30:00Z"), StoredMessage("m2"))
     assert [row["finding"] for row in answer.steps if row["item"] == "TIME"] == ["AS_OF"]
     [verdict] = answer.verdict
     assert verdict["broker_instance"] == STORE
@@ -217,15 +217,17 @@ def test_what_cannot_be_answered(tables: Given, saved: Path, tmp_path: Path) -> 
 def test_faults_that_concern_the_message_stop_it(tables: Given, saved: Path, tmp_path: Path) -> None:
     for given in (tables, opened(saved, tmp_path)):
         with pytest.raises(InputError) as caught:
-            explain(given, Stored("m4", BROKEN))
+            explain(given, StoredMessage("m4", BROKEN))
         text = str(caught.value)
         assert text.startswith("the input tables have 3 faulty rows: routes (broken, Sales, , NULL):")
     with pytest.raises(InputError, match="input tables are missing: routes "):
-        explain({key: tables[key] for key in ("databases", "services", "instances", "messages")}, Stored("m1"))
+        explain(
+            {key: tables[key] for key in ("databases", "services", "instances", "messages")}, StoredMessage("m1")
+        )
     bad = tables["messages"].drop_columns("is_initiator")
     bad = bad.append_column("is_initiator", bad["message_id"])
     with pytest.raises(InputError, match="table messages has 1 column fault: column is_initiator is string"):
-        explain({**tables, "messages": bad}, Stored("m1"))
+        explain({**tables, "messages": bad}, StoredMessage("m1"))
 
 
 BACK, ASK = "tcp://hub:4022", "SQL/ServiceBroker/BrokerConfiguration"
@@ -251,7 +253,7 @@ def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any
     tables["routes"] = [route("Ask", ASK, "LOCAL", database_name="msdb"), *routes]
     later = message(9, "//nowhere", database_name=None, enqueue_time="2026-01-05T12:00:01Z")
     tables["messages"] = [message(1, "//nowhere"), later]
-    [verdict] = explain(arrow(tables), Stored("m9")).verdict
+    [verdict] = explain(arrow(tables), StoredMessage("m9")).verdict
     assert verdict["matching_step"] == step
 
 
@@ -261,7 +263,7 @@ def test_nothing_is_equal_to_null() -> None:
     nowhere["messages"].append(message(9, "//far", instance_name=None))
     nowhere["routes"].append({**nowhere["routes"][0], "instance_name": None})
     with pytest.raises(QuestionError, match="the message cannot be judged: MISSING_INSTANCE_NAME"):
-        explain(arrow(nowhere), Stored("m9"))
+        explain(arrow(nowhere), StoredMessage("m9"))
     found = columns_of(arrow(nowhere)["routes"], "routes", {"instance_name": ["hub", "spoke", None]})
     assert set(found.values["instance_name"]) == {"hub"}
 
@@ -285,7 +287,7 @@ def test_other_messages_come_in_their_order_whatever_their_parts(
     ]
     saved = save_estate({**small_estate(), "messages": rows}, tmp_path)
     given = {**arrow(small_estate()), "messages": arrow_of(rows, MESSAGES)}
-    source = Source(given if form == "table" else opened(saved, tmp_path), first_part=7)
+    source = ExplainSource(given if form == "table" else opened(saved, tmp_path), first_part=7)
     parts = list(source.chunks(as_of)("hub", "//nowhere"))
     assert len(parts) > 1
     assert len(parts[0]["messages"]) >= 7
@@ -312,7 +314,7 @@ def test_names_are_found_in_files_by_what_the_log_says_of_them(tmp_path: Path) -
     estate["messages"] = [message(1, name, message_id=f"{name} id") for name in names]
     given = opened(save_estate(estate, tmp_path), tmp_path)
     for name in names:
-        [verdict] = explain(given, Stored(f"{name} id")).verdict
+        [verdict] = explain(given, StoredMessage(f"{name} id")).verdict
         assert verdict["to_service_name"] == name
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain import wording
+from routing.features.explain import path_sentences
 from routing.terms import Reason
 from tests.golden_texts import assert_golden
 
@@ -170,18 +170,25 @@ LINES = [
 
 
 def test_sentences() -> None:
-    assert_golden("explain_sentences.txt", "\n".join(wording.sentence(each) for each in LINES))
+    assert_golden("explain_sentences.txt", "\n".join(path_sentences.sentence(each) for each in LINES))
 
 
 def test_every_item_has_its_sentence_here() -> None:
-    assert {each["item"] for each in LINES} == set(wording._SENTENCES)
+    assert {each["item"] for each in LINES} == set(path_sentences._SENTENCES)
 
 
 def test_every_word_of_the_path_has_its_sentence_here() -> None:
     """The capital words that the rooms of the path write are those that this page says."""
-    folder = Path(wording.__file__).parent
+    folder = Path(path_sentences.__file__).parent
     written: set[str] = set()
-    for room in ("path.py", "searches.py", "listing.py", "candidates.py", "background.py", "request_path.py"):
+    for room in (
+        "path.py",
+        "searches.py",
+        "bounded_lists.py",
+        "route_lines.py",
+        "background.py",
+        "request_path.py",
+    ):
         for node in ast.walk(ast.parse((folder / room).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isupper():
                 written.add(node.value)
@@ -207,18 +214,18 @@ def test_every_word_of_the_path_has_its_sentence_here() -> None:
     ],
 )
 def test_numbers(reason: str | None, scope: str, number: int | None) -> None:
-    assert wording.error_number(reason, scope) == number
+    assert path_sentences.error_number(reason, scope) == number
 
 
 def test_every_reason_has_its_advice() -> None:
-    assert set(wording._ADVICE) == set(Reason)
-    assert wording.advice(None) is None
+    assert set(path_sentences._ADVICE) == set(Reason)
+    assert path_sentences.advice(None) is None
 
 
 def test_every_line_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([A-Z_]+) \| (.*) \|$", page, re.MULTILINE))
-    assert set(rows) == set(wording._SENTENCES)
+    assert set(rows) == set(path_sentences._SENTENCES)
     for each in LINES:
         words = [each["finding"], *(each["reasons"] or ())]
         assert set(words) <= set(re.findall("[A-Z_]{2,}", rows[each["item"]])), each["item"]

@@ -10,9 +10,9 @@ import pytest
 
 from routing.errors import InputError
 from routing.schemas import KEYS
-from routing.storage.columns import Columns
-from routing.storage.faults import findings, phrase, refuse_faults, time_text
-from routing.storage.inputs import columns_of
+from routing.tables.input_columns import columns_of
+from routing.tables.row_faults import findings, phrase, refuse_faults, time_text
+from routing.tables.table_columns import TableColumns
 from tests.faulty_rows import faulty_rows
 from tests.frames import arrow, moment
 from tests.golden_texts import assert_golden
@@ -21,7 +21,7 @@ from tests.stored import route, small_estate
 _INT_MIN = -(2**31)
 
 
-def _columns(tables: dict[str, list[dict[str, Any]]]) -> dict[str, Columns]:
+def _columns(tables: dict[str, list[dict[str, Any]]]) -> dict[str, TableColumns]:
     return {key: columns_of(table, key) for key, table in arrow(tables).items() if key in KEYS}
 
 
@@ -29,7 +29,7 @@ def test_every_faulty_row_is_found() -> None:
     tables = _columns(faulty_rows())
     names = tables["databases"].values["name"]
     too_large = [_INT_MIN - 1 if name == "zero guid" else -_INT_MIN - 1 for name in names]
-    tables["databases"] = Columns({**tables["databases"].values, "database_id": too_large})
+    tables["databases"] = TableColumns({**tables["databases"].values, "database_id": too_large})
     lines = sorted(f"{fault.table_name} ({fault.row_key}): {fault.fault}" for fault in findings(tables))
     assert_golden("faulty_rows.txt", "\n".join(lines))
 

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing import cli, errors
-from routing.analysis.explain import wording
 from routing.document import DataTable, make_columns
-from routing.importing.spelling import Spelling
+from routing.features.explain import path_sentences
+from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import read_script
-from routing.importing.tsql.statements import CreateRoute, CreateService
+from routing.importing.tsql.script_statements import CreateRoute, CreateService
 from routing.render.json_text import write_json
 from routing.render.text import write_text
 from routing.render.wording import printable
@@ -55,9 +55,9 @@ def test_what_can_be_shown_is_shown(name: str) -> None:
 
 @given(TEXTS)
 def test_sentences_hold_names_on_one_line(name: str) -> None:
-    for text in (wording.quote_name(name), errors.quote(name), printable(name)):
+    for text in (path_sentences.quote_name(name), errors.quote(name), printable(name)):
         assert UNPRINTABLE.search(text) is None
-    assert wording.quote_name(name).startswith("'")
+    assert path_sentences.quote_name(name).startswith("'")
     assert errors.quote(name)[0] == errors.quote(name)[-1]
     assert len(errors.quote(name)) <= 2 + 10 * 201
 
@@ -67,7 +67,7 @@ def test_what_a_command_says_besides_is_one_line(name: str) -> None:
     error = errors.StorageError.failed(f"writing output.runs to {name}", errors.first_sentence(ValueError(name)))
     for form in ("text", "json"):
         err = io.StringIO()
-        console = cli.Console(cli._parser().parse_args(["demo", "--log-format", form]))
+        console = cli.CommandConsole(cli._parser().parse_args(["demo", "--log-format", form]))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stderr", err)
             console.note(f"sbroute: {error}", "error")
@@ -121,7 +121,7 @@ def test_any_encoding_of_the_terminal_will_do(encoding: str) -> None:
 
 @given(st.lists(TEXTS, min_size=1, max_size=6, unique=True))
 def test_spelling_never_takes_one_name_for_quite_another(names: list[str]) -> None:
-    spelling = Spelling(databases=[("srv", name) for name in names])
+    spelling = NameSpelling(databases=[("srv", name) for name in names])
     for name in names:
         # Databases that stand side by side keep their names, whatever folding makes of them.
         assert spelling.database("SRV", name) == name

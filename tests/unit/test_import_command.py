@@ -180,7 +180,7 @@ def test_what_is_refused_before_a_table_is_opened(
     ],
 )
 def test_the_time_of_an_export_on_a_clock(text: str, zone: str | None, at: str, notes: list[str]) -> None:
-    from routing.importing.catalog.clocks import time_zone
+    from routing.importing.catalog.clock_zones import time_zone
 
     screen = Screen()
     found = exports.moment_on_clock(text, "--exported-at", None if zone is None else time_zone(zone), screen)
@@ -190,7 +190,7 @@ def test_the_time_of_an_export_on_a_clock(text: str, zone: str | None, at: str, 
 
 def test_keys_that_import_needs(config: str) -> None:
     from routing import load_config
-    from routing.importing.storing import open_stored
+    from routing.importing.stored_tables import open_stored
     from tests.imports import no_spark
 
     with pytest.raises(ConfigError) as caught:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from routing.delta.import_times import newest_after, newest_of, taken_as_now
 from routing.importing.catalog.views import VIEWS
-from routing.storage.imported import newest_after, newest_of, taken_as_now
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 AT = 1_767_614_400_000_000

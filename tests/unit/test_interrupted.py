@@ -17,10 +17,10 @@ _COMMAND = """
 import atexit, os, subprocess, sys, time
 from pathlib import Path
 from routing import __main__, cli
-from routing.config import Location
+from routing.config import TableLocation
 from routing.errors import StorageError
 from routing.sessions import session
-from routing.storage.locking import only_run
+from routing.delta.run_lock import only_run
 
 def ready(what="ready"):
     print(what, flush=True)
@@ -151,14 +151,14 @@ def test_a_child_that_does_not_end_is_killed_by_the_second_signal(tmp_path: Path
 
 def test_the_lock_is_given_up(tmp_path: Path) -> None:
     program = (
-        "with only_run(Location(str(folder / 'out' / 'runs')), 'r1'):\n  assert (folder / 'out').exists()\n  "
+        "with only_run(TableLocation(str(folder / 'out' / 'runs')), 'r1'):\n  assert (folder / 'out').exists()\n  "
     )
     assert _end(program + SLEEPS, tmp_path).code == 143
     assert list(tmp_path.rglob("*.lock")) == []
 
 
 def test_another_s_lock_stays(tmp_path: Path) -> None:
-    program = "import shutil\nwith only_run(Location(str(folder / 'runs')), 'r1'):\n  "
+    program = "import shutil\nwith only_run(TableLocation(str(folder / 'runs')), 'r1'):\n  "
     program += "(folder / 'runs.lock').unlink(); (folder / 'runs.lock').write_text('another'); "
     assert _end(program + SLEEPS, tmp_path).code == 143
     assert (tmp_path / "runs.lock").read_text() == "another"

@@ -62,7 +62,7 @@ sys.exit(status)
 def _run(ends: str, folder: Path, *options: str) -> tuple[list[Path], str]:
     done = subprocess.run(
         [sys.executable, "-c", _COMMAND, ends, *options],
-        env={**os.environ, "PYTHONPATH": str(Path(session.__file__).parents[1]), "TMPDIR": str(folder)},
+        env={**os.environ, "PYTHONPATH": str(Path(session.__file__).parents[2]), "TMPDIR": str(folder)},
         capture_output=True,
         text=True,
         timeout=120,

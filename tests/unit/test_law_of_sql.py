@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import routing
-from routing.config import Location
-from routing.storage import statements
-from routing.storage.statements import sql_name
+from routing.config import TableLocation
+from routing.tables import sql_statements
+from routing.tables.sql_statements import sql_name
 from tests.sql_law import breaches, breaches_inside, declared
 
 HOUSE = Path(routing.__file__).parent
 SOURCES = {str(path.relative_to(HOUSE)): path.read_text(encoding="utf-8") for path in HOUSE.rglob("*.py")}
-ROOM = SOURCES.pop("storage/statements.py")
+ROOM = SOURCES.pop("tables/sql_statements.py")
 
 
 def test_other_rooms_hand_over_no_text() -> None:
     others = declared(ROOM, *SOURCES.values())
     # delta-rs's own DeltaTable, in the one room that knows delta-rs, is opened and asked, no more.
     # In the picture of the estate "expr" is Vega's word for its own expressions; no table comes there.
-    apart = ("storage/local.py", "analysis/report/pictures/estate.py")
+    apart = ("delta/local_tables.py", "features/report/pictures/estate_picture.py")
     assert "pyspark" not in SOURCES[apart[1]]
-    assert "storage" not in SOURCES[apart[1]]
+    assert "routing.delta" not in SOURCES[apart[1]]
     # Arrow's rows are filtered by a mask; a text would be a type error there.
     of_arrow = [room for room in SOURCES if room.startswith("engines/arrow/")]
     assert of_arrow
@@ -41,7 +41,9 @@ def test_other_rooms_hand_over_no_text() -> None:
 
 def test_nothing_is_changed_by_a_text_in_delta_rs() -> None:
     asked = {
-        node.attr for node in ast.walk(ast.parse(SOURCES["storage/local.py"])) if isinstance(node, ast.Attribute)
+        node.attr
+        for node in ast.walk(ast.parse(SOURCES["delta/local_tables.py"]))
+        if isinstance(node, ast.Attribute)
     }
     assert not asked & {"delete", "update", "merge", "execute", "query", "scan"}
 
@@ -54,8 +56,8 @@ def test_that_room_makes_every_text_itself() -> None:
 def test_only_what_is_quoted_is_put_in() -> None:
     for part in ("x", None, b"x", 1.5):
         with pytest.raises(TypeError, match="without being quoted"):
-            statements._sql("{part}", part=part)  # type: ignore[arg-type]
-    assert statements._sql("{a}{b}", a=statements.quote("{b}"), b=1) == "`{b}`1"
+            sql_statements._sql("{part}", part=part)  # type: ignore[arg-type]
+    assert sql_statements._sql("{a}{b}", a=sql_statements.quote("{b}"), b=1) == "`{b}`1"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ _QUOTED = re.compile(r"`((?:[^`]|``)*)`", re.DOTALL)
 @given(st.text(min_size=1))
 def test_a_quoted_path_ends_where_it_ends(path: str) -> None:
     """One backtick opens it, one closes it, and what is between reads as the path."""
-    name = sql_name(Location(path))
+    name = sql_name(TableLocation(path))
     match = re.fullmatch(rf"`delta`\.{_QUOTED.pattern}", name, re.DOTALL)
     assert match is not None
     assert match.group(1).replace("``", "`") == path
@@ -217,6 +219,6 @@ def test_a_quoted_path_ends_where_it_ends(path: str) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters="."), min_size=1), min_size=2, max_size=3))
 def test_so_does_every_part_of_a_name(parts: list[str]) -> None:
-    name = sql_name(Location(".".join(parts), is_name=True))
+    name = sql_name(TableLocation(".".join(parts), is_name=True))
     assert re.fullmatch(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`){1,2}", name, re.DOTALL)
     assert [part.replace("``", "`") for part in _QUOTED.findall(name)] == parts

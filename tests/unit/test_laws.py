@@ -113,7 +113,7 @@ def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
     return [f"line {node.lineno}: {ast.unparse(node)}" for node in nodes if hasattr(node, "lineno") and law(node)]
 
 
-_READERS = ("appended", "by_log", "commits", "files", "tables")
+_READERS = ("appended_rows", "appended_by_log", "commits", "session_files", "spark_tables")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # How far it has come with its tasks Spark tells there alone.
@@ -121,20 +121,20 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
-    "reading tables": (_is_read, tuple(f"storage/{name}.py" for name in _READERS)),
+    "reading tables": (_is_read, tuple(f"delta/{name}.py" for name in _READERS)),
     # os.write is no table: the last line of an interrupted command.
     "writing tables": (
         _is_write,
         (
-            *("storage/local.py", "storage/data_files.py", "storage/statements.py", "storage/tables.py"),
+            *("delta/local_tables.py", "delta/data_files.py", "tables/sql_statements.py", "delta/spark_tables.py"),
             "process/guard.py",
         ),
     ),
     "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.
-    "hints to joins": (_is_hint, ("storage/joining.py", "errors.py")),
+    "hints to joins": (_is_hint, ("tables/broadcast_joins.py", "errors.py")),
     # Of a known size; all else is measured.
-    "sides not measured": (_is_side, ("storage/joining.py", "messages/results.py")),
+    "sides not measured": (_is_side, ("tables/broadcast_joins.py", "messages/results.py")),
 }
 OF_MESSAGES: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
 
@@ -177,10 +177,10 @@ def test_every_feature_asks_the_planner_what_the_rules_decide() -> None:
 def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
     law = OF_MESSAGES["clocks and chance"]
     rooms = [
-        HOUSE / "storage" / "faults.py",
+        HOUSE / "tables" / "row_faults.py",
         *(HOUSE / "rules").glob("*.py"),
         *(HOUSE / "plan").glob("*.py"),
-        *(HOUSE / "analysis" / "lint").glob("*.py"),
+        *(HOUSE / "features" / "lint").glob("*.py"),
     ]
     assert len(rooms) > 20
     found = {path.name: _breaches(law, nodes_of(path)) for path in rooms}
@@ -190,7 +190,7 @@ def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
 def test_only_one_room_keeps_frames() -> None:
     """What is kept must be left out where a session refuses it: one room finds that out, and one asks it."""
     persists = sorted(p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8"))
-    assert persists == ["keeping.py", "persisting.py"]
+    assert persists == ["frame_cache.py", "persisting.py"]
 
 
 def test_the_hash_is_the_only_udf_of_its_room() -> None:
@@ -200,26 +200,19 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
 
 # The rooms that carry messages, or what is stored, by Spark, and those that have it in their names. All others
 # import it where a session is at hand.
-_OF_SPARK_IN_STORAGE = (
-    *(
-        "appended",
-        "by_feed",
-        "by_log",
-        "by_tracking",
-        "conform",
-        "frames",
-        "functions",
-        "joining",
-        "keeping",
-        "ledger",
-    ),
-    *("spark_forms", "tables", "ways"),
+_OF_SPARK_IN_TABLES = (
+    *("broadcast_joins", "declared_columns", "frame_cache", "frames", "spark_forms", "sql_functions"),
+)
+_OF_SPARK_IN_DELTA = (
+    *("append_detection", "appended_by_feed", "appended_by_log", "appended_by_tracking", "appended_rows"),
+    *("ledger", "spark_tables"),
 )
 _OF_SPARK = (
     "messages/*.py",
     "runs/*.py",
-    "analysis/*/*_spark.py",
-    *(f"storage/{name}.py" for name in _OF_SPARK_IN_STORAGE),
+    "features/*/*spark*.py",
+    *(f"tables/{name}.py" for name in _OF_SPARK_IN_TABLES),
+    *(f"delta/{name}.py" for name in _OF_SPARK_IN_DELTA),
 )
 
 

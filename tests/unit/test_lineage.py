@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing import cli
-from routing.config import Config, LineageSettings, Location
+from routing.config import Config, LineageSettings, TableLocation
 from routing.errors import InputError, StorageError
 from routing.runs import lineage, naming, sending
 from routing.runs.done import Run
@@ -50,16 +50,16 @@ def settings(**given: str) -> Config:
     return Config(
         "/conf/job.yaml",
         {
-            "routes": Location("/data/routes"),
-            "messages": Location("s3a://estate/day/messages/"),
-            "dialogs": Location("main.broker.dialogs", is_name=True),
+            "routes": TableLocation("/data/routes"),
+            "messages": TableLocation("s3a://estate/day/messages/"),
+            "dialogs": TableLocation("main.broker.dialogs", is_name=True),
         },
         {
-            "resolved_routes": Location("/out/resolved_routes"),
-            "new_route_requests": Location("/out/new_route_requests"),
-            "rejected_messages": Location("/out/rejected_messages"),
-            "runs": Location("/out/runs"),
-            "pending_messages": Location("/out/pending_messages"),
+            "resolved_routes": TableLocation("/out/resolved_routes"),
+            "new_route_requests": TableLocation("/out/new_route_requests"),
+            "rejected_messages": TableLocation("/out/rejected_messages"),
+            "runs": TableLocation("/out/runs"),
+            "pending_messages": TableLocation("/out/pending_messages"),
         },
         lineage=LineageSettings(**{"namespace": "night", "job": "broker.resolve", **given}),
     )
@@ -214,31 +214,31 @@ def test_an_event_has_what_the_specification_requires() -> None:
 @pytest.mark.parametrize(
     ("location", "namespace", "name"),
     [
-        (Location("/data/routes"), "file", "/data/routes"),
-        (Location("file:/data/routes"), "file", "/data/routes"),
-        (Location("file:///data/routes/"), "file", "/data/routes"),
-        (Location("s3://estate/day/routes"), "s3://estate", "day/routes"),
-        (Location("S3A://estate/day//routes"), "s3://estate", "day//routes"),
-        (Location("s3n://estate"), "s3://estate", "/"),
-        (Location("gs://estate/routes"), "gs://estate", "routes"),
+        (TableLocation("/data/routes"), "file", "/data/routes"),
+        (TableLocation("file:/data/routes"), "file", "/data/routes"),
+        (TableLocation("file:///data/routes/"), "file", "/data/routes"),
+        (TableLocation("s3://estate/day/routes"), "s3://estate", "day/routes"),
+        (TableLocation("S3A://estate/day//routes"), "s3://estate", "day//routes"),
+        (TableLocation("s3n://estate"), "s3://estate", "/"),
+        (TableLocation("gs://estate/routes"), "gs://estate", "routes"),
         (
-            Location("abfs://broker@acct.dfs.core.windows.net/r"),
+            TableLocation("abfs://broker@acct.dfs.core.windows.net/r"),
             "abfss://broker@acct.dfs.core.windows.net",
             "r",
         ),
-        (Location("wasbs://broker@acct.blob/r"), "wasbs://broker@acct.blob", "r"),
-        (Location("hdfs://node:8020/data/routes"), "hdfs://node:8020", "/data/routes"),
-        (Location("dbfs:/data/routes"), "dbfs", "/data/routes"),
-        (Location("broker.routes", is_name=True), "metastore", "broker.routes"),
+        (TableLocation("wasbs://broker@acct.blob/r"), "wasbs://broker@acct.blob", "r"),
+        (TableLocation("hdfs://node:8020/data/routes"), "hdfs://node:8020", "/data/routes"),
+        (TableLocation("dbfs:/data/routes"), "dbfs", "/data/routes"),
+        (TableLocation("broker.routes", is_name=True), "metastore", "broker.routes"),
     ],
 )
-def test_tables_have_the_names_of_openlineage(location: Location, namespace: str, name: str) -> None:
+def test_tables_have_the_names_of_openlineage(location: TableLocation, namespace: str, name: str) -> None:
     named = LineageSettings(namespace="night", catalog_namespace="metastore")
     assert naming.dataset_of(location, named) == (namespace, name)
 
 
 def test_a_run_id_that_is_no_uuid_becomes_one_for_each_job() -> None:
-    mine, yours = Location("/mine/runs"), Location("/yours/runs")
+    mine, yours = TableLocation("/mine/runs"), TableLocation("/yours/runs")
     assert naming.uuid_of(RUN.upper(), mine) == RUN
     made = naming.uuid_of("nightly-7", mine)
     # uuid5 of the URL namespace and of ["/mine/runs", "nightly-7"].

@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.analysis.lint.catalogue import FINDINGS, Severity
-from routing.analysis.lint.linting import Lint
-from routing.analysis.lint.options import LintSettings, Suppression, check_code, settings
-from routing.analysis.lint.pages import page
 from routing.commands import lint as command
 from routing.commands.findings import SEVERITIES
-from routing.commands.parser import Parser
+from routing.commands.parser import CommandParser
 from routing.errors import ConfigError, ContractError
+from routing.features.lint.catalogue import FINDINGS, Severity
+from routing.features.lint.lint_settings import LintSettings, LintSuppression, check_code, settings
+from routing.features.lint.linting import LintResult
+from routing.features.lint.pages import page
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
-from routing.storage.rows import Rows
+from routing.tables.schema_rows import SchemaRows
 from tests.golden_texts import assert_golden
 from tests.screens import Busy
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "lint"
-PAGES = ROOT / "routing" / "analysis" / "lint" / "pages"
+PAGES = ROOT / "routing" / "features" / "lint" / "pages"
 Row = dict[str, Any]
 
 
@@ -75,7 +75,7 @@ def test_the_section() -> None:
         "expiring_within_days": 7,
     }
     read = settings(section, "job.yaml")
-    assert read == LintSettings((Suppression("SBR036"), Suppression(None, "hub", "Sales", "R")), 7)
+    assert read == LintSettings((LintSuppression("SBR036"), LintSuppression(None, "hub", "Sales", "R")), 7)
     assert settings(None, "job.yaml") == settings({}, "job.yaml") == LintSettings((), 30)
 
 
@@ -97,12 +97,14 @@ def test_faults_of_the_section() -> None:
         settings([1], "job.yaml")
 
 
-def done(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> Lint:
+def done(*rows: Row, suppressed: int = 0, coverage: tuple[int, int] | None = None) -> LintResult:
     """A result of lint; ``coverage``: routes and how many are used."""
     covered = None
     if coverage is not None:
-        covered = Rows(ROUTE_COVERAGE, ({"instance_name": "hub", "routes": coverage[0], "used": coverage[1]},))
-    return Lint(Rows(FOUND, rows), Rows(FOUND, (_row(0, "info"),) * suppressed), covered)
+        covered = SchemaRows(
+            ROUTE_COVERAGE, ({"instance_name": "hub", "routes": coverage[0], "used": coverage[1]},)
+        )
+    return LintResult(SchemaRows(FOUND, rows), SchemaRows(FOUND, (_row(0, "info"),) * suppressed), covered)
 
 
 def rows(*severities: str) -> list[Row]:
@@ -138,7 +140,7 @@ class Console(Busy):
 
 
 def options(*arguments: str) -> argparse.Namespace:
-    parser = Parser()
+    parser = CommandParser()
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--format", default="table")
     common.add_argument("--width")
@@ -253,7 +255,10 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Open"},
         {**_row(17, "warning"), "error_number": None, "database_name": "Sales", "object": "Opener"},
     ]
-    assert command.tell_tables(done(*found, suppressed=2, coverage=(1200, 900)), asked, cli.Console(asked)) == 0
+    assert (
+        command.tell_tables(done(*found, suppressed=2, coverage=(1200, 900)), asked, cli.CommandConsole(asked))
+        == 0
+    )
     assert_golden("lint_table.txt", "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
 
 
@@ -261,7 +266,7 @@ def printed(capsys: pytest.CaptureFixture[str], found: list[Row], *line: str) ->
     """The lines that lint prints of findings."""
     asked = options("--config", "x", *line)
     asked.quiet, asked.log_format = True, "text"
-    command.tell_tables(done(*found), asked, cli.Console(asked))
+    command.tell_tables(done(*found), asked, cli.CommandConsole(asked))
     return [text.rstrip() for text in capsys.readouterr().out.splitlines()]
 
 
@@ -365,7 +370,7 @@ def test_what_every_instance_has_is_one_line(
 def test_what_is_not_listed_counts(capsys: pytest.CaptureFixture[str]) -> None:
     asked = options("--config", "x", "--fail-on", "info")
     asked.quiet, asked.log_format = True, "text"
-    assert command.tell_tables(done(_AS_INSTALLED[0]), asked, cli.Console(asked)) == 1
+    assert command.tell_tables(done(_AS_INSTALLED[0]), asked, cli.CommandConsole(asked)) == 1
     assert "0 errors, 0 warnings, 1 info" in capsys.readouterr().out
 
 

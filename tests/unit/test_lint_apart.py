@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from routing.analysis.lint import linting, reading
-from routing.analysis.lint.catalogue import BY_CODE
-from routing.analysis.lint.linting import Moment, lint_apart
-from routing.analysis.lint.reporting import rows_of
-from routing.storage.times import micros_of
+from routing.features.lint import lint_tables, linting
+from routing.features.lint.catalogue import BY_CODE
+from routing.features.lint.finding_rows import rows_of
+from routing.features.lint.linting import Moment, lint_apart
+from routing.tables.times import micros_of
 from tests.frames import arrow
 from tests.random_estates import draw_sides
 from tests.reference.estate_words import NOON
@@ -21,7 +21,7 @@ OF_A_ROW = {"SBR003", "SBR015", "SBR016", "SBR031", "SBR032"}
 
 def _moment(tables: Tables) -> Moment:
     now = micros_of(NOON)
-    return reading.columns(arrow(tables), now), now
+    return lint_tables.columns(arrow(tables), now), now
 
 
 def test_it_is_the_difference_of_all_findings() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.lint.linting import Lint, lint
 from routing.errors import InputError
+from routing.features.lint.linting import LintResult, lint
 from routing.schemas import INPUTS, KEYS
 from tests.frames import Tables, arrow
 from tests.lint_drafts import NOW
@@ -27,7 +27,7 @@ _OTHER: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _linted(tables: Tables) -> Lint:
+def _linted(tables: Tables) -> LintResult:
     return lint(arrow({key: rows for key, rows in tables.items() if key in KEYS}), now=NOW)
 
 
@@ -53,7 +53,7 @@ def test_no_cell_makes_lint_fail() -> None:
                 assert f"{key}.{field.name} None" in refused
 
 
-def _codes(done: Lint, code: str) -> list[Any]:
+def _codes(done: LintResult, code: str) -> list[Any]:
     return [row for row in done.findings if row["code"] == code]
 
 

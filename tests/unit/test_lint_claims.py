@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from routing.analysis.lint.finding import Found
-from routing.analysis.lint.linting import find_all
+from routing.features.lint.lint_finding import LintFinding
+from routing.features.lint.linting import find_all
 from routing.schemas import TABLES
-from routing.storage.columns import Columns
-from routing.storage.times import micros_of
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
 from tests.open_messages import CONVERSATIONS, message_to
 from tests.reference import estate_words as words
 from tests.reference.following import Network
@@ -167,9 +167,9 @@ def by_own_walk(tables: Tables, now: datetime) -> Claims:
     return {code: set(maker(walker)) for code, maker in zip(CODES, makers, strict=True)}
 
 
-def _found(tables: Tables, now: datetime) -> set[Found]:
+def _found(tables: Tables, now: datetime) -> set[LintFinding]:
     keys = ("routes", "databases", "services", "instances")
-    columns = {key: Columns.of_rows(tables[key], TABLES[key]) for key in keys}
+    columns = {key: TableColumns.of_rows(tables[key], TABLES[key]) for key in keys}
     return find_all(columns, micros_of(now))
 
 

@@ -316,10 +316,10 @@ _WHOLE = ("SBR045", "SBR046")
 
 def found_in(folder: Path, seen: Counter[str]) -> set[tuple[Any, ...]]:
     """The errors and warnings on a folder; ``seen`` counts what is not judged."""
-    from routing.analysis.check.sources import Given
-    from routing.analysis.repository.linting import lint_files
+    from routing.features.check.sources import FileOptions
+    from routing.features.repository.file_linting import lint_files
 
-    done = lint_files([str(folder)], Given(), now=datetime(2026, 3, 1, 12, tzinfo=timezone.utc))
+    done = lint_files([str(folder)], FileOptions(), now=datetime(2026, 3, 1, 12, tzinfo=timezone.utc))
     seen.update(done.not_judged)
     return {
         # What several instances share stands under the first of them, which may be left out.

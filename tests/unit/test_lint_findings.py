@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from routing.analysis.lint.catalogue import FINDINGS
-from routing.analysis.lint.linting import Lint, lint
-from routing.analysis.lint.options import Suppression
 from routing.demo.company import found_company
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
 from routing.demo.estates import document_estates
+from routing.features.lint.catalogue import FINDINGS
+from routing.features.lint.lint_settings import LintSuppression
+from routing.features.lint.linting import LintResult, lint
 from routing.schemas import RESOLVED_ROUTES
 from tests.frames import arrow, arrow_of, load_cases, merged
 from tests.golden_texts import assert_golden
@@ -29,8 +29,8 @@ CASES = {
     for number, estate in enumerate(estates)
 }
 QUIET = (
-    Suppression(code="SBR036", instance_name="quiet/one"),
-    Suppression(instance_name="quiet/two", object="quiet:Stock"),
+    LintSuppression(code="SBR036", instance_name="quiet/one"),
+    LintSuppression(instance_name="quiet/two", object="quiet:Stock"),
 )
 # By golden file the estates that the project ships: label → title and tables.
 SEEDS: dict[str, dict[str, tuple[str, Any]]] = {
@@ -59,7 +59,7 @@ def all_estates() -> Tables:
 
 
 @cache
-def _lint() -> Lint:
+def _lint() -> LintResult:
     resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
     return lint(arrow(all_estates()), now=NOW, suppress=QUIET, resolved=resolved)
 
@@ -186,12 +186,12 @@ def test_suppressed_findings_are_set_apart() -> None:
     assert shown([dict(row) for row in _lint().suppressed]) == [("SBR023", "quiet/two"), ("SBR036", "quiet/one")]
 
 
-def _around(draft: Draft) -> list[str]:
+def _around(draft: EstateDraft) -> list[str]:
     done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
     return [row["message"] for row in done.findings if row["code"] == "SBR026"]
 
 
-def _ring(draft: Draft, name: str, size: int, service: str | None, *, closed: bool = True) -> None:
+def _ring(draft: EstateDraft, name: str, size: int, service: str | None, *, closed: bool = True) -> None:
     """Forwarders that send a service on to each other; a last one leads elsewhere where it is not closed."""
     for number in range(size):
         draft.instance(f"{name}{number}", f"tcp://{name}{number}:4022", forwarding=True)
@@ -202,7 +202,7 @@ def _ring(draft: Draft, name: str, size: int, service: str | None, *, closed: bo
 
 def test_rings_that_do_not_meet_are_findings_of_their_own() -> None:
     """What goes round for a service that an instance names is no matter of those that forward anything."""
-    draft = Draft()
+    draft = EstateDraft()
     _ring(draft, "named", 2, "Lost")
     _ring(draft, "any", 3, None)
     draft.route("named0", "msdb", "Aside", "tcp://any0:4022", "Other")
@@ -214,14 +214,14 @@ def test_rings_that_do_not_meet_are_findings_of_their_own() -> None:
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_long_chain(closed: bool) -> None:
-    draft = Draft()
+    draft = EstateDraft()
     _ring(draft, "f", 1_500, "Lost", closed=closed)
     found = ["messages for it go round between f0, f1, f10, f100, f1000 and 1495 more"]
     assert _around(draft) == (found if closed else [])
 
 
 def test_versions_that_are_not_in_force_answer_nothing() -> None:
-    draft = Draft()
+    draft = EstateDraft()
     _ring(draft, "f", 2, "Lost")
     for row in draft.tables["routes"]:
         row["valid_to"] = NOW
@@ -230,7 +230,7 @@ def test_versions_that_are_not_in_force_answer_nothing() -> None:
 
 def test_an_instance_that_is_not_listed_is_asked_nothing() -> None:
     """Every message of it is rejected; what its rows say is judged all the same."""
-    draft = Draft()
+    draft = EstateDraft()
     draft.database("ghost", "A", "id-a", "Stock")
     draft.database("ghost", "B", "id-b", "Stock")
     draft.route("ghost", "A", "R", "tcp://far", "Stock")

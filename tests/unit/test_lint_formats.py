@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import pytest
 
 from routing import cli
-from routing.analysis.lint.catalogue import BY_CODE
-from routing.analysis.lint.junit import as_junit
-from routing.analysis.lint.sarif import as_sarif, fingerprints
 from routing.commands import lint as command
+from routing.features.lint.catalogue import BY_CODE
+from routing.features.lint.junit import as_junit
+from routing.features.lint.sarif import as_sarif, fingerprints
 from tests.unit.test_lint import Console, _row, done, options
 
 Row = dict[str, Any]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from routing.analysis.lint.estate import estate_of
-from routing.analysis.lint.hazards import prove_hazards
-from routing.analysis.lint.walks import Choice, Walks
+from routing.features.lint.hazards import prove_hazards
+from routing.features.lint.lint_estate import estate_of
+from routing.features.lint.open_messages import OpenChoice, OpenMessageFollower
 from routing.schemas import TABLES
-from routing.storage.columns import Columns
-from routing.storage.times import micros_of
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
 from tests.open_messages import CONVERSATIONS, message_to
 from tests.reference import estate_words as words
 from tests.reference.following import Network
@@ -25,21 +25,23 @@ Tables = dict[str, list[dict[str, Any]]]
 Ends = dict[str, str]
 
 
-def _proved(tables: Tables, now: datetime) -> dict[Choice, Ends]:
+def _proved(tables: Tables, now: datetime) -> dict[OpenChoice, Ends]:
     keys = ("routes", "databases", "services", "instances")
-    columns = {key: Columns.of_rows(tables[key], TABLES[key]) for key in keys}
+    columns = {key: TableColumns.of_rows(tables[key], TABLES[key]) for key in keys}
     estate = estate_of(columns, micros_of(now), 30)
-    return {choice: dict(hazard.ends) for choice, hazard in prove_hazards(estate, Walks(estate)).items()}
+    return {
+        choice: dict(hazard.ends) for choice, hazard in prove_hazards(estate, OpenMessageFollower(estate)).items()
+    }
 
 
-def _by_own_walk(tables: Tables, now: datetime) -> dict[Choice, list[Ends]]:
+def _by_own_walk(tables: Tables, now: datetime) -> dict[OpenChoice, list[Ends]]:
     """Each choice with all that any dialog's hash shows, from every scope for every service."""
     network = Network({**tables, "route_requests": []})
-    found: dict[Choice, list[Ends]] = {}
+    found: dict[OpenChoice, list[Ends]] = {}
     for instance in network.instances.values():
         for scope in {*instance.databases, "msdb"}:
             for service in {*SERVICES, *SENDERS}:
-                choice = Choice(instance.name, scope, service)
+                choice = OpenChoice(instance.name, scope, service)
                 sender = None if scope == "msdb" else scope
                 for conversation in CONVERSATIONS:
                     message = message_to(instance, sender, service, now, conversation=conversation)
@@ -50,7 +52,7 @@ def _by_own_walk(tables: Tables, now: datetime) -> dict[Choice, list[Ends]]:
     return {choice: ends for choice, ends in found.items() if ends}
 
 
-def _several(trace: Trace, choice: Choice) -> Iterator[Ends]:
+def _several(trace: Trace, choice: OpenChoice) -> Iterator[Ends]:
     """The ends that different ways out of the scope itself lead to, where these differ in their ids."""
     by_way_out: dict[tuple[str | None, str], Ends] = {}
     for way in trace.ways:

@@ -12,15 +12,15 @@ import pytest
 
 import routing
 from routing import cli
-from routing.analysis.lint.configuration import ROWS, configuration_of
-from routing.analysis.lint.linting import lint_apart
-from routing.analysis.lint.options import settings
-from routing.analysis.lint.own import find_own
-from routing.analysis.lint.rule_files import load_rules
 from routing.errors import ConfigError, RuleError
+from routing.features.lint.configuration import ROWS, configuration_of
+from routing.features.lint.custom_rules import find_own
+from routing.features.lint.lint_settings import settings
+from routing.features.lint.linting import lint_apart
+from routing.features.lint.rule_files import load_rules
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
-from routing.storage.columns import Columns
-from routing.storage.times import micros_of
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
 
 AT = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 HEAD = "import routing\n\n\n"
@@ -45,9 +45,9 @@ def file_of(folder: Path, text: str = RULE, name: str = "rules.py") -> str:
     return str(folder / name)
 
 
-def columns(**rows: list[dict[str, Any]]) -> dict[str, Columns]:
+def columns(**rows: list[dict[str, Any]]) -> dict[str, TableColumns]:
     schemas = {"routes": ROUTES, "databases": DATABASES, "services": SERVICES, "instances": INSTANCES}
-    return {key: Columns.of_rows(rows.get(key, []), schema) for key, schema in schemas.items()}
+    return {key: TableColumns.of_rows(rows.get(key, []), schema) for key, schema in schemas.items()}
 
 
 def route(name: str = "R", address: str | None = "tcp://OLD.example:4022", **more: Any) -> dict[str, Any]:
@@ -277,8 +277,8 @@ def test_the_page_of_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_over_tables(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    from routing.analysis.lint.linting import lint
-    from routing.storage.arrow import table_of
+    from routing.features.lint.linting import lint
+    from routing.tables.arrow_rows import table_of
 
     empty = {"databases": DATABASES, "services": SERVICES, "instances": INSTANCES}
     tables = {key: table_of([], schema) for key, schema in empty.items()}
@@ -289,5 +289,5 @@ def test_over_tables(tmp_path: Path) -> None:
 
 
 def test_the_public_names_need_no_spark() -> None:
-    assert routing.finding is routing.analysis.lint.own.mark
-    assert "routing.analysis.lint.own" in sys.modules
+    assert routing.finding is routing.features.lint.custom_rules.mark
+    assert "routing.features.lint.custom_rules" in sys.modules

@@ -19,18 +19,18 @@ from hypothesis import strategies as st
 from pyarrow.dataset import dataset
 
 from routing import cli
-from routing.analysis.lint import traffic
-from routing.analysis.lint.contract import refused_rows
-from routing.analysis.lint.estate import Estate
-from routing.analysis.lint.finding import Found
-from routing.analysis.lint.linting import lint
-from routing.analysis.lint.telling_in_arrow import broker_ids, read
+from routing.delta.opening import TableOpener
+from routing.features.lint import traffic_findings
+from routing.features.lint.arrow_traffic import broker_ids, read
+from routing.features.lint.contract import refused_rows
+from routing.features.lint.lint_estate import LintEstate
+from routing.features.lint.lint_finding import LintFinding
+from routing.features.lint.linting import lint
 from routing.rules import text
 from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
-from routing.storage.columns import Columns
-from routing.storage.inputs import columns_of
-from routing.storage.opening import Opener
-from routing.storage.times import micros_of
+from routing.tables.input_columns import columns_of
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
 from tests.frames import arrow, arrow_of, merged
 from tests.golden_texts import GOLDEN
 from tests.hostile import NAMES, TEXTS
@@ -65,10 +65,12 @@ def random_rows(seed: int, schema: Schema, count: int) -> list[Row]:
     return [{name: value(name) for name in schema.names} for _ in range(count)]
 
 
-def findings(dialogs: Columns, requests: Columns) -> set[Found]:
+def findings(dialogs: TableColumns, requests: TableColumns) -> set[LintFinding]:
     empty = {key: columns_of(table, key) for key, table in arrow({}).items() if key != "messages"}
-    estate = Estate({**empty, "dialogs": dialogs, "route_requests": requests}, {}, frozenset(), micros_of(NOW), 30)
-    return {*refused_rows(estate), *traffic.torn_groups(estate)}
+    estate = LintEstate(
+        {**empty, "dialogs": dialogs, "route_requests": requests}, {}, frozenset(), micros_of(NOW), 30
+    )
+    return {*refused_rows(estate), *traffic_findings.torn_groups(estate)}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -116,7 +118,7 @@ def test_tables_and_files_are_linted_alike(tmp_path: Path) -> None:
     resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
     plain = lint(arrow(tables), now=NOW, suppress=QUIET, resolved=resolved)
     places = config_of(save_estate(tables, tmp_path), tmp_path).tables
-    opened = Opener(lambda: pytest.fail("Spark is started")).open(places)
+    opened = TableOpener(lambda: pytest.fail("Spark is started")).open(places)
     assert lint(opened, now=NOW, suppress=QUIET, resolved=dataset(resolved)) == plain
     codes = Counter(row["code"] for row in plain.findings)
     assert set(OF_MESSAGES) <= set(codes)

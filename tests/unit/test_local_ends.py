@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from routing import cli
-from routing.storage.counted import last_run
-from routing.storage.local_opening import LocalOpener
+from routing.delta.last_run import last_run
+from routing.delta.local_opening import LocalOpener
 from tests.signalled import TOLD, ended, started
 from tests.stored import config_of, config_text, save_estate, small_estate, written
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 _COMMAND = """
 import sys, time
 from routing import __main__
-from routing.engines.arrow.resolving import BatchResolver
+from routing.engines.arrow.resolved_batches import BatchResolver
 from tests.hooks import hooked, once
 
 point, seconds = sys.argv.pop(1), float(sys.argv.pop(1))

@@ -12,7 +12,7 @@ import pytest
 
 import routing
 from routing.schemas import OUTPUTS
-from routing.storage.stored import read_rows
+from routing.tables.read_rows import read_rows
 from tests.frames import Tables, load_cases, moment
 from tests.random_estates import RUN_ID, Decided, assert_decided, assert_same
 from tests.reference.estates import joined, random_estate
@@ -30,10 +30,10 @@ def run_on(folder: Path, tables: Tables, *overrides: str, files: int = 2) -> rou
 
 def written(folder: Path, key: str) -> list[dict[str, Any]]:
     """The rows of an output."""
-    from routing.config import Location
-    from routing.storage.local_opening import LocalOpener
+    from routing.config import TableLocation
+    from routing.delta.local_opening import LocalOpener
 
-    rows = LocalOpener().open_at(f"output.{key}", Location(str(folder / "out" / key)))
+    rows = LocalOpener().open_at(f"output.{key}", TableLocation(str(folder / "out" / key)))
     return read_rows(rows, OUTPUTS[key])
 
 
@@ -50,9 +50,9 @@ def decide_locally(tables: Tables, as_of: datetime | None, files: int = 2) -> De
 
 
 def test_batches_of_few_rows_are_decided_like_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routing.engines.arrow import resolving
+    from routing.engines.arrow import resolved_batches
 
-    monkeypatch.setattr(resolving, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(resolved_batches, "ROWS_AT_ONCE", 7)
     rng = random.Random(7)
     tables = joined([random_estate(rng, 60, f"e{number}/") for number in range(12)])
     assert_decided(decide_locally(tables, None, files=5), reference(tables, None, run_id=RUN_ID))

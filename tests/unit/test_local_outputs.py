@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from routing.config import Location
-from routing.runs.local import TableRows
+from routing.config import TableLocation
+from routing.delta.local_opening import LocalOpener
+from routing.delta.local_outputs import LocalOutputs
+from routing.delta.local_tables import LocalTable
+from routing.delta.protocol import CommitMark
+from routing.runs.local_runs import TableRows
 from routing.schemas import NEW_ROUTE_REQUESTS, RUNS
-from routing.storage.arrow import table_of
-from routing.storage.local import LocalTable
-from routing.storage.local_opening import LocalOpener
-from routing.storage.local_outputs import LocalOutputs
-from routing.storage.protocol import Mark
-from routing.storage.stored import read_rows
+from routing.tables.arrow_rows import table_of
+from routing.tables.read_rows import read_rows
 from tests.frames import moment
 from tests.log_in_memory import run_mark
 from tests.log_operations import KEY, A, B, LogInMemory, assert_like_the_log_in_memory, back_to
@@ -38,7 +38,7 @@ class OnDisk:
         self.tables = tables
         self.location = tables.config.output[KEY]
 
-    def write(self, rows: frozenset[str], mark: Mark, *, adds: bool) -> None:
+    def write(self, rows: frozenset[str], mark: CommitMark, *, adds: bool) -> None:
         fixed = dict.fromkeys(("instance_name", "database_name", "service_name", "body", "run_id"), "x")
         at = moment("2026-01-05T12:00:00Z")
         told = [{**fixed, "requested_at": at, "message_id": row} for row in sorted(rows)]
@@ -59,7 +59,7 @@ class OnDisk:
         return frozenset(_messages(self.location))
 
 
-def _messages(location: Location) -> list[str]:
+def _messages(location: TableLocation) -> list[str]:
     rows: Any = LocalOpener().open_at(f"output.{KEY}", location)
     return list(rows.to_table(columns=["message_id"])["message_id"].to_pylist())
 
@@ -91,12 +91,12 @@ def test_a_turn_is_taken_once(tmp_path: Path, turn: int, since: int | None, is_r
 
 def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever commits after the look at turns and before the commit: it fails, and the turn is looked at again."""
-    from routing.storage import local
+    from routing.delta import local_tables
 
     tables, other = _outputs(tmp_path), _outputs(tmp_path)
     assert tables.record(_run_row("first", 0), A, 1)
     came: list[bool] = []
-    was_next = local._only_next
+    was_next = local_tables._only_next
 
     def between(*given: Any) -> Any:
         if not came:
@@ -104,7 +104,7 @@ def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
             assert other.record(_run_row("other", 1), B, 2)
         return was_next(*given)
 
-    monkeypatch.setattr(local, "_only_next", between)
+    monkeypatch.setattr(local_tables, "_only_next", between)
     assert not tables.record(_run_row("late", 2), run_mark("late"), 2)
 
 

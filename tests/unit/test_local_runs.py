@@ -12,14 +12,14 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 
 import routing
+from routing.delta.data_files import DataFiles
+from routing.delta.last_run import last_run, open_left
+from routing.delta.local_opening import LocalOpener
+from routing.delta.local_tables import LocalTable
 from routing.errors import ContractError, StorageError
-from routing.runs import local
+from routing.runs import local_runs
 from routing.schemas import INPUTS, MESSAGES, OUTPUTS
-from routing.storage.counted import last_run, open_left
-from routing.storage.data_files import DataFiles
-from routing.storage.local import LocalTable
-from routing.storage.local_opening import LocalOpener
-from routing.storage.stored import read_rows
+from routing.tables.read_rows import read_rows
 from tests.frames import Tables, arrow_of, moment
 from tests.hooks import Killed, hooked, kill, once
 from tests.random_estates import assert_same
@@ -118,14 +118,14 @@ def test_ended_while_files_are_written(
     """Files that a killed run leaves belong to no table; one that ends otherwise removes its own."""
     if is_first:
         shutil.rmtree(folder / "out")
-    was_written = local.ResolvedRows.write_to
+    was_written = local_runs.ResolvedRows.write_to
 
-    def fail(self: local.ResolvedRows, files: DataFiles) -> None:
+    def fail(self: local_runs.ResolvedRows, files: DataFiles) -> None:
         was_written(self, files)
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(local.ResolvedRows, "write_to", fail)
+        patch.setattr(local_runs.ResolvedRows, "write_to", fail)
         if is_left:
             patch.setattr(DataFiles, "remove", lambda _: None)
         with pytest.raises((StorageError, type(error))):
@@ -194,7 +194,7 @@ def test_another_run_that_writes_meanwhile(folder: Path) -> None:
 
     def other() -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("routing.storage.locking.fcntl", None)
+            patch.setattr("routing.delta.run_lock.fcntl", None)
             routing.resolve_local(_config(folder), run_id="other")
 
     with hooked(once("after resolved_routes", other)), pytest.raises(StorageError, match="another run"):

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import run_lock
+from routing.delta.run_lock import lock_file, only_run
 from routing.errors import StorageError
-from routing.storage import locking
-from routing.storage.locking import lock_file, only_run
 
 _HOLDER = """
 import sys, time
-from routing.config import Location
-from routing.storage.locking import only_run
-with only_run(Location(sys.argv[1]), "nightly"):
+from routing.config import TableLocation
+from routing.delta.run_lock import only_run
+with only_run(TableLocation(sys.argv[1]), "nightly"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -33,7 +33,7 @@ def _told(file: Path) -> dict[str, object]:
 
 
 def test_the_file_names_process_and_run_and_goes_away(tmp_path: Path) -> None:
-    runs = Location(str(tmp_path / "out" / "runs"))
+    runs = TableLocation(str(tmp_path / "out" / "runs"))
     file = tmp_path / "out" / "runs.lock"
     with only_run(runs, "first"):
         assert _told(file) == {"pid": os.getpid(), "run_id": "first"}
@@ -43,13 +43,13 @@ def test_the_file_names_process_and_run_and_goes_away(tmp_path: Path) -> None:
 
 def test_what_a_run_wrote_stays(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with only_run(Location(str(tmp_path / "out" / "runs")), "first"):
+    with only_run(TableLocation(str(tmp_path / "out" / "runs")), "first"):
         (tmp_path / "out" / "kept").touch()
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["kept"]
 
 
 def test_another_process_is_refused_until_it_is_gone(tmp_path: Path) -> None:
-    runs = Location(str(tmp_path / "runs"))
+    runs = TableLocation(str(tmp_path / "runs"))
     with subprocess.Popen(
         [sys.executable, "-c", _HOLDER, runs.text], stdout=subprocess.PIPE, text=True, env=_environment()
     ) as holder:
@@ -71,7 +71,7 @@ def test_another_process_is_refused_until_it_is_gone(tmp_path: Path) -> None:
 
 def test_a_lock_file_of_garbage_is_taken_over(tmp_path: Path) -> None:
     (tmp_path / "runs.lock").write_text("[" * 5, encoding="utf-8")
-    with only_run(Location(str(tmp_path / "runs")), "first"):
+    with only_run(TableLocation(str(tmp_path / "runs")), "first"):
         assert _told(tmp_path / "runs.lock")["run_id"] == "first"
 
 
@@ -79,7 +79,7 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(StorageError, match=r"locking .*runs\.lock"),
-        only_run(Location(f"{tmp_path}/file/runs"), "x"),
+        only_run(TableLocation(f"{tmp_path}/file/runs"), "x"),
     ):
         pytest.fail("locked")
 
@@ -91,7 +91,7 @@ def test_garbage_of_whoever_holds_the_lock(tmp_path: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         with (
             pytest.raises(StorageError, match=r"run 'unknown', process 'unknown'"),
-            only_run(Location(str(tmp_path / "runs")), "second"),
+            only_run(TableLocation(str(tmp_path / "runs")), "second"),
         ):
             pytest.fail("two at once")
 
@@ -114,7 +114,7 @@ def test_what_a_link_leads_to_is_not_written(tmp_path: Path, put: Callable[[Path
     victim.write_text("somebody's", encoding="utf-8")
     file = tmp_path / "runs.lock"
     put(victim, file)
-    with pytest.raises(StorageError) as caught, only_run(Location(str(tmp_path / "runs")), "first"):
+    with pytest.raises(StorageError) as caught, only_run(TableLocation(str(tmp_path / "runs")), "first"):
         pytest.fail("locked")
     assert str(caught.value) == (
         f"'{file}' is a link or no ordinary file, and not written to (remove it, and run again)"
@@ -127,7 +127,7 @@ def test_a_link_to_nowhere_makes_no_file(tmp_path: Path) -> None:
     (tmp_path / "runs.lock").symlink_to(tmp_path / "made")
     with (
         pytest.raises(StorageError, match="is a link"),
-        only_run(Location(str(tmp_path / "runs")), "first"),
+        only_run(TableLocation(str(tmp_path / "runs")), "first"),
     ):
         pytest.fail("locked")
     assert not (tmp_path / "made").exists()
@@ -147,8 +147,8 @@ def test_a_link_put_there_after_the_opening_is_not_written(
             file.symlink_to(victim)
         return told(what)
 
-    monkeypatch.setattr("routing.storage.locking.json.dumps", swapping)
-    with only_run(Location(str(tmp_path / "runs")), "first"):
+    monkeypatch.setattr("routing.delta.run_lock.json.dumps", swapping)
+    with only_run(TableLocation(str(tmp_path / "runs")), "first"):
         assert victim.read_text(encoding="utf-8") == "somebody's"
     # Nor is it removed: it is not this run's.
     assert file.is_symlink()
@@ -156,24 +156,24 @@ def test_a_link_put_there_after_the_opening_is_not_written(
 
 def test_a_longer_text_of_a_killed_run_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "runs.lock").write_text(json.dumps({"pid": 1, "run_id": "x" * 500}), encoding="utf-8")
-    with only_run(Location(str(tmp_path / "runs")), "first"):
+    with only_run(TableLocation(str(tmp_path / "runs")), "first"):
         assert _told(tmp_path / "runs.lock") == {"pid": os.getpid(), "run_id": "first"}
 
 
 @pytest.mark.parametrize(
     ("location", "file"),
     [
-        (Location("/out/runs"), Path("/out/runs.lock")),
-        (Location("file:///out/runs"), Path("/out/runs.lock")),
-        (Location("file:/out/runs"), Path("/out/runs.lock")),
-        (Location("s3a://bucket/runs"), None),
-        (Location("dbfs:/out/runs"), None),
-        (Location("shop.audit.runs", is_name=True), None),
+        (TableLocation("/out/runs"), Path("/out/runs.lock")),
+        (TableLocation("file:///out/runs"), Path("/out/runs.lock")),
+        (TableLocation("file:/out/runs"), Path("/out/runs.lock")),
+        (TableLocation("s3a://bucket/runs"), None),
+        (TableLocation("dbfs:/out/runs"), None),
+        (TableLocation("shop.audit.runs", is_name=True), None),
     ],
 )
-def test_only_local_paths_have_one(location: Location, file: Path | None) -> None:
+def test_only_local_paths_have_one(location: TableLocation, file: Path | None) -> None:
     assert lock_file(location) == file
 
 
 def _environment(**added: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(locking.__file__).parents[1]), **added}
+    return {**os.environ, "PYTHONPATH": str(Path(run_lock.__file__).parents[1]), **added}

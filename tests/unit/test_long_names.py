@@ -11,20 +11,20 @@ import pyarrow
 import pytest
 
 import routing
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.data_files import DataFiles
+from routing.delta.local_opening import LocalOpener
+from routing.delta.local_tables import open_to_write
 from routing.engines.arrow.asking import AskingRows, kinds_of_rows
-from routing.engines.arrow.decisions import Decided
+from routing.engines.arrow.decisions import DecisionColumns
 from routing.engines.arrow.message_rows import MessageRows
-from routing.engines.arrow.rejecting import RejectedRows
-from routing.engines.arrow.requests import FoundRequests, first_of_each
-from routing.engines.arrow.resolving import KeyedBatch
-from routing.engines.arrow.words import same_for_all
+from routing.engines.arrow.open_requests import FoundRequests, first_of_each
+from routing.engines.arrow.rejected_batches import RejectedRows
+from routing.engines.arrow.resolved_batches import KeyedBatch
+from routing.engines.arrow.text_columns import same_for_all
 from routing.plan.checked import check_without_spark
 from routing.schemas import MESSAGES
-from routing.storage.data_files import DataFiles
-from routing.storage.inputs import read_settings
-from routing.storage.local import open_to_write
-from routing.storage.local_opening import LocalOpener
+from routing.tables.input_columns import read_settings
 from tests.frames import arrow_of
 from tests.stored import config_of, message, save_estate, small_estate
 
@@ -53,7 +53,7 @@ def _asking() -> AskingRows:
     )
     flags = {"asks": pyarrow.array([True]), "asks_msdb": pyarrow.array([False])}
     others = dict.fromkeys(("matching_step", "alternatives", "reads_address", "out_of_hops", "requested"), none)
-    return AskingRows.of(keyed, Decided(words={}, numbers={}, **others, **flags), SCOPES)
+    return AskingRows.of(keyed, DecisionColumns(words={}, numbers={}, **others, **flags), SCOPES)
 
 
 def _save_messages(folder: Path) -> None:
@@ -64,7 +64,7 @@ def _save_messages(folder: Path) -> None:
     save_estate({"messages": []}, folder, files=1)
     with DataFiles(folder / "messages") as files:
         files.open().add(rows)
-        table = open_to_write(Location(str(folder / "messages")))
+        table = open_to_write(TableLocation(str(folder / "messages")))
         table.commit_files(files.close(), MESSAGES, adds=True, metadata="")
 
 
@@ -79,7 +79,7 @@ def test_names_of_messages_that_are_resolved_are_not_spelled_out(tmp_path: Path)
     """Where another one is rejected."""
     save_estate({**small_estate(), "messages": [message(MANY, "//far", conversation_id="x")]}, tmp_path, files=1)
     _save_messages(tmp_path)
-    opened = LocalOpener().open({key: Location(str(tmp_path / key)) for key in small_estate()})
+    opened = LocalOpener().open({key: TableLocation(str(tmp_path / key)) for key in small_estate()})
     messages = MessageRows.of(opened.pop("messages"), None)
     checked = check_without_spark(read_settings(opened), opened["dialogs"])
     with _counted_memory() as memory:

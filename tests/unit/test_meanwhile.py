@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from routing.delta.opening import TableOpener
 from routing.errors import EnvironmentFault, NoJavaFault
 from routing.runs.stages import Progress, Stages
-from routing.storage.opening import Opener
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ def test_a_session_that_is_given_is_taken_by_who_asks(monkeypatch: pytest.Monkey
         threads.append(threading.current_thread())
         return SESSION
 
-    opener = Opener(start)
+    opener = TableOpener(start)
     opener.start_meanwhile()
     assert threads == [threading.current_thread()]
     assert opener.spark is SESSION
@@ -58,7 +58,7 @@ def test_the_session_is_waited_for_where_it_is_needed() -> None:
         yield
         told.append("waited")
 
-    opener = Opener(start, waiting=waiting)
+    opener = TableOpener(start, waiting=waiting)
     opener.start_meanwhile()
     opener.start_meanwhile()
     assert told == []
@@ -72,7 +72,7 @@ def test_why_no_session_could_be_started_is_told_where_it_is_needed() -> None:
     def start() -> SparkSession:
         raise NoJavaFault.no_java("none")
 
-    opener = Opener(start)
+    opener = TableOpener(start)
     opener.start_meanwhile()
     with pytest.raises(EnvironmentFault, match="Spark could not start"):
         _ = opener.spark
@@ -94,9 +94,9 @@ def test_a_session_that_is_to_come_is_of_one_machine_or_not(
     master: str | None, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {} if master is None else {"spark.master": master}
-    assert Opener(lambda: SESSION, settings).is_of_one_machine is expected
+    assert TableOpener(lambda: SESSION, settings).is_of_one_machine is expected
     monkeypatch.setattr("routing.sessions.session.is_given", lambda: True)
-    assert Opener(lambda: SESSION).is_of_one_machine is False
+    assert TableOpener(lambda: SESSION).is_of_one_machine is False
 
 
 def test_what_python_writes_while_java_starts_goes_where_it_ever_does(tmp_path: Path) -> None:

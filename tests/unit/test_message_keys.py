@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from routing.engines.arrow import message_keys, numbers
+from routing.engines.arrow import message_keys, text_numbers
 from routing.errors import InputError
 from routing.messages import validate
 from routing.messages.job import KeyPass
@@ -85,7 +85,7 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
 def has_room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether services that nothing names have numbers of their own."""
     if not request.param:
-        monkeypatch.setattr(numbers, "MOST_UNNAMED", 0)
+        monkeypatch.setattr(text_numbers, "MOST_UNNAMED", 0)
     return bool(request.param)
 
 
@@ -325,11 +325,11 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="column to_service_name is missing"):
         count(tables, messages=given.drop_columns(["to_service_name"]))
     pytest.importorskip("deltalake")
-    from routing.config import Location
-    from routing.storage.local import Unfit, dataset_of, open_local
+    from routing.config import TableLocation
+    from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 
-    stored = open_local(Location(str(store_local(given, tmp_path))))
-    assert not isinstance(stored, Unfit)
+    stored = open_local(TableLocation(str(store_local(given, tmp_path))))
+    assert not isinstance(stored, UnreadableTable)
     assert keys_of(count(tables, messages=dataset_of(str(tmp_path), stored))) == wanted
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import QuestionError
-from routing.analysis.messages import by_arrow
-from routing.analysis.messages.asked import Asked, ask
-from routing.analysis.messages.listing import Messages, list_messages
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+from routing.features.explain.questions import QuestionError
+from routing.features.messages import arrow_search
+from routing.features.messages.message_filter import MessageFilter, ask
+from routing.features.messages.message_list import MessageList, list_messages
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import LISTED_MESSAGES, OBSERVED_ROUTING, RESOLVED_ROUTES
-from routing.storage.local import Unfit, dataset_of, open_local
 from tests.frames import arrow_of
 from tests.listed_messages import (
     IMPORTS,
@@ -45,12 +45,12 @@ def tables(**rows: Sequence[Row]) -> dict[str, Any]:
     return {key: arrow_of(list(found), schemas[key]) for key, found in rows.items()}
 
 
-def listed(asked: Asked | None = None, **rows: Sequence[Row]) -> Messages:
+def listed(asked: MessageFilter | None = None, **rows: Sequence[Row]) -> MessageList:
     given = {"resolved_routes": RESOLVED, "observed_routing": OBSERVED, "imports": IMPORTS, **rows}
     return list_messages(tables(**given), asked or ask(), now=NOW)
 
 
-def ids(done: Messages) -> list[str]:
+def ids(done: MessageList) -> list[str]:
     return [str(row["message_id"]) for row in done.messages]
 
 
@@ -225,8 +225,8 @@ def in_files(rows: list[Row], folder: Path, parts: int) -> Any:
 
     for part in range(parts):
         write_deltalake(str(folder), arrow_of(rows[part::parts], RESOLVED_ROUTES), mode="append")
-    opened = open_local(Location(str(folder)))
-    assert not isinstance(opened, Unfit)
+    opened = open_local(TableLocation(str(folder)))
+    assert not isinstance(opened, UnreadableTable)
     return dataset_of(str(folder), opened)
 
 
@@ -255,7 +255,7 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
                 oldest = chance.random() < 0.5
                 options: dict[str, Any] = {_OPTIONS[name]: values for name, values in only.items()}
                 asked = ask(oldest=oldest, limit=limit, **options)
-                found = by_arrow.select(given, asked, None)
+                found = arrow_search.select(given, asked, None)
                 wanted = list_plainly(rows, only, oldest=oldest, limit=limit)
                 names = ("instance_name", "message_id", "reason", "database_name")
                 assert [tuple(row[name] for name in names) for row in found.rows] == wanted["ids"]

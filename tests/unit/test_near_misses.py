@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from routing.analysis.check.near import NearMisses
-from routing.rules.estate import Instance, Route, estate_of
+from routing.features.check.near_misses import NearMisses
+from routing.rules.estate import EstateRoute, SqlInstance, estate_of
 
 B, C, D = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "bcd")
 NOW = 100
@@ -20,8 +20,8 @@ DATABASES = [
 ]
 
 
-def route(name: str, service: str | None, broker: str | None = None, **times: int) -> Route:
-    return Route.of_row(
+def route(name: str, service: str | None, broker: str | None = None, **times: int) -> EstateRoute:
+    return EstateRoute.of_row(
         name,
         service,
         broker,
@@ -34,8 +34,8 @@ def route(name: str, service: str | None, broker: str | None = None, **times: in
 
 
 def estate(
-    routes: list[tuple[str, Route]], services: list[tuple[str, str, str]], off: str | None = None
-) -> dict[str, Instance]:
+    routes: list[tuple[str, EstateRoute]], services: list[tuple[str, str, str]], off: str | None = None
+) -> dict[str, SqlInstance]:
     return estate_of(
         [(HUB, False, []), (SHOP, False, [])],
         [(instance, name, broker, name != off) for instance, name, broker, _ in DATABASES],
@@ -87,7 +87,7 @@ SERVICES = [
 
 
 @pytest.mark.parametrize(("one", "broker", "expected"), ROUTES)
-def test_what_a_route_differs_in(one: Route, broker: str | None, expected: tuple[str, ...] | None) -> None:
+def test_what_a_route_differs_in(one: EstateRoute, broker: str | None, expected: tuple[str, ...] | None) -> None:
     found = NearMisses(estate([("Orders", one)], [])).of(HUB, "Orders", "S", broker, NOW)
     assert [miss.differences for miss in found] == ([] if expected is None else [expected])
     for miss in found:

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.diff.diffing import diff
-from routing.analysis.explain.asked import QuestionError, Stored
-from routing.analysis.explain.explaining import explain
-from routing.analysis.lint.linting import lint
-from routing.analysis.messages.asked import ask
-from routing.analysis.messages.listing import list_messages
 from routing.engines.arrow import message_keys
 from routing.errors import InputError
+from routing.features.diff.diffing import diff
+from routing.features.explain.explaining import explain
+from routing.features.explain.questions import QuestionError, StoredMessage
+from routing.features.lint.linting import lint
+from routing.features.messages.message_filter import ask
+from routing.features.messages.message_list import list_messages
 from routing.messages import validate
 from routing.rules.rejecting import TEXTS
 from routing.rules.text import UndecodedText, decode_utf8
-from routing.schemas import INPUTS, KEYS, RESOLVED_ROUTES, Kind
+from routing.schemas import INPUTS, KEYS, RESOLVED_ROUTES, ColumnKind
 from tests.frames import Tables, arrow, arrow_of
 from tests.hostile import UNDECODABLE
 from tests.lint_drafts import NOW
@@ -52,7 +52,7 @@ def test_keys_and_rejected_messages_are_those_of_the_rules() -> None:
 def _spoilt_settings() -> Iterator[tuple[str, str]]:
     for key in KEYS:
         for field in INPUTS[key]:
-            if str(field.kind) in (str(Kind.STRING), "array<string>"):
+            if str(field.kind) in (str(ColumnKind.STRING), "array<string>"):
                 yield key, field.name
 
 
@@ -95,7 +95,7 @@ def test_a_dialog_that_shares_its_key_is_told_once() -> None:
 def test_explain_says_why_a_run_rejects_it(name: str) -> None:
     tables = small_estate()
     tables["messages"][0][name] = tables["messages"][0].get(name, "").encode() + b"\x81"
-    asked = Stored(conversation=conversation(1)) if name != "conversation_id" else Stored("m1")
+    asked = StoredMessage(conversation=conversation(1)) if name != "conversation_id" else StoredMessage("m1")
     with pytest.raises(QuestionError) as caught:
         explain(arrow(tables), asked)
     assert f"NOT_UTF8_{name.upper()}" in str(caught.value)
@@ -106,9 +106,11 @@ def test_explain_decides_others_beside_it() -> None:
     tables = small_estate()
     early = {**tables["messages"][3], "message_id": b"m0\x81", "enqueue_time": "2026-01-05T11:00:00Z"}
     tables["messages"].append(early)
-    [verdict] = explain(arrow(tables), Stored("m4")).verdict
+    [verdict] = explain(arrow(tables), StoredMessage("m4")).verdict
     assert verdict["reason"] == "ROUTE_REQUESTED"
-    assert [row["name"] for row in explain(arrow(tables), Stored("m4")).steps if row["item"] == "REQUEST"] == []
+    assert [
+        row["name"] for row in explain(arrow(tables), StoredMessage("m4")).steps if row["item"] == "REQUEST"
+    ] == []
 
 
 def test_diff_counts_it_among_the_rejected() -> None:

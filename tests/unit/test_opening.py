@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.local_tables import UnreadableTable, open_local
 from routing.schemas import SERVICES
-from routing.storage.local import Unfit, open_local
 from tests.frames import arrow_of
 from tests.stored import store_local
 
@@ -42,7 +42,7 @@ def test_a_table_whose_files_lie_elsewhere(root: str, tmp_path: Path) -> None:
             action["add"]["path"] = root.format(next(other.glob("*.parquet")))
 
     change_log(clone, name_the_others)
-    assert open_local(Location(str(clone))) == Unfit("files of it lie elsewhere")
+    assert open_local(TableLocation(str(clone))) == UnreadableTable("files of it lie elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,7 @@ def test_text_of_a_fixed_length(kind: str, is_read: bool, tmp_path: Path) -> Non
 
     found = stored(tmp_path)
     change_log(found, say)
-    opened = open_local(Location(str(found)))
-    assert is_read == (opened != Unfit("a column has texts of a fixed length, which are filled up with blanks"))
+    opened = open_local(TableLocation(str(found)))
+    assert is_read == (
+        opened != UnreadableTable("a column has texts of a fixed length, which are filled up with blanks")
+    )

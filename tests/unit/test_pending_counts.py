@@ -12,7 +12,7 @@ from routing.errors import InternalError
 from routing.runs.counting import check_pending
 
 if TYPE_CHECKING:
-    from routing.runs.work import Work
+    from routing.runs.work import SparkWork
 
 # By outcome, reason and database; what came over the network is not tried again.
 RESOLVED = Counter(
@@ -41,7 +41,7 @@ class Stored:
 
 
 def _check(pending: int) -> None:
-    check_pending(cast("Work", Stored(pending)), {"pending_messages": 2}, RESOLVED)
+    check_pending(cast("SparkWork", Stored(pending)), {"pending_messages": 2}, RESOLVED)
 
 
 def test_every_delayed_message_of_a_database_is_pending() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from routing.sessions.persisting import let_go, takes_persist
-from routing.storage.keeping import Keeper
+from routing.tables.frame_cache import FrameCache
 from tests.refusing import refused
 
 NO_PERSIST = refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported on serverless compute.")
@@ -90,7 +90,7 @@ def test_a_session_that_has_ended_keeps_nothing(error: PySparkException) -> None
 
 
 def test_what_cannot_be_let_go_of_is_told() -> None:
-    with Keeper() as keeper:
+    with FrameCache() as keeper:
         pass
     keeper.frames = [Frame({"unpersist": LOST}, [])]  # type: ignore[list-item]
     with pytest.raises(PySparkException, match="the network"):
@@ -101,7 +101,7 @@ def test_the_first_error_of_a_block_is_the_one_that_is_told() -> None:
     kept: Any = Frame({"unpersist": LOST}, [])
 
     def work(error: Exception | None) -> None:
-        with Keeper() as keeper:
+        with FrameCache() as keeper:
             keeper.frames = [kept]
             if error is not None:
                 raise error

@@ -11,10 +11,10 @@ import altair as alt
 import pytest
 import vl_convert
 
-from routing.analysis.report import pictures
-from routing.analysis.report.facts import Balance, Flow, Pick, Point, Series
-from routing.analysis.report.pictures import by_lane, over_time, runtime, sharing, theme
-from routing.analysis.report.pictures.largest import largest
+from routing.features.report import pictures
+from routing.features.report.facts import BalancedInstance, DialogBalance, MessageFlow, MessageSeries, TimePoint
+from routing.features.report.pictures import by_lane, over_time, runtime, sharing, theme
+from routing.features.report.pictures.largest import largest
 
 HOSTILE = "'+alert(1)+\"</script>\u202e${datum.x}"
 # The mark that turns the writing round is not for a page.
@@ -28,8 +28,8 @@ def _at(hour: int, minute: int = 0) -> int:
 
 def _flow(
     service: str, outcome: str, reason: str | None, messages: int, hour: int = 9, instance: str = "HQ"
-) -> Flow:
-    return Flow(instance, "Sales", service, outcome, reason, None, None, None, messages, _at(hour))
+) -> MessageFlow:
+    return MessageFlow(instance, "Sales", service, outcome, reason, None, None, None, messages, _at(hour))
 
 
 FLOWS = (
@@ -41,26 +41,29 @@ FLOWS = (
     _flow("//a", "DROPPED", "HOP_LIMIT", 1_100, instance=HOSTILE),
     _flow("//a", "NOT_KNOWN", None, 7),
 )
-SERIES = Series(
+SERIES = MessageSeries(
     HOUR,
     (
-        Point(_at(9), "HQ", "//a", "DELIVERED", 5),
-        Point(_at(9), HOSTILE, "//b", "DELIVERED", 6),
-        Point(_at(9), "HQ", "//b", "DELAYED", 2),
-        Point(_at(11), "HQ", "//b", "DELAYED", 1_500),
-        Point(_at(11), HOSTILE, "//b", "DELAYED", 500),
-        Point(_at(11), "HQ", HOSTILE, "DELAYED", 3),
+        TimePoint(_at(9), "HQ", "//a", "DELIVERED", 5),
+        TimePoint(_at(9), HOSTILE, "//b", "DELIVERED", 6),
+        TimePoint(_at(9), "HQ", "//b", "DELAYED", 2),
+        TimePoint(_at(11), "HQ", "//b", "DELAYED", 1_500),
+        TimePoint(_at(11), HOSTILE, "//b", "DELAYED", 500),
+        TimePoint(_at(11), "HQ", HOSTILE, "DELAYED", 3),
         # Of services that are not told apart.
-        Point(_at(9), None, None, "DELAYED", 900),
+        TimePoint(_at(9), None, None, "DELAYED", 900),
     ),
 )
-SHARED = Balance(
+SHARED = DialogBalance(
     "HQ",
     "Sales",
     HOSTILE,
     None,
     None,
-    (Pick("ID-1", None, 40, 50.0, 37.0, 63.0), Pick("ID-2", f"HQ.{HOSTILE}", 1_060, 50.0, 37.0, 63.0)),
+    (
+        BalancedInstance("ID-1", None, 40, 50.0, 37.0, 63.0),
+        BalancedInstance("ID-2", f"HQ.{HOSTILE}", 1_060, 50.0, 37.0, 63.0),
+    ),
     (),
     None,
     None,
@@ -79,9 +82,9 @@ EMPTY = {
     "by instance": pictures.outcomes_by_instance([]),
     "reasons": pictures.reasons_of_trouble([]),
     "stuck": pictures.most_stuck([]),
-    "over time": pictures.outcomes_over_time(Series(HOUR, [])),
-    "delays": pictures.delays_by_service(Series(HOUR, [])),
-    "balance": pictures.balance(Balance("HQ", "Sales", "//a", None, None, (), (), None, None)),
+    "over time": pictures.outcomes_over_time(MessageSeries(HOUR, [])),
+    "delays": pictures.delays_by_service(MessageSeries(HOUR, [])),
+    "balance": pictures.balance(DialogBalance("HQ", "Sales", "//a", None, None, (), (), None, None)),
 }
 named = pytest.mark.parametrize("name", list(PICTURES))
 
@@ -191,8 +194,10 @@ def test_rows_of_delays() -> None:
 
 
 def test_no_more_than_eight_strips() -> None:
-    points = [Point(_at(9), "HQ", f"//{n}", "DELAYED", 100 - n) for n in range(10)]
-    assert [row["service"] for row in over_time.delay_rows(Series(HOUR, points))] == [f"//{n}" for n in range(8)]
+    points = [TimePoint(_at(9), "HQ", f"//{n}", "DELAYED", 100 - n) for n in range(10)]
+    assert [row["service"] for row in over_time.delay_rows(MessageSeries(HOUR, points))] == [
+        f"//{n}" for n in range(8)
+    ]
 
 
 def test_rows_of_balance() -> None:
@@ -204,8 +209,8 @@ def test_rows_of_balance() -> None:
 
 
 def test_of_many_ids_those_furthest_from_chance_are_shown() -> None:
-    picks = [Pick(f"{n:02d}", None, 50 + n, 60.0, 55.0, 65.0) for n in range(21)]
-    rows = sharing.pick_rows(Balance("HQ", "Sales", "//a", None, None, picks, (), None, None))
+    picks = [BalancedInstance(f"{n:02d}", None, 50 + n, 60.0, 55.0, 65.0) for n in range(21)]
+    rows = sharing.pick_rows(DialogBalance("HQ", "Sales", "//a", None, None, picks, (), None, None))
     assert [row["broker"] for row in rows] == [f"{n:02d}" for n in range(20, -1, -1) if n != 10]
 
 
@@ -291,14 +296,17 @@ def test_nothing_to_show_is_drawn_too(name: str) -> None:
     [(300, "5 minutes"), (3_600, "1 hour"), (10_800, "3 hours"), (86_400, "1 day"), (90, "90 seconds")],
 )
 def test_a_step_of_time_in_words(seconds: int, words: str) -> None:
-    spec = pictures.outcomes_over_time(Series(seconds, SERIES.points)).to_dict()
+    spec = pictures.outcomes_over_time(MessageSeries(seconds, SERIES.points)).to_dict()
     assert spec["encoding"]["y"]["axis"]["title"] == f"messages in {words}"
 
 
 def test_days_of_a_series_do_not_count_where_it_ends() -> None:
     day = 24 * HOUR
-    points = [Point(_at(0), "HQ", "//a", "SENT", 1), Point(_at(0) + day * 1_000_000, "HQ", "//a", "SENT", 1)]
-    spec = pictures.outcomes_over_time(Series(day, points)).to_dict()
+    points = [
+        TimePoint(_at(0), "HQ", "//a", "SENT", 1),
+        TimePoint(_at(0) + day * 1_000_000, "HQ", "//a", "SENT", 1),
+    ]
+    spec = pictures.outcomes_over_time(MessageSeries(day, points)).to_dict()
     assert spec["encoding"]["x"]["title"] == "2026-01-05 to 2026-01-06, UTC"
 
 
@@ -314,7 +322,7 @@ def test_the_runtime_is_whole_and_small() -> None:
 
 # The numbers of WCAG 2: 4.5 for words, 3 for what is drawn.
 @pytest.mark.parametrize("palette", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
-def test_colours_can_be_told_from_the_paper(palette: theme.Palette) -> None:
+def test_colours_can_be_told_from_the_paper(palette: theme.PicturePalette) -> None:
     words = {
         name: _contrast(colour, palette.paper) for name, colour in (("ink", palette.ink), ("soft", palette.soft))
     }
@@ -369,7 +377,7 @@ def _bar_ends(picture: theme.Picture) -> list[float]:
     return [ends[top] for top in sorted(ends)]
 
 
-def _instances(*counts: int) -> list[Flow]:
+def _instances(*counts: int) -> list[MessageFlow]:
     return [
         _flow("//a", outcome, "NO_ROUTE", number, instance=f"i{place:03d}")
         for place, count in enumerate(counts)

@@ -17,19 +17,19 @@ from routing.plan.candidate_lists import (
 )
 from routing.plan.keys import ADDRESS_ELSEWHERE, KEY, NO_ADDRESS, OTHER_BROKER, SERVICE_FACTOR
 from routing.rules import choosing, matching
-from routing.rules.estate import Instance, Route
-from routing.storage.columns import Columns
+from routing.rules.estate import EstateRoute, SqlInstance
+from routing.tables.table_columns import TableColumns
 from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, instance, route
 
 FAR, OTHER, MIRROR = "tcp://far:4022", "tcp://other:4022", "tcp://mirror:4022"
 Row = dict[str, Any]
 
 
-def _lists(hub: Instance, *keys: tuple[Any, ...], most: int = 200) -> tuple[list[Row], list[Row]]:
+def _lists(hub: SqlInstance, *keys: tuple[Any, ...], most: int = 200) -> tuple[list[Row], list[Row]]:
     """Return the choices of keys, each of which has one row, and the candidates of all lists."""
     lists = CandidateLists(most)
     columns = dict(zip(KEY, zip(*(("hub", *key) for key in keys), strict=True), strict=True))
-    decided = lists.decide_keys(Columns(columns), {"hub": hub})
+    decided = lists.decide_keys(TableColumns(columns), {"hub": hub})
     choices = [choice for number in decided.numbers for row in decided.timelines[number].rows for choice in row[2]]
     return (
         [dict(zip(LISTED_CHOICE.names, choice, strict=True)) for choice in choices],
@@ -53,7 +53,7 @@ def _said(row: Row) -> str:
     return f"{row['search']} {row['matching_step']}{row['tier'] or '-'} {row['route_name']} {broker}: {told}"
 
 
-def _found(hub: Instance, key: tuple[Any, ...], which: str = GOES_ON) -> list[list[str]]:
+def _found(hub: SqlInstance, key: tuple[Any, ...], which: str = GOES_ON) -> list[list[str]]:
     """Return the list of each choice of a key; an empty one where it has none."""
     choices, rows = _lists(hub, key)
     by_list: dict[int, list[str]] = {}
@@ -71,12 +71,12 @@ def _key(
 class Case(NamedTuple):
     """Routes by database, a key, and its lists."""
 
-    routes: Mapping[str, Iterable[Route]]
+    routes: Mapping[str, Iterable[EstateRoute]]
     key: tuple[Any, ...]
     lists: list[list[str]]
 
 
-def _of_orders(*routes: Route) -> Mapping[str, Iterable[Route]]:
+def _of_orders(*routes: EstateRoute) -> Mapping[str, Iterable[EstateRoute]]:
     return {"Orders": routes}
 
 
@@ -254,7 +254,7 @@ ASK, ANY = route("ask", ASKS, D, FAR), route("any", address=OWN)
     ids=["in its own scope", "nothing to ask in msdb", "nothing to ask", "in msdb", "where all is pending"],
 )
 def test_a_message_that_waits_for_a_route(
-    routes: Mapping[str, Iterable[Route]], which: str, found: list[str]
+    routes: Mapping[str, Iterable[EstateRoute]], which: str, found: list[str]
 ) -> None:
     assert _found(instance(routes), _key(), which) == [found]
 
@@ -263,7 +263,7 @@ def test_routes_that_come_later_than_one_for_ever_are_candidates_in_their_time()
     lasting, timed = route("lasting", "S", address=FAR), route("timed", address=FAR, valid_from=5, valid_to=9)
     lists = CandidateLists()
     key = dict(zip(KEY, [[one] for one in ("hub", *_key())], strict=True))
-    decided = lists.decide_keys(Columns(key), {"hub": instance(_of_orders(lasting, timed))})
+    decided = lists.decide_keys(TableColumns(key), {"hub": instance(_of_orders(lasting, timed))})
     [timeline] = decided.timelines
     numbers = [choices[0][LISTED_CHOICE.names.index(GOES_ON)] for _, _, choices in timeline.rows]
     assert [(start, end) for start, end, _ in timeline.rows] == [(None, 5), (5, 9), (9, None)]

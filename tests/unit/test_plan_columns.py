@@ -19,23 +19,23 @@ _PROGRAM = """
 import json
 from datetime import datetime
 from routing import schemas
-from routing.analysis.explain.verdicts import verdict_row
-from routing.analysis.trace.rows import hop_rows
+from routing.features.explain.verdict_row import verdict_row
+from routing.features.trace.path_rows_shown import hop_rows
 from routing.plan.rows import CHOICE, decide_keys
 from routing.plan.paths import PathPlanner
-from routing.rules.network import Addressee, Network
-from routing.rules.pathing import Path, Sender
-from routing.storage.columns import Columns
+from routing.rules.network import ServiceAddress, EstateNetwork
+from routing.rules.pathing import PathWithReturn, PathSender
+from routing.tables.table_columns import TableColumns
 from tests.unit.explained_rows import KnownRows
 from tests.unit.rules.made import instance
 
 hub = instance({"Orders": []})
 [timeline] = decide_keys(
-    Columns({"instance_name": ["hub"], "key_database": ["Orders"], "key_service": ["S"], "key_broker": [""],
+    TableColumns({"instance_name": ["hub"], "key_database": ["Orders"], "key_service": ["S"], "key_broker": [""],
              "key_kind": [1]}), {"hub": hub}).timelines
 choice = dict(zip(CHOICE.names, timeline.rows[0][2][0]))
-planner = PathPlanner(Network({"hub": hub}))
-[paths] = planner.timeline(Sender(hub, "Orders", True), Addressee.of_name("S"), None).at(10).choices
+planner = PathPlanner(EstateNetwork({"hub": hub}))
+[paths] = planner.timeline(PathSender(hub, "Orders", True), ServiceAddress.of_name("S"), None).at(10).choices
 [hop] = hop_rows(paths.paths[:1]).rows
 message = {"message_id": "m", "conversation_id": "a" * 8 + "-0000-4000-8000-" + "a" * 12, "is_initiator": True,
            "enqueue_time": datetime(2026, 1, 5), "instance_name": "hub", "database_name": "Orders",

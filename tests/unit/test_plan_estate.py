@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from routing.plan.estate import network_of
 from routing.schemas import TABLES
-from routing.storage.columns import Columns
+from routing.tables.table_columns import TableColumns
 from tests.unit.rules.by_rules import Row
 
 
-def _columns(**rows: list[Row]) -> dict[str, Columns]:
+def _columns(**rows: list[Row]) -> dict[str, TableColumns]:
     keys = ("routes", "databases", "services", "instances", "route_requests")
-    return {key: Columns.of_rows(rows.get(key, []), TABLES[key]) for key in keys}
+    return {key: TableColumns.of_rows(rows.get(key, []), TABLES[key]) for key in keys}
 
 
 def test_what_is_known_of_an_instance_hangs_on_no_service() -> None:

@@ -13,11 +13,11 @@ from routing.plan.planner import plan_decisions
 from routing.plan.rows import CHOICE, decide_keys
 from routing.plan.verdicts import MessageJudge
 from routing.rules import choosing, matching
-from routing.rules.estate import Instance, Route
-from routing.rules.network import Addressee, Network
-from routing.rules.pathing import Sender
+from routing.rules.estate import EstateRoute, SqlInstance
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender
 from routing.rules.resolving import NO_DIALOG
-from routing.storage.columns import Columns
+from routing.tables.table_columns import TableColumns
 from tests.unit.rules.made import ASKS, B, C, instance, key_of, message, route
 
 FAR, MIRRORED = "tcp://far:4022", "tcp://mirror:4022"
@@ -29,14 +29,14 @@ Said = tuple[int | None, bool, str | None]
 class Order(NamedTuple):
     """Routes of a database, a message from it, and what is decided by the rules' order and by the other."""
 
-    routes: Iterable[Route]
+    routes: Iterable[EstateRoute]
     service: str
     broker: str | None
     said: Said
     otherwise: Said
 
 
-def _named(name: str, broker: str | None = None, address: str = FAR, mirror: str | None = None) -> Route:
+def _named(name: str, broker: str | None = None, address: str = FAR, mirror: str | None = None) -> EstateRoute:
     return route(name, "S", broker, address, mirror)
 
 
@@ -62,12 +62,12 @@ ASKED = ("timeline", "plan", "verdict", "path")
 def _said_by_everything(order: Order) -> Mapping[str, Said]:
     """What a timeline, a row of a plan, a verdict and a path say of one message."""
     hub = instance({"Orders": order.routes})
-    key, network = key_of(hub, service=order.service, broker=order.broker), Network({"hub": hub})
+    key, network = key_of(hub, service=order.service, broker=order.broker), EstateNetwork({"hub": hub})
     [decision] = plan_decisions().at(key, hub, 10).choices
     sent = message(order.service, broker=order.broker)
     judge = MessageJudge(network)
     verdict = judge.keyed(sent, NO_DIALOG).verdict_of(decision, None)
-    sender, to = Sender(hub, "Orders", True), Addressee.of_name(order.service)
+    sender, to = PathSender(hub, "Orders", True), ServiceAddress.of_name(order.service)
     [found] = PathPlanner(network).timeline(sender, to, order.broker).at(10).choices
     hop = found.paths[-1].there.ways[0].hops[0]
     answers = (
@@ -79,9 +79,9 @@ def _said_by_everything(order: Order) -> Mapping[str, Said]:
     return dict(zip(ASKED, answers, strict=True))
 
 
-def _planned(order: Order, hub: Instance) -> Said:
+def _planned(order: Order, hub: SqlInstance) -> Said:
     row = ("hub", "Orders", order.service, order.broker or "", 1)
-    columns = Columns({name: [value] for name, value in zip(KEY, row, strict=True)})
+    columns = TableColumns({name: [value] for name, value in zip(KEY, row, strict=True)})
     [timeline] = decide_keys(columns, {"hub": hub}).timelines
     [(_, _, [choice])] = timeline.rows
     told = dict(zip(CHOICE.names, choice, strict=True))

@@ -11,10 +11,10 @@ from typing import Any
 from routing.plan.estate import instances_of as columns_as_instances
 from routing.plan.keys import KEY
 from routing.plan.rows import CHOICE, DecidedKeys, TimelineRows, decide_keys
-from routing.rules.deciding import Decision, Key
-from routing.rules.estate import Database, Instance, Kind, Route
+from routing.rules.deciding import Decision, RoutingKey
+from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
-from routing.storage.columns import Columns
+from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB
 from tests.reference.estates import random_estate
 from tests.unit.rules.by_rules import instances_of
@@ -29,9 +29,9 @@ def _row(choice: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(CHOICE.names, choice, strict=True))
 
 
-def _decide(rows: Sequence[tuple[Any, ...]], instances: Mapping[str, Instance]) -> DecidedKeys:
+def _decide(rows: Sequence[tuple[Any, ...]], instances: Mapping[str, SqlInstance]) -> DecidedKeys:
     columns = dict(zip(KEY, zip(*rows, strict=True), strict=True))
-    return decide_keys(Columns(columns), instances)
+    return decide_keys(TableColumns(columns), instances)
 
 
 def _decided(decision: Decision) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _decided(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _key_rows(instance: Instance, services: list[str], brokers: list[str]) -> list[tuple[Any, ...]]:
+def _key_rows(instance: SqlInstance, services: list[str], brokers: list[str]) -> list[tuple[Any, ...]]:
     databases = ["", *instance.databases]
     return [
         (instance.name, database, service, broker, initiator)
@@ -65,7 +65,7 @@ def _key_rows(instance: Instance, services: list[str], brokers: list[str]) -> li
     ]
 
 
-def _times(instance: Instance) -> list[int]:
+def _times(instance: SqlInstance) -> list[int]:
     """Every bound of a route, and a moment before each."""
     bounds = {
         bound
@@ -78,7 +78,7 @@ def _times(instance: Instance) -> list[int]:
     return sorted({0} | bounds | {bound - 1 for bound in bounds})
 
 
-def _draw_keys(rng: random.Random, instance: Instance, number: int) -> list[tuple[Any, ...]]:
+def _draw_keys(rng: random.Random, instance: SqlInstance, number: int) -> list[tuple[Any, ...]]:
     """Some keys of an instance, or all."""
     routes = [r for table in instance.routes.values() for found in table.values() for r in found]
     services = sorted({r.service for r in routes if r.service} | set(instance.holders))
@@ -87,10 +87,10 @@ def _draw_keys(rng: random.Random, instance: Instance, number: int) -> list[tupl
     return rng.sample(rows, min(number, len(rows)))
 
 
-def _compare(timeline: TimelineRows, row: tuple[Any, ...], instance: Instance) -> int:
+def _compare(timeline: TimelineRows, row: tuple[Any, ...], instance: SqlInstance) -> int:
     """Hold a key's timeline against its decisions, at as many times as are given back."""
     _, database, service, broker, initiator = row
-    key = Key.of_names(instance, database or None, service, broker or None, is_initiator=bool(initiator))
+    key = RoutingKey.of_names(instance, database or None, service, broker or None, is_initiator=bool(initiator))
     times = _times(instance)
     for t in times:
         (found,) = [c for a, b, c in timeline.rows if (a is None or a <= t) and (b is None or t < b)]
@@ -99,7 +99,7 @@ def _compare(timeline: TimelineRows, row: tuple[Any, ...], instance: Instance) -
     return len(times)
 
 
-def _compare_uses(row: tuple[Any, ...], instance: Instance) -> None:
+def _compare_uses(row: tuple[Any, ...], instance: SqlInstance) -> None:
     """Hold what a plan of one key makes use of against its rows."""
     decided = _decide([row], {instance.name: instance})
     [timeline], uses = decided.timelines, decided.uses
@@ -131,7 +131,7 @@ def _renamed(names: Mapping[str, Any]) -> dict[str, Any]:
     return {name if name == MSDB else f"{name}'": value for name, value in names.items()}
 
 
-def _twins(rng: random.Random, instance: Instance) -> Iterator[Instance]:
+def _twins(rng: random.Random, instance: SqlInstance) -> Iterator[SqlInstance]:
     """Instances with the very routes of another one, from which each differs in one thing or two."""
     routes = [r for table in instance.routes.values() for found in table.values() for r in found]
     addresses = frozenset(str(r.compared) for r in rng.sample(routes, min(2, len(routes))))
@@ -162,7 +162,7 @@ def _twins(rng: random.Random, instance: Instance) -> Iterator[Instance]:
         yield replace(other, name=f"{instance.name}/{name}")
 
 
-def _with_databases(instance: Instance, databases: Mapping[str, Database]) -> Instance:
+def _with_databases(instance: SqlInstance, databases: Mapping[str, Database]) -> SqlInstance:
     """An instance with other databases of the same names, which hold the same services."""
     holders = {service: tuple(databases[h.name] for h in held) for service, held in instance.holders.items()}
     return replace(instance, databases=databases, holders=holders)
@@ -189,12 +189,14 @@ def test_keys_of_instances_that_share_a_timeline_are_decided_alike_at_every_time
 
 
 def test_versions_that_are_decided_alike_are_one_row() -> None:
-    def version(start: int, address: str) -> Route:
-        return Route(f"v{start}", None, None, start, start + 10, address, None, Kind.NETWORK)
+    def version(start: int, address: str) -> EstateRoute:
+        return EstateRoute(f"v{start}", None, None, start, start + 10, address, None, AddressKind.NETWORK)
 
     versions = (version(0, "tcp://a:1"), version(10, "tcp://a:1"), version(20, "tcp://b:1"))
-    named = tuple(Route("same", None, None, v.live_from, v.live_to, v.address, None, v.kind) for v in versions)
-    instance = Instance("i", routes={"d": {None: named}})
+    named = tuple(
+        EstateRoute("same", None, None, v.live_from, v.live_to, v.address, None, v.kind) for v in versions
+    )
+    instance = SqlInstance("i", routes={"d": {None: named}})
     rows = _decide([("i", "d", UNKNOWN, "", 1)], {"i": instance}).timelines[0].rows
     assert [(start, end, _row(choices[0])["address"]) for start, end, choices in rows] == [
         (None, 0, None),
@@ -212,10 +214,10 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
     ]
     other = {**routes[-1], "database_name": "Stock", "address": "tcp://further:1"}
     columns = {
-        "instances": Columns.of_rows([{"instance_name": name} for name in ("hub", "spoke")], INSTANCES),
-        "databases": Columns.of_rows([], DATABASES),
-        "services": Columns.of_rows([], SERVICES),
-        "routes": Columns.of_rows([*routes, other], ROUTES),
+        "instances": TableColumns.of_rows([{"instance_name": name} for name in ("hub", "spoke")], INSTANCES),
+        "databases": TableColumns.of_rows([], DATABASES),
+        "services": TableColumns.of_rows([], SERVICES),
+        "routes": TableColumns.of_rows([*routes, other], ROUTES),
     }
     keys = [(*scope, UNKNOWN, "", 1) for scope in (*place, ("spoke", "Stock"))]
     decided = _decide(keys, columns_as_instances(columns))
@@ -230,10 +232,10 @@ def test_keys_are_decided_without_spark() -> None:
 
 def test_thousands_of_versions_are_swept_once_for_a_thousand_keys() -> None:
     named = tuple(
-        Route("any", None, None, start, start + 1, f"tcp://h{start}:1", None, Kind.NETWORK)
+        EstateRoute("any", None, None, start, start + 1, f"tcp://h{start}:1", None, AddressKind.NETWORK)
         for start in range(5_000)
     )
-    instance = Instance("i", routes={"d": {None: named}})
+    instance = SqlInstance("i", routes={"d": {None: named}})
     keys = [("i", "d", f"//service/{n}", "", 1) for n in range(1_000)]
     started = time.process_time()
     decided = _decide(keys, {"i": instance})
@@ -247,16 +249,16 @@ _MANY_KEYS = """
 import tracemalloc
 from routing.plan.keys import KEY
 from routing.plan.rows import decide_keys
-from routing.rules.estate import Route, estate_of
-from routing.storage.columns import Columns
+from routing.rules.estate import EstateRoute, estate_of
+from routing.tables.table_columns import TableColumns
 
 side = 200
 ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(side)]
-routes = [("hub", "d0", Route.of_row(f"r{n}", f"//s/{n}", None, f"tcp://h{n}:1", None, None, None, None))
+routes = [("hub", "d0", EstateRoute.of_row(f"r{n}", f"//s/{n}", None, f"tcp://h{n}:1", None, None, None, None))
           for n in range(side)]
 hub = estate_of([("hub", True, [])], [("hub", f"d{n}", one, True) for n, one in enumerate(ids)], [], routes)
 keys = [("hub", "d0", f"//s/{n}", one, 1) for n in range(side) for one in ids]
-columns = Columns(dict(zip(KEY, zip(*keys))))
+columns = TableColumns(dict(zip(KEY, zip(*keys))))
 tracemalloc.start()
 decided = decide_keys(columns, hub)
 assert len(decided.numbers) == side * side

@@ -8,8 +8,8 @@ import pytest
 
 from routing.plan import planner
 from routing.plan.planner import plan_decisions
-from routing.rules.deciding import ConcerningRoutes, Decision, Key
-from routing.rules.estate import Instance, Kind, Route
+from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey
+from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
 from tests.reference.estates import random_estate
 from tests.unit.rules.by_rules import instances_of
 from tests.unit.rules.made import B, decide_at, instance, key_of, route
@@ -17,13 +17,13 @@ from tests.unit.rules.made import B, decide_at, instance, key_of, route
 VERSIONS = 5_000
 
 
-def _versions(count: int) -> Instance:
+def _versions(count: int) -> SqlInstance:
     """An instance with so many versions of one route, each in force for a microsecond."""
     versions = [
-        Route("any", None, None, start, start + 1, f"tcp://h{start}:1", None, Kind.NETWORK)
+        EstateRoute("any", None, None, start, start + 1, f"tcp://h{start}:1", None, AddressKind.NETWORK)
         for start in range(count)
     ]
-    return Instance("hub", routes={"Orders": {None: tuple(versions)}})
+    return SqlInstance("hub", routes={"Orders": {None: tuple(versions)}})
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_any_time_is_decided_as_the_sweep_over_all_times_decides_it() -> None:
     for number in range(20):
         for hub in instances_of(random_estate(rng, 5, f"e{number}/")).values():
             service = rng.choice([*hub.holders, "//nobody"])
-            key = Key.of_names(hub, rng.choice([None, *hub.databases]), service, None, is_initiator=True)
+            key = RoutingKey.of_names(hub, rng.choice([None, *hub.databases]), service, None, is_initiator=True)
             timeline = plan_decisions().timeline(key, hub)
             for whole in timeline.intervals():
                 t = whole.valid_from if whole.valid_from is not None else (whole.valid_to or 0) - 1

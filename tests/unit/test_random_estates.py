@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from routing.analysis.trace.by_arrow import Paths
+from routing.features.trace.arrow_trace import ArrowPaths
 from routing.plan import planner
 from tests.frames import Tables, arrow
 from tests.random_estates import (
@@ -41,7 +41,7 @@ def test_random_estates_agree(decider: Decider, is_whole: bool, as_of: datetime 
 
 def trace_locally(tables: Tables, as_of: datetime | None) -> list[Row]:
     """The rows of ``message_paths`` of Arrow's tables."""
-    paths = Paths.of(arrow(tables), as_of)
+    paths = ArrowPaths.of(arrow(tables), as_of)
     rows = [row for batch in paths.batches() for row in batch.to_pylist()]
     assert paths.counts.read == len(tables["messages"])
     assert paths.counts.read - paths.counts.rejected == len(rows)

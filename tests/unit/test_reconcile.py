@@ -13,8 +13,8 @@ import yaml
 
 import routing
 from routing import cli
-from routing.analysis.reconcile.reconciling import Reconciliation
 from routing.errors import InputError
+from routing.features.reconcile.reconciling import Reconciliation
 from routing.schemas import (
     BALANCED_PICKS,
     OBSERVED_ROUTING,
@@ -23,7 +23,7 @@ from routing.schemas import (
     RECONCILIATION,
     TABLES,
 )
-from routing.storage.rows import Rows
+from routing.tables.schema_rows import SchemaRows
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.reconciled import BALANCED, OBSERVED, Row, arrival, estate, event
@@ -201,9 +201,9 @@ def _counted(causes: list[tuple[str, int]] | None = None, **classes: int) -> Rec
         {"instance_name": "hub", "cause": cause, "cause_text": f"text {number}", "episodes": number}
         for cause, number in causes or []
     ]
-    empty = Rows(BALANCED_PICKS, ())
+    empty = SchemaRows(BALANCED_PICKS, ())
     episodes = arrow_of([], RECONCILIATION)
-    found = Rows(RECONCILED_COUNTS, tuple(counts)), Rows(RECONCILED_CAUSES, tuple(named))
+    found = SchemaRows(RECONCILED_COUNTS, tuple(counts)), SchemaRows(RECONCILED_CAUSES, tuple(named))
     return Reconciliation(sum(classes.values()), *found, empty, 0, episodes)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.reconcile.causes.clocks import find_offset
-from routing.analysis.reconcile.causes.finding import find_causes
-from routing.analysis.reconcile.causes.likeness import is_near
-from routing.analysis.reconcile.episode import Episode
-from routing.analysis.reconcile.groups import Answers, Group
-from routing.rules.network import Network
-from routing.rules.reconciling import Class, Seen
+from routing.features.reconcile.causes.cause_search import find_causes
+from routing.features.reconcile.causes.clock_offsets import find_offset
+from routing.features.reconcile.causes.likeness import is_near
+from routing.features.reconcile.episode import ObservedEpisode
+from routing.features.reconcile.groups import EpisodeGroup, GroupAnswers
+from routing.rules.network import EstateNetwork
+from routing.rules.reconciling import PairClass, SeenMessage
 from routing.terms import Outcome, Reason
 from tests.unit.rules.made import B, C, instance, route
 
@@ -28,11 +28,11 @@ ROUTES = {
     ]
 }
 HUB = instance(ROUTES, services=[("Orders", "//held"), ("Orders", "//Heldd")])
-NETWORK = Network({"hub": HUB})
+NETWORK = EstateNetwork({"hub": HUB})
 
 
 def group(
-    kind: Class,
+    kind: PairClass,
     since: int,
     until: int,
     *,
@@ -43,26 +43,26 @@ def group(
     broker: str | None = None,
     route_name: str | None = "Stock",
     **rest: Any,
-) -> Group:
+) -> EpisodeGroup:
     """Episodes of Orders on hub, predicted to be sent by a route; times are minutes."""
-    answers = Answers(
+    answers = GroupAnswers(
         "hub", "Orders", service, kind, "CLASSIFY_EVENT", seen, number, hop, broker,
         Outcome.SENT, Reason.NETWORK_ADDRESS, route_name, STOCK,
     )  # fmt: skip
-    return Group(answers._replace(**rest), 1, since * MINUTE, until * MINUTE)
+    return EpisodeGroup(answers._replace(**rest), 1, since * MINUTE, until * MINUTE)
 
 
-RIGHT, WRONG = Class.CONFIRMED, Class.CONTRADICTED
+RIGHT, WRONG = PairClass.CONFIRMED, PairClass.CONTRADICTED
 
 
-def causes(*groups: Group) -> list[tuple[str, str] | None]:
+def causes(*groups: EpisodeGroup) -> list[tuple[str, str] | None]:
     """The kind and sentence of each contradicted group, in their order."""
     found = find_causes(groups, {}, lambda episode, t: WRONG, NETWORK)
-    told = [found.get(one.answers) for one in groups if one.answers.kind not in (RIGHT, Class.COMPATIBLE)]
+    told = [found.get(one.answers) for one in groups if one.answers.kind not in (RIGHT, PairClass.COMPATIBLE)]
     return [None if cause is None else (str(cause.kind), cause.text) for cause in told]
 
 
-def kinds(*groups: Group) -> list[str | None]:
+def kinds(*groups: EpisodeGroup) -> list[str | None]:
     return [None if cause is None else cause[0] for cause in causes(*groups)]
 
 
@@ -77,7 +77,7 @@ def test_a_route_that_changed() -> None:
 
 
 def test_what_is_right_again_did_not_change() -> None:
-    again = group(Class.COMPATIBLE, 11, 30, hop=STOCK)
+    again = group(PairClass.COMPATIBLE, 11, 30, hop=STOCK)
     assert kinds(group(RIGHT, 0, 10, hop=STOCK), again, group(WRONG, 12, 20, hop=MOVED)) == ["ROUTE_NOT_IN_TABLES"]
 
 
@@ -142,19 +142,21 @@ def test_what_the_tables_do_not_know() -> None:
         ({}, ("MISSING_TO_SERVICE_NAME",), None),
     ):
         rest: dict[str, Any] = {**nothing, **name, "rejections": codes}
-        assert kinds(group(Class.NOT_PREDICTED, 0, 1, **rest)) == [expected], codes
+        assert kinds(group(PairClass.NOT_PREDICTED, 0, 1, **rest)) == [expected], codes
 
 
-def episode(minute: int, service: str = "//stock") -> Episode:
-    seen, at = Seen("CLASSIFY_EVENT", Outcome.SENT), minute * MINUTE
-    return Episode("hub", "Orders", "c", True, service, None, seen.source, at, at, 1, None, False, seen)
+def episode(minute: int, service: str = "//stock") -> ObservedEpisode:
+    seen, at = SeenMessage("CLASSIFY_EVENT", Outcome.SENT), minute * MINUTE
+    return ObservedEpisode("hub", "Orders", "c", True, service, None, seen.source, at, at, 1, None, False, seen)
 
 
-def sampled(off: Iterable[Episode], right: Iterable[Episode] = ()) -> list[tuple[Episode, Class]]:
+def sampled(
+    off: Iterable[ObservedEpisode], right: Iterable[ObservedEpisode] = ()
+) -> list[tuple[ObservedEpisode, PairClass]]:
     return [*((one, WRONG) for one in off), *((one, RIGHT) for one in right)]
 
 
-def right_until(limit: int, right: Class = RIGHT) -> Any:
+def right_until(limit: int, right: PairClass = RIGHT) -> Any:
     """The class of an episode whose routes change at a minute."""
     return lambda one, t: right if t < limit * MINUTE else WRONG
 

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import ledger, spark_refusals, spark_tables
 from routing.errors import InputError, InternalError, OutputError, StorageError
 from routing.runs.changing import telling_what_may_change
-from routing.sessions.holding import Held
-from routing.storage import ledger, refusals, statements, tables
+from routing.sessions.holding import ExistingSession
+from routing.tables import sql_statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-NAME, PATH = Location("main.broker.routes", is_name=True), Location("s3a://bucket/routes")
-SPARK = Held(cast("SparkSession", None))
+NAME, PATH = TableLocation("main.broker.routes", is_name=True), TableLocation("s3a://bucket/routes")
+SPARK = ExistingSession(cast("SparkSession", None))
 ABSENT, LOOSE, UNKNOWN = "absent", "as it is", "told"
 
 
@@ -68,9 +69,9 @@ CONDITIONS = [
 ]
 
 
-def _said(condition: str | None, location: Location) -> str:
+def _said(condition: str | None, location: TableLocation) -> str:
     error = Refused(condition)
-    absent, loose = refusals.is_absent(error, location), refusals.has_no_versions(error, location)
+    absent, loose = spark_refusals.is_absent(error, location), spark_refusals.has_no_versions(error, location)
     assert not (absent and loose)
     return ABSENT if absent else LOOSE if loose else UNKNOWN
 
@@ -81,8 +82,8 @@ def test_a_refusal_is_told_apart_by_its_condition(condition: str | None, of_name
 
 
 def test_an_error_without_a_condition_tells_nothing() -> None:
-    assert not refusals.is_absent(ValueError("TABLE_OR_VIEW_NOT_FOUND"), NAME)
-    assert not refusals.has_no_versions(ValueError("EXPECT_TABLE_NOT_VIEW"), NAME)
+    assert not spark_refusals.is_absent(ValueError("TABLE_OR_VIEW_NOT_FOUND"), NAME)
+    assert not spark_refusals.has_no_versions(ValueError("EXPECT_TABLE_NOT_VIEW"), NAME)
 
 
 def _raising(condition: str) -> Callable[..., Any]:
@@ -98,9 +99,9 @@ def _history(version: int) -> Any:
 
 def _reading(monkeypatch: pytest.MonkeyPatch, history: Any, versioned: Any, plain: Any) -> None:
     """Have a catalog answer like this: a history, a read at a version, and one as it is."""
-    monkeypatch.setattr(statements, "describe_history", history)
-    monkeypatch.setattr(tables.Snapshot, "read", versioned)
-    monkeypatch.setattr(tables.AsItIs, "read", plain)
+    monkeypatch.setattr(sql_statements, "describe_history", history)
+    monkeypatch.setattr(spark_tables.TableSnapshot, "read", versioned)
+    monkeypatch.setattr(spark_tables.AsItIs, "read", plain)
 
 
 def _fine(*_: Any) -> Any:
@@ -109,39 +110,39 @@ def _fine(*_: Any) -> Any:
 
 def test_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     _reading(monkeypatch, _history(7), _fine, _raising("never asked"))
-    assert tables.find(SPARK, NAME) == tables.Snapshot(NAME, 7)
-    assert tables.current_version(SPARK, NAME) == 7
+    assert spark_tables.find(SPARK, NAME) == spark_tables.TableSnapshot(NAME, 7)
+    assert spark_tables.current_version(SPARK, NAME) == 7
     _reading(monkeypatch, _raising("TABLE_OR_VIEW_NOT_FOUND"), _fine, _fine)
-    assert tables.find(SPARK, NAME) is None
-    assert tables.current_version(SPARK, NAME) is None
+    assert spark_tables.find(SPARK, NAME) is None
+    assert spark_tables.current_version(SPARK, NAME) is None
     with pytest.raises(InputError, match=r"tables\.routes: there is no Delta table at 'main\.broker\.routes'"):
-        tables.snapshots(SPARK, {"routes": NAME})
+        spark_tables.snapshots(SPARK, {"routes": NAME})
     _reading(monkeypatch, _raising("EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"), _raising("never asked"), _fine)
-    assert tables.snapshots(SPARK, {"routes": NAME}) == {"routes": tables.AsItIs(NAME)}
+    assert spark_tables.snapshots(SPARK, {"routes": NAME}) == {"routes": spark_tables.AsItIs(NAME)}
     with pytest.raises(OutputError, match=r"'main\.broker\.routes' is a view, or no Delta table") as refused:
-        tables.current_version(SPARK, NAME)
+        spark_tables.current_version(SPARK, NAME)
     assert refused.value.exit_code == 2
 
 
 def test_a_name_without_files_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unlike that of a table in another format."""
     _reading(monkeypatch, _raising("DELTA_TABLE_ONLY_OPERATION"), _fine, _raising("DELTA_TABLE_NOT_FOUND"))
-    assert tables.find(SPARK, NAME) is None
-    assert tables.current_version(SPARK, NAME) is None
+    assert spark_tables.find(SPARK, NAME) is None
+    assert spark_tables.current_version(SPARK, NAME) is None
     _reading(monkeypatch, _raising("DELTA_TABLE_ONLY_OPERATION"), _fine, _fine)
-    assert tables.find(SPARK, NAME) == tables.AsItIs(NAME)
+    assert spark_tables.find(SPARK, NAME) == spark_tables.AsItIs(NAME)
 
 
 def test_a_row_filter_shows_only_in_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The history is told, and a read at a version refused."""
     _reading(monkeypatch, _history(7), _raising("FGAC_TIME_TRAVEL_NOT_SUPPORTED.PER_TABLE_RLS_CM"), _fine)
-    assert tables.find(SPARK, NAME) == tables.AsItIs(NAME)
+    assert spark_tables.find(SPARK, NAME) == spark_tables.AsItIs(NAME)
 
 
 @pytest.mark.parametrize("location", [NAME, PATH])
-def test_a_refused_permission_is_no_absence(monkeypatch: pytest.MonkeyPatch, location: Location) -> None:
+def test_a_refused_permission_is_no_absence(monkeypatch: pytest.MonkeyPatch, location: TableLocation) -> None:
     _reading(monkeypatch, _raising("INSUFFICIENT_PERMISSIONS"), _fine, _fine)
-    for look in (tables.find, tables.current_version):
+    for look in (spark_tables.find, spark_tables.current_version):
         with pytest.raises(StorageError, match=rf"looking for a table at {location}: \[INSUFF") as told:
             look(SPARK, location)
         assert told.value.exit_code == 3
@@ -151,22 +152,28 @@ def test_what_cannot_be_read_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     """A view on what is gone, and a read at a version that is refused for another reason."""
     _reading(monkeypatch, _raising("EXPECT_TABLE_NOT_VIEW"), _fine, _raising("TABLE_OR_VIEW_NOT_FOUND"))
     with pytest.raises(StorageError, match=r"reading main\.broker\.routes: \[TABLE_OR_VIEW_NOT_FOUND\]"):
-        tables.find(SPARK, NAME)
+        spark_tables.find(SPARK, NAME)
     _reading(monkeypatch, _history(7), _raising("INSUFFICIENT_PERMISSIONS"), _fine)
     with pytest.raises(StorageError, match=r"reading main\.broker\.routes: \[INSUFFICIENT_PERMISSIONS\]"):
-        tables.find(SPARK, NAME)
+        spark_tables.find(SPARK, NAME)
 
 
 def test_messages_of_an_incremental_run_need_versions() -> None:
-    assert ledger.check_versions(tables.Snapshot(NAME, 3)) == tables.Snapshot(NAME, 3)
+    assert ledger.check_versions(spark_tables.TableSnapshot(NAME, 3)) == spark_tables.TableSnapshot(NAME, 3)
     with pytest.raises(InputError, match=r"cannot be read at a version .*set resolve\.mode=full") as refused:
-        ledger.check_versions(tables.AsItIs(NAME))
+        ledger.check_versions(spark_tables.AsItIs(NAME))
     assert refused.value.exit_code == 2
 
 
 def test_a_failure_says_what_may_have_changed() -> None:
-    loose: dict[str, tables.Input] = {"messages": tables.AsItIs(NAME), "routes": tables.AsItIs(NAME)}
-    fixed: dict[str, tables.Input] = {"messages": tables.Snapshot(NAME, 3), "routes": tables.AsItIs(NAME)}
+    loose: dict[str, spark_tables.Input] = {
+        "messages": spark_tables.AsItIs(NAME),
+        "routes": spark_tables.AsItIs(NAME),
+    }
+    fixed: dict[str, spark_tables.Input] = {
+        "messages": spark_tables.TableSnapshot(NAME, 3),
+        "routes": spark_tables.AsItIs(NAME),
+    }
     hint = "perhaps changed while the run was at work: tables.messages at 'main.broker.routes'; copy these"
     for failed in (InternalError.counts(7, 6, 0), StorageError.failed("writing", "of a key")):
         with pytest.raises(type(failed)) as told, telling_what_may_change(loose):

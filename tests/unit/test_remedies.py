@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from routing.analysis.check.remedies import CASES, remedy_of
-from routing.analysis.statuses import CAUSES, WORDS, Trouble
+from routing.features.check.remedies import CASES, remedy_of
+from routing.features.status_meanings import CAUSES, WORDS, StatusTrouble
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server
@@ -490,7 +490,7 @@ def test_the_documentation_has_the_words_on_what_sql_server_reports() -> None:
     assert rows == [(_numbers(trouble), words) for trouble, words in WORDS.items()]
 
 
-def _numbers(trouble: Trouble) -> str:
+def _numbers(trouble: StatusTrouble) -> str:
     """The numbers of a trouble, as the documentation lists them."""
     told = []
     for row in CAUSES:

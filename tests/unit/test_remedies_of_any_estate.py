@@ -12,16 +12,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from routing.analysis.check.remedies import Remedy
-from routing.importing.tsql.state import Route
-from routing.importing.tsql.statements import (
+from routing.features.check.remedies import MessageRemedy
+from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterRoute,
     BrokerSetting,
     CreateRoute,
     RouteOptions,
-    Statement,
+    ScriptStatement,
 )
+from routing.importing.tsql.state import RouteState
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.hostile import TEXTS
@@ -56,17 +56,17 @@ BREAKING = [
 ]
 
 
-def statements(remedy: Remedy) -> list[tuple[str, str | None, str, object]]:
+def statements(remedy: MessageRemedy) -> list[tuple[str, str | None, str, object]]:
     """What a remedy's statements say: kind, database, name, and their options or setting."""
 
-    def said(one: Statement) -> tuple[str, str | None, str, object]:
+    def said(one: ScriptStatement) -> tuple[str, str | None, str, object]:
         more = one.options if isinstance(one, (AlterRoute, CreateRoute)) else None
         return (one.words, one.database, one.name, one.setting if isinstance(one, AlterDatabase) else more)
 
     return [said(one) for one in read(remedy).statements]
 
 
-def check_words(remedy: Remedy) -> None:
+def check_words(remedy: MessageRemedy) -> None:
     assert remedy.words.isprintable()
     assert len(remedy.words) < 1_000
 
@@ -166,7 +166,7 @@ def test_what_people_write_is_pasted(database: str, name: str, service: str) -> 
 ADDRESSES = ("LOCAL", "tcp://shop:4022", "tcp://depot:4022")
 
 
-def draw_routes(chance: random.Random, databases: Sequence[str]) -> list[Route]:
+def draw_routes(chance: random.Random, databases: Sequence[str]) -> list[RouteState]:
     """Routes that SQL Server would take."""
     routes = []
     for database in databases:

@@ -10,13 +10,13 @@ from routing.document import (
     Cell,
     DataTable,
     Document,
-    Fact,
-    Heading,
+    DocumentHeading,
+    LabelledFact,
     ListItem,
     Paragraph,
-    Span,
-    Statement,
+    SqlStatement,
     Tone,
+    TonedText,
     make_columns,
 )
 from routing.render.page import write_html
@@ -73,10 +73,10 @@ def test_a_table_fits_its_width(width: int, expected: str) -> None:
 
 SQL = "USE [Orders];\nALTER ROUTE [ToBilling] WITH SERVICE_NAME = N'//a very long name that no width may break'"
 CAUSE: Document = [
-    Heading("4 of 8 messages are stuck", 1),
-    Heading(("1. ", Span("DELAYED", Tone.WAITING))),
-    Fact("why", "Names are compared exactly.", 1),
-    Statement(SQL, "On 'SHOP', in 'Orders'", 2),
+    DocumentHeading("4 of 8 messages are stuck", 1),
+    DocumentHeading(("1. ", TonedText("DELAYED", Tone.WAITING))),
+    LabelledFact("why", "Names are compared exactly.", 1),
+    SqlStatement(SQL, "On 'SHOP', in 'Orders'", 2),
     ListItem("one two three four five six", "10.", 1),
     Paragraph("The end."),
 ]
@@ -103,7 +103,8 @@ def test_text_goes_on_below_its_words_and_statements_keep_their_lines() -> None:
 
 def test_statements_alone_begin_at_column_0_after_their_comments() -> None:
     assert (
-        write_sql([*CAUSE, Statement("DROP ROUTE [x];")]) == f"-- On 'SHOP', in 'Orders'\n{SQL}\n\nDROP ROUTE [x];"
+        write_sql([*CAUSE, SqlStatement("DROP ROUTE [x];")])
+        == f"-- On 'SHOP', in 'Orders'\n{SQL}\n\nDROP ROUTE [x];"
     )
 
 
@@ -117,12 +118,12 @@ def test_colours_are_there_only_where_they_are_wanted() -> None:
 # Moves the cursor, colours, rings; markup of rich and of HTML; written from right to left.
 HOSTILE = "\x1b[2J\x07a\rb\x9b1m[red]c[/red]<script>d</script>\u202e"
 TEXTS: Document = [
-    Heading(HOSTILE),
+    DocumentHeading(HOSTILE),
     Paragraph(HOSTILE),
     ListItem(HOSTILE, HOSTILE),
-    Fact(HOSTILE, (HOSTILE, Span(HOSTILE, Tone.BAD))),
-    Statement(HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
-    DataTable(make_columns([HOSTILE]), [[HOSTILE], [Span(HOSTILE, Tone.GOOD)]], HOSTILE),
+    LabelledFact(HOSTILE, (HOSTILE, TonedText(HOSTILE, Tone.BAD))),
+    SqlStatement(HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
+    DataTable(make_columns([HOSTILE]), [[HOSTILE], [TonedText(HOSTILE, Tone.GOOD)]], HOSTILE),
 ]
 
 
@@ -176,7 +177,7 @@ def test_durations_are_said_in_their_two_largest_units(seconds: float, expected:
         (datetime(2026, 1, 5, 9, 12, 3), "2026-01-05T09:12:03Z"),
         (datetime(2026, 1, 5, 9, 12, 3, 20_000, timezone(timedelta(hours=2))), "2026-01-05T07:12:03.020000Z"),
         (timedelta(hours=1), "1 h"),
-        (Span("DELAYED", Tone.BAD), "DELAYED"),
+        (TonedText("DELAYED", Tone.BAD), "DELAYED"),
     ],
     ids=str,
 )
@@ -196,7 +197,7 @@ def test_things_are_counted() -> None:
 def test_statements_alone_stand_at_column_0_after_their_comments() -> None:
     sentence = "Names are compared exactly, and no known database holds a service of that name. "
     purpose = f"On 'SHOP'. {sentence * 2}"
-    alone = write_sql([Statement("USE [Orders];\nDROP ROUTE [ToBilling];", purpose, 3)])
+    alone = write_sql([SqlStatement("USE [Orders];\nDROP ROUTE [ToBilling];", purpose, 3)])
     assert alone.splitlines() == [
         "-- On 'SHOP'. Names are compared exactly, and no known database holds a service",
         "-- of that name. Names are compared exactly, and no known database holds a",

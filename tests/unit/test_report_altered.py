@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from routing.analysis.report.altered import list_altered
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
+from routing.features.report.altered_routes import list_altered
 from routing.schemas import ROUTES
-from routing.storage.columns import Columns
-from routing.storage.times import micros_of
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
 
 
-def columns(*routes: tuple[str, str, str | None], **more: object) -> Columns:
-    draft = Draft()
+def columns(*routes: tuple[str, str, str | None], **more: object) -> TableColumns:
+    draft = EstateDraft()
     for name, address, broker in routes:
         draft.route("one", "Sales", name, address, "S", broker, **more)
-    return Columns.of_rows(draft.tables["routes"], ROUTES)
+    return TableColumns.of_rows(draft.tables["routes"], ROUTES)
 
 
-def altered(before: Columns, after: Columns, between: timedelta = timedelta()) -> dict[str, tuple[str, str]]:
+def altered(
+    before: TableColumns, after: TableColumns, between: timedelta = timedelta()
+) -> dict[str, tuple[str, str]]:
     found = list_altered(before, after, micros_of(NOW - between), micros_of(NOW))
     assert {(one.instance, one.database) for one in found} <= {("one", "Sales")}
     return {one.route: (one.change, one.words) for one in found}
@@ -39,6 +41,6 @@ def test_routes_that_come_go_and_say_something_else() -> None:
 
 def test_a_lifetime_that_ends_between_the_times_takes_a_route_away() -> None:
     routes = columns(("Short", "LOCAL", None), lifetime=NOW - DAY)
-    removed = ("REMOVED", "service S, address LOCAL, lifetime 2026-01-04 10:00:00Z")
+    removed = ("REMOVED", "service S, address LOCAL, lifetime 2026-01-04T10:00:00Z")
     assert altered(routes, routes, 2 * DAY) == {"Short": removed}
     assert altered(routes, routes) == {}

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from routing.analysis.report.balancing import find_balances, spans_of
-from routing.analysis.report.choices import Choice, Scope
-from routing.analysis.report.facts import NeverPicked, Pick
+from routing.features.report.choices import ChoiceScope, InstanceChoice
+from routing.features.report.dialog_balance import find_balances, spans_of
+from routing.features.report.facts import BalancedInstance, NeverPicked
 
-S = Scope("one", "Sales", "S")
-
-
-def choice(*ids: str, scope: Scope = S, bounds: tuple[int | None, int | None] = (None, None)) -> Choice:
-    return Choice(scope, bounds, {broker: f"{broker}.db" for broker in ids}, ())
+S = ChoiceScope("one", "Sales", "S")
 
 
-def dialogs(scope: Scope = S, **counts: int) -> dict[tuple[str, str, str, str], int]:
+def choice(
+    *ids: str, scope: ChoiceScope = S, bounds: tuple[int | None, int | None] = (None, None)
+) -> InstanceChoice:
+    return InstanceChoice(scope, bounds, {broker: f"{broker}.db" for broker in ids}, ())
+
+
+def dialogs(scope: ChoiceScope = S, **counts: int) -> dict[tuple[str, str, str, str], int]:
     return {(*scope, broker): count for broker, count in counts.items()}
 
 
 def test_each_id_has_its_dialogs_and_what_was_to_be_expected() -> None:
     left_out = NeverPicked("c", "R", "EXPIRED", "it expired")
-    given = Choice(S, (10, None), {"a": "one.db", "b": None}, (left_out,))
+    given = InstanceChoice(S, (10, None), {"a": "one.db", "b": None}, (left_out,))
     [found] = find_balances([given], dialogs(a=12, b=8))
     assert (found.instance, found.database, found.service) == ("one", "Sales", "S")
     assert (found.since, found.until, found.never) == (10, None, (left_out,))
-    assert found.picks == (Pick("a", "one.db", 12, 10.0, 6.0, 14.0), Pick("b", None, 8, 10.0, 6.0, 14.0))
+    assert found.picks == (
+        BalancedInstance("a", "one.db", 12, 10.0, 6.0, 14.0),
+        BalancedInstance("b", None, 8, 10.0, 6.0, 14.0),
+    )
     # Chi-square 0.8 with one degree of freedom.
     assert found.p_value == pytest.approx(0.371093, rel=1e-5)
     assert found.no_p_value is None
@@ -38,7 +43,7 @@ def test_an_id_that_got_nothing_is_counted() -> None:
 
 
 def test_dialogs_count_where_they_are_shared_out() -> None:
-    other = Scope("one", "msdb", "S")
+    other = ChoiceScope("one", "msdb", "S")
     counted = {**dialogs(a=10, b=10), **dialogs(other, a=3, b=4)}
     found = find_balances([choice("a", "b"), choice("a", "b", scope=other)], counted)
     picks = {one.database: [pick.dialogs for pick in one.picks] for one in found}
@@ -73,13 +78,15 @@ def test_the_fewest_dialogs_that_are_tested() -> None:
 
 def test_an_id_that_was_picked_and_does_not_compete_is_shown() -> None:
     [found] = find_balances([choice("a", "b")], dialogs(a=50, b=40, z=1))
-    assert found.picks[-1] == Pick("z", None, 1, 0.0, 0.0, 0.0)
+    assert found.picks[-1] == BalancedInstance("z", None, 1, 0.0, 0.0, 0.0)
     assert found.picks[0].expected == 45.0
 
 
 def test_dialogs_of_an_id_that_comes_back_do_not_count() -> None:
     back = NeverPicked("z", "R", "COMES_BACK", "its address is this very instance")
-    [found] = find_balances([Choice(S, (None, None), {"a": None, "b": None}, (back,))], dialogs(a=60, b=40, z=7))
+    [found] = find_balances(
+        [InstanceChoice(S, (None, None), {"a": None, "b": None}, (back,))], dialogs(a=60, b=40, z=7)
+    )
     assert [(pick.broker_instance, pick.dialogs, pick.expected) for pick in found.picks] == [
         ("a", 60, 50.0),
         ("b", 40, 50.0),
@@ -89,7 +96,7 @@ def test_dialogs_of_an_id_that_comes_back_do_not_count() -> None:
 
 def test_p_values_are_corrected_for_the_services_that_are_tested_alone() -> None:
     # Two degrees of freedom, chi-square 10: exp(-5); and 60 to 40: 0.0455. A third has too few dialogs.
-    uneven, even, few = Scope("x", "d", "S"), Scope("y", "d", "S"), Scope("z", "d", "S")
+    uneven, even, few = ChoiceScope("x", "d", "S"), ChoiceScope("y", "d", "S"), ChoiceScope("z", "d", "S")
     given = [choice("a", "b", scope=few), choice("a", "b", scope=even), choice("a", "b", "c", scope=uneven)]
     counted = {
         **dialogs(few, a=1),

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.report.changes import changes_since
-from routing.analysis.report.facts import Changes, Count, RouteChange
 from routing.config import Config
+from routing.delta.opening import TableOpener
+from routing.delta.run_by_id import open_runs
+from routing.features.report.facts import ReportChanges, RouteChange, WordCount
+from routing.features.report.run_changes import changes_since
 from routing.schemas import ROUTES, RUNS
-from routing.storage.opening import Opener
-from routing.storage.recorded import open_runs
 from tests.counted_messages import micros
 from tests.frames import arrow_of
 from tests.stored import config_of, route, save_estate, small_estate
@@ -64,21 +64,21 @@ def config(tmp_path: Path) -> Config:
     return config_of(tmp_path / "in", tmp_path / "out")
 
 
-def changed(config: Config, *runs: dict[str, Any]) -> Changes | None:
+def changed(config: Config, *runs: dict[str, Any]) -> ReportChanges | None:
     from deltalake import write_deltalake
 
     write_deltalake(config.output["runs"].text, arrow_of(list(runs), RUNS), mode="overwrite")
     return _since(config)
 
 
-def _since(config: Config) -> Changes | None:
-    opener = Opener(no_session)
+def _since(config: Config) -> ReportChanges | None:
+    opener = TableOpener(no_session)
     runs = open_runs(opener, config.output["runs"])
     assert runs is not None
     return changes_since(config, opener, runs)
 
 
-def told(changes: Changes | None) -> list[tuple[str, str]] | None:
+def told(changes: ReportChanges | None) -> list[tuple[str, str]] | None:
     assert changes is not None
     return None if changes.routes is None else [(one.change, one.route) for one in changes.routes]
 
@@ -91,12 +91,12 @@ def test_the_two_last_runs(config: Config) -> None:
         run(config, "oldest", 3, 0, outcome_counts={"SENT": 1}),
         run(config, "before", 4, 2, **counts),
     ]
-    assert changed(config, *rows) == Changes(
+    assert changed(config, *rows) == ReportChanges(
         run_id="before",
         finished_at=micros("2026-01-04T13:00:00Z"),
         is_incremental=False,
-        outcomes=[Count("SENT", 5, 7), Count("DELAYED", 4, 0), Count("DROPPED", 0, 2)],
-        reasons=[Count("NETWORK_ADDRESS", 5, 7), Count("NO_ROUTE", 4, 0), Count("HOP_LIMIT", 0, 2)],
+        outcomes=[WordCount("SENT", 5, 7), WordCount("DELAYED", 4, 0), WordCount("DROPPED", 0, 2)],
+        reasons=[WordCount("NETWORK_ADDRESS", 5, 7), WordCount("NO_ROUTE", 4, 0), WordCount("HOP_LIMIT", 0, 2)],
         routes=(
             RouteChange(
                 "hub",

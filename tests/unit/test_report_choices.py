@@ -7,111 +7,111 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from routing.analysis.report.choices import Choice, find_choices
-from routing.demo.drafting import Draft
+from routing.demo.drafting import EstateDraft
+from routing.features.report.choices import InstanceChoice, find_choices
 from routing.schemas import INPUTS
-from routing.storage.columns import Columns
-from routing.storage.times import micros_of
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 TABLES = ("instances", "databases", "services", "routes")
 
 
-def estate() -> Draft:
+def estate() -> EstateDraft:
     """Sales on `one`; Stock on `two` and `three`, each with an id of its own."""
-    draft = Draft()
+    draft = EstateDraft()
     for instance, database, service in (("one", "Sales", "Order"), ("two", "Stock", "S"), ("three", "Stock", "S")):
         draft.instance(instance, f"tcp://{instance}:4022")
         draft.database(instance, database, f"id-{instance}", service)
     return draft
 
 
-def to(draft: Draft, name: str, broker: str | None, address: str = "tcp://two:4022", **more: object) -> None:
+def to(draft: EstateDraft, name: str, broker: str | None, address: str = "tcp://two:4022", **more: object) -> None:
     draft.route("one", "Sales", name, address, "S", broker, **more)
 
 
-def choices(draft: Draft, at: datetime = NOW) -> list[Choice]:
-    columns = {key: Columns.of_rows(draft.tables[key], INPUTS[key]) for key in TABLES}
+def choices(draft: EstateDraft, at: datetime = NOW) -> list[InstanceChoice]:
+    columns = {key: TableColumns.of_rows(draft.tables[key], INPUTS[key]) for key in TABLES}
     return find_choices(columns, micros_of(at))
 
 
-def only(draft: Draft, at: datetime = NOW) -> Choice:
+def only(draft: EstateDraft, at: datetime = NOW) -> InstanceChoice:
     [choice] = choices(draft, at)
     return choice
 
 
-def never(choice: Choice) -> list[tuple[str, str, str]]:
+def never(choice: InstanceChoice) -> list[tuple[str, str, str]]:
     return [(one.broker_instance, one.route, one.why) for one in choice.never]
 
 
-def even(draft: Draft) -> None:
+def even(draft: EstateDraft) -> None:
     to(draft, "R2", "id-two")
     to(draft, "R3", "id-three", "tcp://three:4022")
 
 
-def one_of_nobody(draft: Draft) -> None:
+def one_of_nobody(draft: EstateDraft) -> None:
     to(draft, "R2", "id-two")
     to(draft, "R9", "id-of-nobody")
 
 
-def shadowed(draft: Draft) -> None:
+def shadowed(draft: EstateDraft) -> None:
     even(draft)
     to(draft, "Plain", None)
 
 
-def expired(draft: Draft) -> None:
+def expired(draft: EstateDraft) -> None:
     to(draft, "R2", "id-two")
     to(draft, "R3", "id-three", lifetime=NOW - HOUR)
 
 
-def expired_beside_another(draft: Draft) -> None:
+def expired_beside_another(draft: EstateDraft) -> None:
     even(draft)
     to(draft, "Old", "id-three", lifetime=NOW - HOUR)
 
 
-def not_yet(draft: Draft) -> None:
+def not_yet(draft: EstateDraft) -> None:
     to(draft, "R2", "id-two")
     to(draft, "R3", "id-three", valid_from=NOW + HOUR)
 
 
-def all_expired(draft: Draft) -> None:
+def all_expired(draft: EstateDraft) -> None:
     for name, broker in (("R2", "id-two"), ("R3", "id-three")):
         to(draft, name, broker, lifetime=NOW)
 
 
-def equal(draft: Draft) -> None:
+def equal(draft: EstateDraft) -> None:
     even(draft)
     to(draft, "Same", "id-two", "TCP://TWO:4022/")
 
 
-def later_tier(draft: Draft) -> None:
+def later_tier(draft: EstateDraft) -> None:
     even(draft)
     to(draft, "Mirrored", "id-two", "tcp://far:4022", mirror_address="tcp://mirror:4022")
 
 
-def in_turn(draft: Draft) -> None:
+def in_turn(draft: EstateDraft) -> None:
     even(draft)
     to(draft, "Second", "id-two", "tcp://two-again:4022")
 
 
-def comes_back(draft: Draft) -> None:
+def comes_back(draft: EstateDraft) -> None:
     even(draft)
     to(draft, "R1", "id-one", "tcp://localhost:4022")
 
 
-def broker_off(draft: Draft) -> None:
+def broker_off(draft: EstateDraft) -> None:
     even(draft)
     draft.tables["databases"][0]["is_broker_enabled"] = False
 
 
-def spelt_otherwise(draft: Draft) -> None:
+def spelt_otherwise(draft: EstateDraft) -> None:
     to(draft, "R2", "ID-two")
     to(draft, "R3", "{id-three}")
 
 
 Owners = dict[str, "str | None"]
-There = Callable[[Draft], None]
+There = Callable[[EstateDraft], None]
 BOTH: Owners = {"id-three": "three.Stock", "id-two": "two.Stock"}
 TWO: Owners = {"id-two": "two.Stock"}
 ALL = [("id-three", "R3", "{}"), ("id-two", "R2", "{}")]

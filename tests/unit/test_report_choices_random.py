@@ -8,12 +8,12 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from routing.analysis.report.balancing import find_balances, spans_of
-from routing.analysis.report.choices import Choice, Scope, find_choices
-from routing.analysis.report.flows import count_dialogs
+from routing.features.report.choices import ChoiceScope, InstanceChoice, find_choices
+from routing.features.report.dialog_balance import find_balances, spans_of
+from routing.features.report.flows import count_dialogs
 from routing.schemas import INPUTS, RESOLVED_ROUTES
-from routing.storage.columns import Columns
-from routing.storage.times import micros_of
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
 from tests.frames import arrow_of
 from tests.reference.estates import random_estate
 from tests.reference.resolver import resolve as reference
@@ -23,14 +23,14 @@ TABLES = ("instances", "databases", "services", "routes")
 Row = dict[str, Any]
 
 
-def choices(estate: dict[str, Any], at: datetime) -> dict[Scope, Choice]:
-    columns = {key: Columns.of_rows(estate[key], INPUTS[key]) for key in TABLES}
+def choices(estate: dict[str, Any], at: datetime) -> dict[ChoiceScope, InstanceChoice]:
+    columns = {key: TableColumns.of_rows(estate[key], INPUTS[key]) for key in TABLES}
     return {choice.scope: choice for choice in find_choices(columns, micros_of(at))}
 
 
-def scope_of(row: Row) -> Scope:
+def scope_of(row: Row) -> ChoiceScope:
     searched = "msdb" if row["database_name"] is None or row["rerouted_from"] else row["database_name"]
-    return Scope(row["instance_name"], searched, row["to_service_name"])
+    return ChoiceScope(row["instance_name"], searched, row["to_service_name"])
 
 
 def balanced(rows: list[Row]) -> list[Row]:
@@ -83,7 +83,7 @@ def test_the_dialogs_of_a_balance_are_those_that_were_shared_out_in_its_time() -
         found = choices(estate, last)
         dialogs = count_dialogs(arrow_of(rows, RESOLVED_ROUTES), spans_of(found.values()))
         for one in find_balances(found.values(), dialogs):
-            scope = Scope(one.instance, one.database, one.service)
+            scope = ChoiceScope(one.instance, one.database, one.service)
             since, until = (-(2**63) if one.since is None else one.since, one.until or 2**63)
             got = {
                 (row["broker_instance"], row["conversation_id"])

@@ -15,9 +15,9 @@ from deltalake import write_deltalake
 
 import routing
 from routing import cli
-from routing.analysis.report import writing
 from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
-from routing.process.standing import Standing
+from routing.features.report import page_file
+from routing.process.standing import CommandProgress
 from routing.schemas import DATABASES, INSTANCES, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
 from tests.frames import arrow_of
 from tests.listed_messages import resolved
@@ -144,7 +144,7 @@ def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_an_interruption_waits_until_the_page_has_taken_its_place(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    standing, meanwhile, sync = Standing(), [], os.fsync
+    standing, meanwhile, sync = CommandProgress(), [], os.fsync
 
     def look(descriptor: int) -> None:
         meanwhile.append((standing.deciding.locked(), standing.text))
@@ -297,10 +297,10 @@ def test_a_page_that_is_not_written_whole_leaves_the_old_one(
 def test_a_package_that_is_missing(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told before anything is read."""
     found = find_spec
-    monkeypatch.setattr(writing, "find_spec", lambda name: None if name == module else found(name))
+    monkeypatch.setattr(page_file, "find_spec", lambda name: None if name == module else found(name))
     monkeypatch.delitem(sys.modules, module, raising=False)
     with pytest.raises(EnvironmentFault, match=package):
-        writing.check_packages()
+        page_file.check_packages()
     assert cli.main(["report", "--config", "absent.yaml", "--out", "report.html"]) == 2
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.report import scale
-from routing.analysis.report.facts import Flow, Point, Series
-from routing.analysis.report.flows import count_all, count_dialogs
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+from routing.features.report import scale
+from routing.features.report.facts import MessageFlow, MessageSeries, TimePoint
+from routing.features.report.flows import count_all, count_dialogs
 from routing.schemas import RESOLVED_ROUTES
-from routing.storage import encoded
-from routing.storage.local import Unfit, dataset_of, open_local
+from routing.tables import encoded_texts
 from tests.counted_messages import (
     BALANCED,
     FLOWS,
@@ -45,25 +45,25 @@ def in_files(rows: list[Row], folder: Path, parts: int = 1, by: list[str] | None
 
     for part in range(parts):
         write_deltalake(str(folder), table(rows[part::parts]), mode="append", partition_by=by)
-    opened = open_local(Location(str(folder)))
-    assert not isinstance(opened, Unfit)
+    opened = open_local(TableLocation(str(folder)))
+    assert not isinstance(opened, UnreadableTable)
     return dataset_of(str(folder), opened)
 
 
 def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
-    wanted = [Flow(*flow[:-1], micros(f"2026-01-05T{flow[-1]}Z")) for flow in FLOWS]
+    wanted = [MessageFlow(*flow[:-1], micros(f"2026-01-05T{flow[-1]}Z")) for flow in FLOWS]
     for given in (table(ROWS), in_files(ROWS, tmp_path / "resolved", 3)):
         flows, series = count_all(given)
         assert flows == wanted
         # All were decided at noon.
-        assert series == Series(
+        assert series == MessageSeries(
             300,
             [
-                Point(NOON, "HUB", "//billing", "SENT", 1),
-                Point(NOON, "HUB", "//stock", "DELAYED", 5),
-                Point(NOON, "HUB", "//stock", "DELIVERED", 1),
-                Point(NOON, "HUB", "//stock", "SENT", 1),
-                Point(NOON, "SPOKE", "//stock", "DELIVERED", 1),
+                TimePoint(NOON, "HUB", "//billing", "SENT", 1),
+                TimePoint(NOON, "HUB", "//stock", "DELAYED", 5),
+                TimePoint(NOON, "HUB", "//stock", "DELIVERED", 1),
+                TimePoint(NOON, "HUB", "//stock", "SENT", 1),
+                TimePoint(NOON, "SPOKE", "//stock", "DELIVERED", 1),
             ],
             NOON,
         )
@@ -71,7 +71,7 @@ def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
 
 def test_no_message(tmp_path: Path) -> None:
     for given in (table([]), in_files([], tmp_path / "resolved")):
-        assert count_all(given) == ([], Series(300, []))
+        assert count_all(given) == ([], MessageSeries(300, []))
         assert count_dialogs(given, {("HUB", "Shop", "//shared"): (None, None)}) == {}
 
 
@@ -180,7 +180,7 @@ SPANS = {
 @pytest.mark.parametrize("seed", range(6))
 def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # So that sums are made on the way too.
-    monkeypatch.setattr(encoded, "_WAITING", 20)
+    monkeypatch.setattr(encoded_texts, "_WAITING", 20)
     chance = random.Random(seed)
     rows = random_traffic(chance, chance.choice((3, 40, 300)))
     for given in (

@@ -12,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 import vl_convert
 
-from routing.analysis.report.facts import Flow, Place
-from routing.analysis.report.network import Network, network_of
-from routing.analysis.report.pictures import theme
-from routing.analysis.report.pictures.columns import arrange
-from routing.analysis.report.pictures.estate import edge_rows, estate, stop_rows
-from routing.analysis.report.pictures.layout import BOX, lay_out
-from routing.analysis.report.pictures.ways import MOST, ways
+from routing.features.report.facts import EstateInstance, MessageFlow
+from routing.features.report.pictures import theme
+from routing.features.report.pictures.box_columns import arrange
+from routing.features.report.pictures.edge_curves import MOST, ways
+from routing.features.report.pictures.estate_picture import edge_rows, estate, stop_rows
+from routing.features.report.pictures.layout import BOX, lay_out
+from routing.features.report.report_network import ReportNetwork, network_of
 from tests.hostile import NAMES
 from tests.unit.test_report_network import FLOWS, HUB, SPOKE, crowd, flow
 
@@ -125,7 +125,7 @@ def test_rows_for_the_page() -> None:
 def test_any_name_stays_text() -> None:
     """Long names are cut, and whole where the mouse tells them; nothing of a name becomes an element."""
     flows = [flow("hub/Shop", "DELIVERED", name) for name in NAMES]
-    picture = estate(network_of(flows, [Place(name, (), ()) for name in NAMES]))
+    picture = estate(network_of(flows, [EstateInstance(name, (), ()) for name in NAMES]))
     svg = drawn(picture)
     assert {one.tag.removeprefix(SVG) for one in svg.iter()} <= {
         "svg",
@@ -146,7 +146,7 @@ def test_any_name_stays_text() -> None:
     assert "\x1b" not in json.dumps(nodes, ensure_ascii=False)
 
 
-def big() -> Network:
+def big() -> ReportNetwork:
     """A hundred instances, with all that can end in one."""
     flows, places = crowd(100)
     more = [
@@ -157,17 +157,19 @@ def big() -> Network:
     return network_of([*flows, *more], places)
 
 
-def everybody() -> Network:
+def everybody() -> ReportNetwork:
     """Twelve instances whose databases all send to each other, and a little from elsewhere."""
     sides = range(12)
     pairs = [(one, two) for one in sides for two in sides if one != two]
     sent = [flow(f"i{one}/Db", "SENT", f"tcp://i{two}:1", 99_999 - 100 * one - two) for one, two in pairs]
     passed_on = [flow(f"i{one}", "SENT", f"tcp://i{two}:1", 1) for one, two in pairs]
-    return network_of(sent + passed_on, [Place(f"i{one}", (f"tcp://i{one}:1",), ("Db",)) for one in sides])
+    return network_of(
+        sent + passed_on, [EstateInstance(f"i{one}", (f"tcp://i{one}:1",), ("Db",)) for one in sides]
+    )
 
 
 @pytest.mark.parametrize("network", [network_of(FLOWS, (HUB, SPOKE)), network_of(*crowd(20)), big(), everybody()])
-def test_nothing_covers_another(network: Network) -> None:
+def test_nothing_covers_another(network: ReportNetwork) -> None:
     """Boxes are apart, rows lie one below the other in their box, marks and numbers in the picture."""
     layout = lay_out(network)
     boxes = [(layout.spots[box], height) for box, height in layout.heights.items()]
@@ -235,6 +237,6 @@ def test_a_screen_reader_is_told_what_the_picture_is() -> None:
 
 
 @pytest.mark.parametrize("flows", [[], [flow("hub/Shop", "DELAYED")]])
-def test_few_or_none(flows: list[Flow]) -> None:
+def test_few_or_none(flows: list[MessageFlow]) -> None:
     png = vl_convert.vega_to_png(json.dumps(estate(network_of(flows, ()))))
     assert png.startswith(b"\x89PNG")

@@ -8,14 +8,21 @@ from typing import NamedTuple
 
 import pytest
 
-from routing.analysis.report.facts import Flow, Place
-from routing.analysis.report.network import Edge, Kind, Network, Node, Stop, network_of
+from routing.features.report.facts import EstateInstance, MessageFlow
+from routing.features.report.report_network import (
+    NetworkEdge,
+    NetworkNode,
+    NetworkStop,
+    NodeKind,
+    ReportNetwork,
+    network_of,
+)
 from tests.hostile import NAMES
 
-HUB = Place("hub", ("tcp://hub:4022", "TCP://10.0.0.1:4022/"), ("Shop", "Stock"))
-SPOKE = Place("spoke", ("tcp://spoke:4022",), ("Pay",))
+HUB = EstateInstance("hub", ("tcp://hub:4022", "TCP://10.0.0.1:4022/"), ("Shop", "Stock"))
+SPOKE = EstateInstance("spoke", ("tcp://spoke:4022",), ("Pay",))
 # Two of one address, as a listener of two has it.
-LEFT, RIGHT = (Place(name, ("tcp://pair:4022",), ()) for name in ("left", "right"))
+LEFT, RIGHT = (EstateInstance(name, ("tcp://pair:4022",), ()) for name in ("left", "right"))
 PLACES = (HUB, SPOKE, LEFT, RIGHT)
 
 
@@ -28,7 +35,7 @@ class Line(NamedTuple):
     messages: int
 
 
-def lines(network: Network) -> list[Line]:
+def lines(network: ReportNetwork) -> list[Line]:
     """All edges and stops, the largest first."""
     titles = network.titles
     edges = [Line(titles[one.source], titles[one.target], one.outcome, one.messages) for one in network.edges]
@@ -36,15 +43,15 @@ def lines(network: Network) -> list[Line]:
     return sorted(edges + stops, key=lambda line: -line.messages)
 
 
-def flow(sender: str, outcome: str, to: str | None = None, messages: int = 1) -> Flow:
+def flow(sender: str, outcome: str, to: str | None = None, messages: int = 1) -> MessageFlow:
     """Messages of ``instance/database``; ``to``: an address, or the database that they are delivered to."""
     instance, _, database = sender.partition("/")
     is_delivered = outcome == "DELIVERED"
     address, destination = (None, to) if is_delivered else (to, None)
-    return Flow(instance, database or None, "S", outcome, "R", "Route", address, destination, messages, 0)
+    return MessageFlow(instance, database or None, "S", outcome, "R", "Route", address, destination, messages, 0)
 
 
-def ends(network: Network, one: Flow) -> tuple[str, str | None]:
+def ends(network: ReportNetwork, one: MessageFlow) -> tuple[str, str | None]:
     source, target = network.ends_of(one)
     return network.titles[source], target and network.titles[target]
 
@@ -76,7 +83,7 @@ def ends(network: Network, one: Flow) -> tuple[str, str | None]:
         (flow("hub/Shop", "SENT", None), "hub.Shop", None),
     ],
 )
-def test_where_messages_begin_and_end(one: Flow, begin: str, end: str | None) -> None:
+def test_where_messages_begin_and_end(one: MessageFlow, begin: str, end: str | None) -> None:
     assert ends(network_of([one], PLACES), one) == (begin, end)
 
 
@@ -95,20 +102,20 @@ def test_the_whole() -> None:
     network = network_of(FLOWS, (HUB, SPOKE))
     assert network.nodes == [
         # 120 sent to it, 110 and 3 from the network, 5 of its database: each counted once.
-        Node("n00", Kind.INSTANCE, "spoke", None, 238),
-        Node("n01", Kind.INSTANCE, "hub", None, 177),
-        Node("n02", Kind.DATABASE, "Shop", "n01", 177),
-        Node("n03", Kind.DATABASE, "Pay", "n00", 115),
-        Node("n04", Kind.DATABASE, "Stock", "n01", 50),
-        Node("n05", Kind.ADDRESS, "tcp://far:4022", None, 5),
+        NetworkNode("n00", NodeKind.INSTANCE, "spoke", None, 238),
+        NetworkNode("n01", NodeKind.INSTANCE, "hub", None, 177),
+        NetworkNode("n02", NodeKind.DATABASE, "Shop", "n01", 177),
+        NetworkNode("n03", NodeKind.DATABASE, "Pay", "n00", 115),
+        NetworkNode("n04", NodeKind.DATABASE, "Stock", "n01", 50),
+        NetworkNode("n05", NodeKind.ADDRESS, "tcp://far:4022", None, 5),
     ]
     assert network.edges == [
-        Edge("n02", "n00", "SENT", 120),
-        Edge("n00", "n03", "DELIVERED", 110),
-        Edge("n02", "n04", "DELIVERED", 50),
-        Edge("n03", "n05", "SENT", 5),
+        NetworkEdge("n02", "n00", "SENT", 120),
+        NetworkEdge("n00", "n03", "DELIVERED", 110),
+        NetworkEdge("n02", "n04", "DELIVERED", 50),
+        NetworkEdge("n03", "n05", "SENT", 5),
     ]
-    assert network.stops == [Stop("n02", "DELAYED", 7), Stop("n00", "DROPPED", 3)]
+    assert network.stops == [NetworkStop("n02", "DELAYED", 7), NetworkStop("n00", "DROPPED", 3)]
     assert lines(network) == [
         Line("hub.Shop", "spoke", "SENT", 120),
         Line("spoke", "spoke.Pay", "DELIVERED", 110),
@@ -140,16 +147,18 @@ def test_names_that_look_alike_are_several_nodes() -> None:
 def test_any_name_is_a_name() -> None:
     flows = [flow(f"i/{name}", "DELAYED") for name in NAMES] + [flow("i", "DELIVERED", name) for name in NAMES]
     network = network_of(flows, [])
-    assert {node.name for node in network.nodes if node.kind is Kind.DATABASE} == set(NAMES)
+    assert {node.name for node in network.nodes if node.kind is NodeKind.DATABASE} == set(NAMES)
 
 
-def crowd(instances: int) -> tuple[list[Flow], list[Place]]:
+def crowd(instances: int) -> tuple[list[MessageFlow], list[EstateInstance]]:
     """Instances with a database each; the first has most messages, each sends some to the next and keeps some."""
     flows = []
     for number in range(instances):
         flows.append(flow(f"i{number:03d}/Db", "SENT", f"tcp://i{(number + 1) % instances:03d}:1", 1000 - number))
         flows.append(flow(f"i{number:03d}/Db", "DELAYED", None, 1))
-    return flows, [Place(f"i{number:03d}", (f"tcp://i{number:03d}:1",), ("Db",)) for number in range(instances)]
+    return flows, [
+        EstateInstance(f"i{number:03d}", (f"tcp://i{number:03d}:1",), ("Db",)) for number in range(instances)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +170,7 @@ def test_no_more_than_sixty_nodes(instances: int, others: str | None, folded: in
     flows, places = crowd(instances)
     network = network_of(flows, places)
     assert len(network.nodes) == 60
-    assert [node.name for node in network.nodes if node.kind is Kind.OTHERS] == ([others] if others else [])
+    assert [node.name for node in network.nodes if node.kind is NodeKind.OTHERS] == ([others] if others else [])
     assert sum(node.folded for node in network.nodes) == folded
     # 1000 - n of each n, and one more of each that is delayed.
     sent = {30: 29_565, 31: 30_535, 60: 58_230, 61: 59_170, 100: 95_050}[instances]
@@ -177,7 +186,7 @@ def test_the_busiest_have_nodes_of_their_own() -> None:
     assert [(node.name, node.messages) for node in kept[48:51]] == [("i049", 1904), ("i000", 1902), ("i050", 1902)]
     assert [(node.name, node.messages, node.folded) for node in kept[58:]] == [("i058", 1886, 1)]
     # What the 41 from the 60th on send or keep, and what the 59th sends them.
-    assert others == Node("n59", Kind.OTHERS, "82 others", None, 37_802 + 942)
+    assert others == NetworkNode("n59", NodeKind.OTHERS, "82 others", None, 37_802 + 942)
 
 
 def test_edges_of_what_has_no_node() -> None:
@@ -189,12 +198,12 @@ def test_edges_of_what_has_no_node() -> None:
     assert ends(network, flow("i070/Db", "SENT", "tcp://i071:1")) == ("82 others", "82 others")
     assert ends(network, flow("i070/Db", "DELAYED")) == ("82 others", None)
     titles = {title: node for node, title in network.titles.items()}
-    assert Edge(titles["i001"], titles["i002"], "SENT", 999) in network.edges
-    assert Edge(titles["i058"], titles["82 others"], "SENT", 942) in network.edges
-    assert Edge(titles["82 others"], titles["i000"], "SENT", 901) in network.edges
-    assert Edge(titles["82 others"], titles["82 others"], "SENT", 36_860) in network.edges
-    assert Stop(titles["82 others"], "DELAYED", 41) in network.stops
-    assert Stop(titles["i001"], "DELAYED", 1) in network.stops
+    assert NetworkEdge(titles["i001"], titles["i002"], "SENT", 999) in network.edges
+    assert NetworkEdge(titles["i058"], titles["82 others"], "SENT", 942) in network.edges
+    assert NetworkEdge(titles["82 others"], titles["i000"], "SENT", 901) in network.edges
+    assert NetworkEdge(titles["82 others"], titles["82 others"], "SENT", 36_860) in network.edges
+    assert NetworkStop(titles["82 others"], "DELAYED", 41) in network.stops
+    assert NetworkStop(titles["i001"], "DELAYED", 1) in network.stops
 
 
 def test_the_order_of_what_is_given_does_not_matter() -> None:

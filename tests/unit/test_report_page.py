@@ -14,10 +14,18 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.report import cells
-from routing.analysis.report.facts import Balance, Flow, NeverPicked, Pick, Point, Report, Series
-from routing.analysis.report.filling import shorten_age
-from routing.analysis.report.page import render
+from routing.features.report import message_cells
+from routing.features.report.facts import (
+    BalancedInstance,
+    DialogBalance,
+    MessageFlow,
+    MessageSeries,
+    NeverPicked,
+    Report,
+    TimePoint,
+)
+from routing.features.report.filling import shorten_age
+from routing.features.report.report_page import render
 from tests.report_samples import (
     BILLING,
     EDGE,
@@ -291,7 +299,7 @@ def test_what_was_not_asked_for_is_left_out() -> None:
 
 
 def test_a_report_of_no_message() -> None:
-    page = Page(render(Report("0 messages", (), 0, (), (), Series(300, ()), (), None, None, None)))
+    page = Page(render(Report("0 messages", (), 0, (), (), MessageSeries(300, ()), (), None, None, None)))
     assert page.rows("services") == [["none"]]
     assert "No service is balanced among several broker ids." in page.text
 
@@ -326,14 +334,15 @@ def test_a_huge_report_has_all_messages_in_its_cells(huge: str) -> None:
 def test_what_is_not_told_apart_over_time_is_none_of_the_others() -> None:
     # Of 1,200 services two are told apart over time, and on the page not all by name.
     flows = [
-        Flow("A", None, f"s{n:04}", "SENT", None, None, None, None, 2 if n < 600 else 1, 0) for n in range(1_200)
+        MessageFlow("A", None, f"s{n:04}", "SENT", None, None, None, None, 2 if n < 600 else 1, 0)
+        for n in range(1_200)
     ]
     points = [
-        Point(0, "A", "s0000", "SENT", 2),
-        Point(0, "A", "s1199", "SENT", 1),
-        Point(0, "A", None, "SENT", 1_797),
+        TimePoint(0, "A", "s0000", "SENT", 2),
+        TimePoint(0, "A", "s1199", "SENT", 1),
+        TimePoint(0, "A", None, "SENT", 1_797),
     ]
-    data = data_of(Page(render(Report("", (), 0, flows, (), Series(300, points)))))
+    data = data_of(Page(render(Report("", (), 0, flows, (), MessageSeries(300, points)))))
     columns = data["moments"]["columns"]
     found = {row[columns.index("service")]: row[columns.index("messages")] for row in data["moments"]["rows"]}
     others = data["others"]["service"]
@@ -344,17 +353,17 @@ def test_what_is_not_told_apart_over_time_is_none_of_the_others() -> None:
 def wide_report(name: str, many: int) -> Report:
     """A report of many names that are as long and as hostile as may be."""
     names = [f"{name}{number}" for number in range(many)]
-    flows = [Flow(one, one, one, "DELAYED", "NO_ROUTE", one, one, None, 1, 0) for one in names]
-    points = [Point(number * 300_000_000, one, one, "DELAYED", 1) for number, one in enumerate(names)]
-    picks = [Pick(one, one, 1, 1.0, 0.0, 2.0) for one in names]
+    flows = [MessageFlow(one, one, one, "DELAYED", "NO_ROUTE", one, one, None, 1, 0) for one in names]
+    points = [TimePoint(number * 300_000_000, one, one, "DELAYED", 1) for number, one in enumerate(names)]
+    picks = [BalancedInstance(one, one, 1, 1.0, 0.0, 2.0) for one in names]
     never = [NeverPicked(one, one, "EXPIRED", one) for one in names]
-    balances = [Balance(one, one, one, None, None, picks, never, 0.5, None) for one in names[:20]]
+    balances = [DialogBalance(one, one, one, None, None, picks, never, 0.5, None) for one in names[:20]]
     told = {"code": "X", "severity": "error", "message": name * 9, "advice": name * 9, "error_number": None}
     found = sample_report().findings
     assert found is not None
     rows = tuple({**told, "instance_name": one, "database_name": one, "object": one} for one in names)
     findings = dataclasses.replace(found, rows=rows)
-    return Report(name * 9, names, 0, flows, (), Series(300, points), balances, findings)
+    return Report(name * 9, names, 0, flows, (), MessageSeries(300, points), balances, findings)
 
 
 def test_a_page_with_as_many_cells_and_moments_as_may_be_is_small() -> None:
@@ -368,15 +377,15 @@ def test_a_page_with_as_many_cells_and_moments_as_may_be_is_small() -> None:
         outcome, reason = fates[place // 100 % 5].split()
         messages, address = 1_000_000 + place * 701, f"tcp://{names[place % 97]}:4022"
         oldest = start + place * 61_000_000
-        flows.append(Flow(name, "Sales", service, outcome, reason, "r", address, None, messages, oldest))
+        flows.append(MessageFlow(name, "Sales", service, outcome, reason, "r", address, None, messages, oldest))
         if place < 1_250:
             steps = (start + step * 3_600_000_000 for step in range(20))
-            points += [Point(moment, name, service, outcome, messages // 20) for moment in steps]
-    full = dataclasses.replace(huge, flows=flows, series=Series(3_600, points))
+            points += [TimePoint(moment, name, service, outcome, messages // 20) for moment in steps]
+    full = dataclasses.replace(huge, flows=flows, series=MessageSeries(3_600, points))
     text = render(full)
     data = data_of(Page(text))
     held = len(data["cells"]["rows"]), len(data["moments"]["rows"])
-    assert held == (12_000, 25_000) == (cells.MOST_CELLS, cells.MOST_MOMENTS)
+    assert held == (12_000, 25_000) == (message_cells.MOST_CELLS, message_cells.MOST_MOMENTS)
     assert len(text.encode()) < 3 * MEGABYTE
 
 
@@ -386,8 +395,8 @@ def test_a_page_of_the_worst_names_is_small(sign: str) -> None:
 
 
 def test_equal_looking_names_are_told_apart() -> None:
-    flows: Sequence[Flow] = [
-        Flow(
+    flows: Sequence[MessageFlow] = [
+        MessageFlow(
             "A", "D", f"\u202e{sign}", "SENT", "NETWORK_ADDRESS", "R", "tcp://x:1", None, 1, at("2026-01-05T00:00")
         )
         for sign in "\u202e\u202d"

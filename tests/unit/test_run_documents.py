@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import routing
-from routing.analysis.run_documents import describe_run, list_runs, summarize_run
 from routing.config import Config
+from routing.delta.last_run import last_run
+from routing.delta.local_opening import LocalOpener
+from routing.delta.run_by_id import EarlierRun
+from routing.features.run_documents import describe_run, list_runs, summarize_run
 from routing.render.text import write_text
 from routing.runs.done import Run, find_done, find_run_before
 from routing.schemas import RUNS
-from routing.storage.counted import last_run
-from routing.storage.local_opening import LocalOpener
-from routing.storage.recorded import EarlierRun
 from tests.frames import arrow_of
 from tests.stored import config_of, save_estate, small_estate, store_local
 

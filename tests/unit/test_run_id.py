@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from routing import cli
+from routing.delta.run_by_id import check_run_id
 from routing.schemas import RUNS
-from routing.storage.recorded import check_run_id
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, store_local, written

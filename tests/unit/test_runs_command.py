@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.analysis import past_runs
+from routing.delta.releases import check_release
 from routing.errors import OutputError, RunError
+from routing.features import past_runs
 from routing.schemas import LISTED_RUNS, ONE_RUN
 from routing.schemas import RUNS as SCHEMA
-from routing.storage.releases import check_release
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, store_local

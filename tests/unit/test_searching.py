@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.storage.searching import find_held, read_keys
+from routing.tables.key_search import find_held, read_keys
 
 if TYPE_CHECKING:
     import pyarrow

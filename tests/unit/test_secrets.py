@@ -244,7 +244,7 @@ def test_what_is_larger_than_it_looks(text: str, why: str) -> None:
     found = told(text)
     assert time.process_time() - started < 5
     assert found.startswith("the configuration '/conf/job.yaml', line ")
-    assert found.endswith(why)
+    assert f": {why} (" in found
 
 
 @pytest.mark.parametrize("value", ["&a [*a]", "0x" + "f" * 100_000, "{a: 1, a: 2}"])

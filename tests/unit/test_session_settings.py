@@ -9,12 +9,13 @@ import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
 from routing.commands import common
+from routing.delta import ledger
+from routing.delta.protocol import RUN, CommitMark
 from routing.errors import ConfigError, is_refusal
 from routing.sessions import session
 from routing.sessions.settings import apply_settings, find_setting
-from routing.storage import ledger, statements
-from routing.storage.joining import _partitions
-from routing.storage.protocol import RUN, Mark
+from routing.tables import sql_statements
+from routing.tables.broadcast_joins import _partitions
 from tests.refusing import Settings, not_available, refused, session_of
 from tests.screens import Busy
 
@@ -187,13 +188,13 @@ def test_a_shuffle_of_which_nothing_is_told_promises_no_parts(settings: Settings
 
 
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-MARK = Mark(RUN, "r1", "/out/runs", None)
+MARK = CommitMark(RUN, "r1", "/out/runs", None)
 
 
 def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str | None]:
     """The properties that were set beside, and the setting within."""
     announced: list[Any] = []
-    monkeypatch.setattr(statements, "set_properties", lambda *given: announced.append(given[2]))
+    monkeypatch.setattr(sql_statements, "set_properties", lambda *given: announced.append(given[2]))
     where: Any = "/out/routes"
     with ledger._marking(session_of(settings), where, MARK):
         return announced, settings.values.get(METADATA)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from routing.config import Location
-from routing.storage import statements
-from routing.storage.view import location_of_view, read_view
+from routing.config import TableLocation
+from routing.delta.current_routes_view import location_of_view, read_view
+from routing.tables import sql_statements
 from tests.stored import config_of
 
 OURS = (
@@ -74,10 +74,10 @@ def test_where_the_view_stands(tmp_path: Path) -> None:
     assert location_of_view(by_path) is None
     named = [f"output.{key}=main.broker.{key}" for key in ("resolved_routes", "runs")]
     beside = location_of_view(config_of(folder, folder, *named, **_INPUTS))
-    assert beside == Location("main.broker.current_routes", is_name=True)
+    assert beside == TableLocation("main.broker.current_routes", is_name=True)
     own = location_of_view(config_of(folder, folder, *named, "output.current_routes=main.v.mine", **_INPUTS))
-    assert own == Location("main.v.mine", is_name=True)
-    assert statements.sql_name(own) == "`main`.`v`.`mine`"
+    assert own == TableLocation("main.v.mine", is_name=True)
+    assert sql_statements.sql_name(own) == "`main`.`v`.`mine`"
 
 
 _INPUTS = dict.fromkeys(("routes", "databases", "services", "instances", "messages"), Path("/in/x"))

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from routing.config import Location
-from routing.storage.sizes import LITTLE, are_small
+from routing.config import TableLocation
+from routing.delta.table_sizes import LITTLE, are_small
 
 
-def table(folder: Path, size: int) -> Location:
+def table(folder: Path, size: int) -> TableLocation:
     (folder / "_delta_log").mkdir(parents=True)
     with (folder / "part.parquet").open("wb") as file:
         file.truncate(size)
-    return Location(str(folder))
+    return TableLocation(str(folder))
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def test_what_counts_is_the_sum_of_all(read: int, written: int, expected: bool, 
 
 
 def test_what_is_not_on_this_disk_may_be_of_any_size(tmp_path: Path) -> None:
-    here, missing = table(tmp_path / "in", 1), Location(str(tmp_path / "none"))
+    here, missing = table(tmp_path / "in", 1), TableLocation(str(tmp_path / "none"))
     assert are_small([here], [missing])
     # A path of HDFS, say.
     assert not are_small([here, missing], [])
-    assert not are_small([here, Location("s3://bucket/in")], [])
-    assert not are_small([here], [Location("main.out.runs", is_name=True)])
+    assert not are_small([here, TableLocation("s3://bucket/in")], [])
+    assert not are_small([here], [TableLocation("main.out.runs", is_name=True)])

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.analysis.check.subjects import VIEW_OF
-from routing.importing.tsql import Database, InstanceState, Statement
-from routing.importing.tsql.changes import change
-from routing.importing.tsql.holdings import Holdings
+from routing.features.check.subjects import VIEW_OF
+from routing.importing.tsql import DatabaseState, InstanceState, ScriptStatement
+from routing.importing.tsql.holdings import NamedRows
 from routing.importing.tsql.refusal import RefusalError
-from routing.importing.tsql.statements import BrokerSetting
+from routing.importing.tsql.script_statements import BrokerSetting
+from routing.importing.tsql.state_changes import change
 from tests.exported import waiting, whole_shop
 
-CLASSES = Statement.__subclasses__()
+CLASSES = ScriptStatement.__subclasses__()
 FIELDS: dict[str, dict[str, Any]] = {
     "AlterDatabase": {"setting": BrokerSetting.ENABLE},
     "AlterDatabaseState": {"state": "OFFLINE"},
@@ -31,9 +31,9 @@ def test_each_class_has_a_view() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_each_class_changes_a_state_or_is_refused(kind: type[Statement]) -> None:
+def test_each_class_changes_a_state_or_is_refused(kind: type[ScriptStatement]) -> None:
     statement = kind(file="f.sql", line=1, database="x", name="x", **FIELDS.get(kind.__name__, {}))
-    holdings = Holdings(InstanceState(databases=(Database("x", None),)))
+    holdings = NamedRows(InstanceState(databases=(DatabaseState("x", None),)))
     with suppress(RefusalError):
         change(holdings, statement)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.analysis.statuses import CAUSES, WORDS, Trouble, find_trouble
+from routing.features.status_meanings import CAUSES, WORDS, StatusTrouble, find_trouble
 from routing.importing.catalog.transmission_status import error_number
 from routing.rules.observed import NUMBERS
 
@@ -138,9 +138,12 @@ def test_the_number_tells_what_the_text_does_not(
 
 
 def test_every_known_number_has_a_trouble_whatever_its_text_says() -> None:
-    assert [number for number in sorted(NUMBERS) if find_trouble(number, "?") is Trouble.OTHER_NUMBER] == []
+    assert [number for number in sorted(NUMBERS) if find_trouble(number, "?") is StatusTrouble.OTHER_NUMBER] == []
 
 
 def test_every_trouble_has_words_and_numbers() -> None:
-    assert set(WORDS) == set(Trouble)
-    assert set(Trouble) - {row.trouble for row in CAUSES} == {Trouble.OTHER_NUMBER, Trouble.UNREAD}
+    assert set(WORDS) == set(StatusTrouble)
+    assert set(StatusTrouble) - {row.trouble for row in CAUSES} == {
+        StatusTrouble.OTHER_NUMBER,
+        StatusTrouble.UNREAD,
+    }

@@ -32,8 +32,8 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _asked_by_hand(config: routing.Config, what: str, folder: Path) -> Any:
     asked: dict[str, Callable[[], Any]] = {
-        "explain": lambda: routing.explain(config, routing.Stored("m1")),
-        "trace": lambda: routing.trace(config, routing.Stored("m1")),
+        "explain": lambda: routing.explain(config, routing.StoredMessage("m1")),
+        "trace": lambda: routing.trace(config, routing.StoredMessage("m1")),
         "diff": lambda: routing.diff(config, routing.Scripts([str(folder / "change.sql")], "hub"), at=AT),
     }
     return asked[what]()
@@ -99,7 +99,7 @@ def test_a_side_of_a_comparison_is_asked_like_any_tables(estate: Path) -> None:
         DROP ROUTE Far;
         CREATE ROUTE Far WITH SERVICE_NAME = '//far', ADDRESS = 'TCP://near.example:4022';"""
     done = routing.diff(config, routing.Scripts.of_text(script, "hub"), at=AT)
-    question = routing.Stored("m3", at=AT)
+    question = routing.StoredMessage("m3", at=AT)
     tables = routing.open_tables(config)
     before, after = (
         routing.explain({**tables, **side.to_arrow()}, question) for side in (done.before, done.after)

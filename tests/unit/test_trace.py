@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.explain.asked import Described, Stored
-from routing.analysis.trace.trace_document import make_document
-from routing.analysis.trace.tracing import Traced, trace
 from routing.cli import main
+from routing.features.explain.questions import DescribedMessage, StoredMessage
+from routing.features.trace.trace_document import make_document
+from routing.features.trace.tracing import TraceResult, trace
 from routing.render.text import write_text
 from routing.terms import Ending
 from tests.frames import arrow, load_trace_cases, moment
@@ -38,21 +38,23 @@ def _tables(case: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return {**case["tables"], "messages": [message]}
 
 
-def _described(case: dict[str, Any], **other: Any) -> Described:
+def _described(case: dict[str, Any], **other: Any) -> DescribedMessage:
     ask = case["ask"]
     given = {
         "conversation_id": ask["conversation_id"],
         "from_service_name": ask["from_service"],
         "hops_remaining": ask.get("hops_remaining"),
     }
-    return Described(ask["instance"], ask["database"], ask["service"], moment(case["at"]), **{**given, **other})
+    return DescribedMessage(
+        ask["instance"], ask["database"], ask["service"], moment(case["at"]), **{**given, **other}
+    )
 
 
-def _text(done: Traced) -> str:
+def _text(done: TraceResult) -> str:
     return write_text(make_document(done), width=100)
 
 
-def _ends(done: Traced, direction: str) -> list[dict[str, Any]]:
+def _ends(done: TraceResult, direction: str) -> list[dict[str, Any]]:
     names = {"outcome": "end", "reason": "reason", "instance_name": "instance", "database_name": "database"}
     rows = [row for row in done.ways if row["direction"] == direction]
     return [{names[name]: row[name] for name in names} for row in rows]
@@ -65,7 +67,7 @@ def _expected(ways: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", CASES)
 def test_stored_and_described_messages_are_followed_alike(name: str) -> None:
     case = CASES[name]
-    stored = trace(arrow(_tables(case)), Stored("m1"))
+    stored = trace(arrow(_tables(case)), StoredMessage("m1"))
     described = trace(arrow({**case["tables"], "messages": []}), _described(case))
     for done in (stored, described):
         assert _ends(done, "THERE") == _expected(case["ways"])
@@ -87,7 +89,7 @@ def test_stored_and_described_messages_are_followed_alike(name: str) -> None:
 def test_every_case_reads_as_a_path() -> None:
     parts = []
     for name, case in CASES.items():
-        parts.append(f"## {name}\n{_text(trace(arrow(_tables(case)), Stored('m1')))}")
+        parts.append(f"## {name}\n{_text(trace(arrow(_tables(case)), StoredMessage('m1')))}")
     assert_golden("trace_paths.txt", "\n\n".join(parts) + "\n")
 
 
@@ -115,7 +117,7 @@ def test_without_its_sender_the_way_back_is_not_known() -> None:
 def test_names_cannot_move_the_cursor() -> None:
     case = CASES["There and back"]
     tables = json.loads(json.dumps(_tables(case)).replace("ToStock", "To\\u001b[2JStock"))
-    text = _text(trace(arrow(tables), Stored("m1")))
+    text = _text(trace(arrow(tables), StoredMessage("m1")))
     assert "\x1b" not in text
     assert "\\x1b[2JStock" in text
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.trace import writing
-from routing.analysis.trace.writing import write_paths
 from routing.config import Config
+from routing.delta.local_tables import UnreadableTable
+from routing.delta.opening import TableOpener
 from routing.errors import ConfigError, OutputError
-from routing.runs.paths_written import Written
+from routing.features.trace import paths_table
+from routing.features.trace.paths_table import write_paths
+from routing.runs.paths_written import WrittenPaths
 from routing.schemas import MESSAGE_PATHS
-from routing.storage.local import Unfit
-from routing.storage.opening import Opener
 from tests.frames import Tables, arrow
 from tests.random_estates import TRACED_AS_OF as AS_OF
 from tests.random_estates import assert_same, networks, own_rows
@@ -30,8 +30,8 @@ def tables() -> Tables:
     return networks()
 
 
-def _opener() -> Opener:
-    return Opener(lambda: pytest.fail("Spark is started"))
+def _opener() -> TableOpener:
+    return TableOpener(lambda: pytest.fail("Spark is started"))
 
 
 def _config(tables: Tables, folder: Path, *overrides: str) -> Config:
@@ -50,11 +50,11 @@ def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
     settings = _config(tables, tmp_path)
     expected = own_rows(None)
     done = write_paths(settings, _opener())
-    assert isinstance(done, Written)
+    assert isinstance(done, WrittenPaths)
     assert (done.read, done.traced) == (len(tables["messages"]), len(expected))
     assert_same(_stored(tmp_path / "paths"), expected, "message_paths")
     again = write_paths(settings, _opener(), as_of=AS_OF)
-    assert isinstance(again, Written)
+    assert isinstance(again, WrittenPaths)
     assert again.version == done.version + 1
     assert_same(_stored(tmp_path / "paths"), own_rows(AS_OF), "message_paths")
     log = tmp_path / "paths" / "_delta_log" / f"{again.version:020d}.json"
@@ -68,26 +68,26 @@ def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_pat
     from deltalake import DeltaTable
 
     from routing.schemas import Schema
-    from routing.storage.kinds import arrow_schema
+    from routing.tables.column_kinds import arrow_schema
 
     settings = _config(tables, tmp_path)
     older = Schema(tuple(field for field in MESSAGE_PATHS if field.name != "final_address"))
     DeltaTable.create(str(tmp_path / "paths"), arrow_schema(older.optional()))
-    assert isinstance(write_paths(settings, _opener()), Written)
+    assert isinstance(write_paths(settings, _opener()), WrittenPaths)
     assert_same(_stored(tmp_path / "paths"), own_rows(None), "message_paths")
 
 
 def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:
     done = write_paths(_config({**small_estate(), "messages": []}, tmp_path), _opener())
-    assert isinstance(done, Written)
+    assert isinstance(done, WrittenPaths)
     assert (done.read, done.rejected, done.outcomes) == (0, 0, {})
     assert _stored(tmp_path / "paths") == []
 
 
 def test_more_messages_than_are_followed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MOST_MESSAGES", 4)
+    monkeypatch.setattr(paths_table, "MOST_MESSAGES", 4)
     estate = {**small_estate(), "messages": [message(number, "//stock") for number in range(5)]}
-    assert write_paths(_config(estate, tmp_path), _opener()) == Unfit("there are 5 messages")
+    assert write_paths(_config(estate, tmp_path), _opener()) == UnreadableTable("there are 5 messages")
     assert not (tmp_path / "paths").exists()
 
 

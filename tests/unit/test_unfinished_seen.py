@@ -103,16 +103,16 @@ def test_messages_are_opened_before_what_decides_them(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What an import commits last is opened first, so that no message is newer than the routes."""
-    from routing.storage.opening import Opener
+    from routing.delta.opening import TableOpener
 
     opened: list[str] = []
-    find: Callable[..., Any] = Opener.find
+    find: Callable[..., Any] = TableOpener.find
 
-    def noted(self: Opener, key: str, *given: Any) -> Any:
+    def noted(self: TableOpener, key: str, *given: Any) -> Any:
         opened.append(key.removeprefix("tables."))
         return find(self, key, *given)
 
-    monkeypatch.setattr(Opener, "find", noted)
+    monkeypatch.setattr(TableOpener, "find", noted)
     monkeypatch.chdir(folder)
     run(COMMANDS[name], folder, capsys)
     first = list(dict.fromkeys(key for key in opened if key in KEYS and key != "imports"))
@@ -126,17 +126,17 @@ def test_messages_are_opened_before_what_decides_them(
 def test_where_the_journal_may_not_be_read_the_command_goes_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from routing.delta.opening import TableOpener
     from routing.errors import StorageError
-    from routing.storage.opening import Opener
 
-    find: Callable[..., Any] = Opener.find
+    find: Callable[..., Any] = TableOpener.find
 
-    def refuse(self: Opener, key: str, *given: Any) -> Any:
+    def refuse(self: TableOpener, key: str, *given: Any) -> Any:
         if key == "tables.unfinished_imports":
             raise StorageError.failed("looking for a table", "no permission")
         return find(self, key, *given)
 
-    monkeypatch.setattr(Opener, "find", refuse)
+    monkeypatch.setattr(TableOpener, "find", refuse)
     code, out, _ = run(["lint", "--format", "json"], folder, capsys)
     assert code == 0
     [note] = json.loads(out)["notes"]

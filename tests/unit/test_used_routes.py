@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from routing.analysis.lint.resolved import used_routes
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+from routing.features.lint.resolved import used_routes
 from routing.schemas import RESOLVED_ROUTES
-from routing.storage import encoded
-from routing.storage.local import Unfit, dataset_of, open_local
+from routing.tables import encoded_texts
 from tests.frames import arrow_of
 from tests.listed_messages import Row, resolved
 
@@ -31,8 +31,8 @@ def in_files(rows: list[Row], folder: Path, parts: int) -> Any:
 
     for part in range(parts):
         write_deltalake(str(folder), arrow_of(rows[part::parts], RESOLVED_ROUTES), mode="append")
-    opened = open_local(Location(str(folder)))
-    assert not isinstance(opened, Unfit)
+    opened = open_local(TableLocation(str(folder)))
+    assert not isinstance(opened, UnreadableTable)
     return dataset_of(str(folder), opened)
 
 
@@ -57,7 +57,7 @@ def test_routes_that_were_used(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded, "_WAITING", 20)
+    monkeypatch.setattr(encoded_texts, "_WAITING", 20)
     chance = random.Random(seed)
     names = [None, *(f"route {number}" for number in range(60))]
     rows, found = [], set()

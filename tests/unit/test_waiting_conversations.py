@@ -10,12 +10,12 @@ import pytest
 from deltalake import write_deltalake
 
 import routing
-from routing.analysis.diff.asked import Versions
-from routing.analysis.diff.diffing import diff
-from routing.analysis.explain.asked import Described, Question, Stored
-from routing.analysis.explain.explaining import explain
-from routing.analysis.trace.by_arrow import Paths
-from routing.analysis.trace.tracing import trace
+from routing.features.diff.comparison import TableVersions
+from routing.features.diff.diffing import diff
+from routing.features.explain.explaining import explain
+from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
+from routing.features.trace.arrow_trace import ArrowPaths
+from routing.features.trace.tracing import trace
 from routing.schemas import OBSERVED_ROUTING, ROUTE_REQUESTS
 from tests.frames import Tables, arrow, arrow_of
 from tests.stored import config_of, conversation, message, route, save_estate, small_estate
@@ -75,7 +75,7 @@ _RECORDS = pytest.mark.parametrize(("record", "step"), RECORDS.values(), ids=REC
 @_RECORDS
 def test_explain(record: list[Row], step: int) -> None:
     tables = arrow(asking(message(1, "//new"), record=record))
-    done = explain(tables, Stored("m1", "hub"))
+    done = explain(tables, StoredMessage("m1", "hub"))
     [verdict] = done.verdict
     assert verdict["matching_step"] == step
     stops = [row["step"] for row in done.steps if row["item"] == "STEP" and row["finding"] == "MATCHED"]
@@ -84,13 +84,13 @@ def test_explain(record: list[Row], step: int) -> None:
 
 @_RECORDS
 def test_trace_of_a_message(record: list[Row], step: int) -> None:
-    done = trace(arrow(asking(message(1, "//new"), record=record)), Stored("m1", "hub"))
+    done = trace(arrow(asking(message(1, "//new"), record=record)), StoredMessage("m1", "hub"))
     assert [row["matching_step"] for row in done.hops] == [step]
 
 
 @_RECORDS
 def test_trace_of_all_messages(record: list[Row], step: int) -> None:
-    paths = Paths.of(arrow(asking(message(1, "//new"), record=record)), None)
+    paths = ArrowPaths.of(arrow(asking(message(1, "//new"), record=record)), None)
     [row] = [row for batch in paths.batches() for row in batch.to_pylist()]
     assert [hop["matching_step"] for hop in row["hops"]] == [step]
 
@@ -117,7 +117,7 @@ def test_reconcile(record: list[Row], step: int) -> None:
 
 
 def _described(tables: Tables, conversation_id: str | None) -> list[int | None]:
-    question: Question = Described("hub", "Sales", "//new", NOON, conversation_id=conversation_id)
+    question: Question = DescribedMessage("hub", "Sales", "//new", NOON, conversation_id=conversation_id)
     given = arrow(tables)
     [verdict] = explain(given, question).verdict
     assert [row["matching_step"] for row in trace(given, question).hops] == [verdict["matching_step"]]
@@ -140,7 +140,7 @@ def test_explain_names_the_message_that_has_asked() -> None:
     others = [
         request("Sales", "//new", OTHER, message_id=f"r{n:02}", ended_at="2026-01-05T11:30:00Z") for n in range(30)
     ]
-    done = explain(arrow(asking(earlier, later, record=others)), Stored("m2", "hub"))
+    done = explain(arrow(asking(earlier, later, record=others)), StoredMessage("m2", "hub"))
     [step] = [row for row in done.steps if row["item"] == "STEP" and row["finding"] == "MATCHED"]
     requests = [(row["finding"], row["name"]) for row in done.steps if row["item"] == "REQUEST"]
     assert (step["step"], step["name"]) == (4, "m1")
@@ -198,8 +198,8 @@ def _two_instances(*record: Row) -> Tables:
 def _path(tables: Tables) -> tuple[str, str | None]:
     """How the message of some tables ends, and the reply to it: alike by itself, and with all messages."""
     given = arrow(tables)
-    done = trace(given, Stored("m1", "hub"))
-    [row] = [row for batch in Paths.of(given, None).batches() for row in batch.to_pylist()]
+    done = trace(given, StoredMessage("m1", "hub"))
+    [row] = [row for batch in ArrowPaths.of(given, None).batches() for row in batch.to_pylist()]
     there, back = row["outcome"], row["return_outcome"]
     [path] = done.paths
     assert (path.there.ending, path.back_ending) == (there, back)
@@ -247,7 +247,7 @@ def test_diff_sees_whose_a_request_is(
     save_estate(asking(message(1, "//new"), record=[]), tmp_path / "in", 1)
     for rows in sides:
         write_deltalake(str(tmp_path / "in" / "route_requests"), arrow_of(rows, ROUTE_REQUESTS), mode="overwrite")
-    done = diff(config_of(tmp_path / "in", tmp_path / "out"), Versions({"route_requests": 1}), at=NOON)
+    done = diff(config_of(tmp_path / "in", tmp_path / "out"), TableVersions({"route_requests": 1}), at=NOON)
     found = [(row["reason_before"], row["reason_after"]) for row in done.keys]
     assert found == ([] if reasons is None else [reasons])
 

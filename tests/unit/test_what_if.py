@@ -9,9 +9,9 @@ import pytest
 import vl_convert
 
 import routing
-from routing.analysis.report import pictures
-from routing.analysis.report.pictures.followed import STATIONS, WAYS, station_rows
-from routing.analysis.report.pictures.what_if import SERVICES, change_rows
+from routing.features.report import pictures
+from routing.features.report.pictures.path_picture import STATIONS, WAYS, station_rows
+from routing.features.report.pictures.what_if import SERVICES, change_rows
 from tests.frames import arrow
 from tests.report_samples import sample_report
 from tests.stored import small_estate
@@ -130,7 +130,7 @@ def test_what_comes_of_a_comparison_and_of_a_trace_is_drawn() -> None:
     tables = arrow(small_estate())
     script = routing.Scripts.of_text("USE Sales; DROP ROUTE Far;", "hub")
     changed = pictures.before_and_after(routing.diff(tables, script))
-    followed = pictures.followed(routing.trace(tables, routing.Stored("m3")))
+    followed = pictures.followed(routing.trace(tables, routing.StoredMessage("m3")))
     for picture, words in ((changed, "//far on hub"), (followed, "LEFT_ESTATE")):
         svg = vl_convert.vegalite_to_svg(picture.to_dict())
         assert words in svg
@@ -156,7 +156,7 @@ def test_names_stay_data() -> None:
         ]
     given = arrow(tables)
     done = routing.diff(given, routing.Scripts.of_text("USE Sales; DROP ROUTE Far;", HOSTILE))
-    traced = routing.trace(given, routing.Stored("m3"))
+    traced = routing.trace(given, routing.StoredMessage("m3"))
     for picture in (pictures.before_and_after(done), pictures.followed(traced)):
         spec = picture.to_dict()
         rows = spec["layer"][0]["data"]["values"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.words import split_words
+from routing.engines.arrow.text_columns import split_words
 from routing.plan.keys import FROM_NETWORK
-from routing.rules.requesting import ConversationEndpoint, Requests
-from routing.storage.arrow import plain_values
+from routing.rules.requesting import ConversationEndpoint, InstanceRequests
+from routing.tables.arrow_rows import plain_values
 from routing.terms import MSDB
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from routing.engines.arrow.decisions import Decided
-    from routing.engines.arrow.resolving import KeyedBatch
+    from routing.engines.arrow.decisions import DecisionColumns
+    from routing.engines.arrow.resolved_batches import KeyedBatch
 
 # The order of messages that ask at one time.
 ORDER = ("message_id", "conversation_id", "is_initiator")
@@ -37,7 +37,7 @@ class AskingRows(NamedTuple):
     services: pyarrow.Array
 
     @classmethod
-    def of(cls, keyed: KeyedBatch, decided: Decided, scopes: Scopes) -> AskingRows:
+    def of(cls, keyed: KeyedBatch, decided: DecisionColumns, scopes: Scopes) -> AskingRows:
         """Return those of a batch."""
         import pyarrow
         import pyarrow.compute as pc
@@ -131,7 +131,7 @@ class AskingRow(NamedTuple):
         places = ((self.database, self.in_scope), (MSDB, self.in_msdb))
         return tuple(database for database, asks in places if asks)
 
-    def ask(self, requests: Requests) -> str | None:
+    def ask(self, requests: InstanceRequests) -> str | None:
         """Return the database in which step 4 ends its way, None where it goes on; it may open a request."""
         for database in self.databases:
             if requests.of(database, self.service).ask(*self.order).stops:

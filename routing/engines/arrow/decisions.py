@@ -10,14 +10,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.numbers import Numbers
-from routing.plan.checked import Checked
+from routing.engines.arrow.text_numbers import TextNumbers
+from routing.plan.checked import CheckedInputs
 from routing.plan.keys import FROM_NETWORK, KeyRow
 from routing.plan.rows import CHOICE, Choice, KeyDecider, TimelineRows
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
-from routing.storage.arrow_forms import hash_dialog_ids
-from routing.storage.kinds import arrow_type
+from routing.tables.arrow_forms import hash_dialog_ids
+from routing.tables.column_kinds import arrow_type
 from routing.terms import MatchingStep, Outcome, Reason
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class WordColumn:
         self.numbers.add(number)
 
 
-class Decided(NamedTuple):
+class DecisionColumns(NamedTuple):
     """Columns of decisions, by their number.
 
     ``words`` and ``numbers`` are those of each column of text of `VERDICT_COLUMNS`. ``out_of_hops`` is the number
@@ -131,7 +131,7 @@ class Decided(NamedTuple):
     requested: pyarrow.Array
 
 
-class Timelines(NamedTuple):
+class TimelineArrays(NamedTuple):
     """Arrays of timelines, of their intervals, and of the decisions of intervals.
 
     By timeline where its intervals begin and how many there are; by interval its end in microseconds, where its
@@ -151,7 +151,7 @@ class Timelines(NamedTuple):
 class DecisionTable:
     """All decisions that messages have asked for so far; several threads may ask."""
 
-    def __init__(self, checked: Checked, numbers: Numbers) -> None:
+    def __init__(self, checked: CheckedInputs, numbers: TextNumbers) -> None:
         """``numbers`` are those of what the configuration names."""
         import pyarrow
 
@@ -215,12 +215,12 @@ class DecisionTable:
                 places = pc.replace_with_mask(places, mask, pc.add(places.take(several), picks))
         return table.choices.take(places)
 
-    def decided(self) -> Decided:
+    def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
         with self._lock:
             texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
             others = {name: one.array() for name, one in self._others.items()}
-        return Decided(
+        return DecisionColumns(
             {name: words for name, (words, _) in texts.items()},
             {name: numbers for name, (_, numbers) in texts.items()},
             others[_NUMBER],
@@ -228,10 +228,10 @@ class DecisionTable:
             *(others[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
         )
 
-    def _timelines(self) -> Timelines:
+    def _timelines(self) -> TimelineArrays:
         with self._lock:
             arrays = {name: one.array() for name, one in self._timed.items()}
-            return Timelines(**arrays, most=self._most, most_choices=self._most_choices)
+            return TimelineArrays(**arrays, most=self._most, most_choices=self._most_choices)
 
     def _decide(self, new: pyarrow.Array) -> None:
         """Decide for keys that are new."""
@@ -324,7 +324,7 @@ def _unpair(pair: int) -> tuple[int, int]:
 
 
 def _find_intervals(
-    table: Timelines, timelines: pyarrow.Array, first: pyarrow.Array, at: pyarrow.Array
+    table: TimelineArrays, timelines: pyarrow.Array, first: pyarrow.Array, at: pyarrow.Array
 ) -> pyarrow.Array:
     """Return the intervals of times: of each timeline the first one that ends later."""
     import pyarrow.compute as pc

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.numbers import NONE, Numbers
+from routing.engines.arrow.text_numbers import NONE, TextNumbers
 from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS
-from routing.storage.arrow import micros_in
-from routing.storage.arrow_forms import fold_texts, read_brokers
-from routing.storage.columns import Table, as_dataset, shape_of
+from routing.tables.arrow_forms import fold_texts, read_brokers
+from routing.tables.arrow_rows import micros_in
+from routing.tables.table_columns import Table, as_dataset, shape_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +50,7 @@ class DialogEnds:
     dialog ends, in microseconds.
     """
 
-    numbers: Numbers
+    numbers: TextNumbers
     conversations: pyarrow.Array
     codes: pyarrow.Array
     first: pyarrow.Array
@@ -64,7 +64,7 @@ class DialogEnds:
     lifetime: pyarrow.Array
 
     @classmethod
-    def of(cls, dialogs: Table | None, numbers: Numbers) -> DialogEnds | None:
+    def of(cls, dialogs: Table | None, numbers: TextNumbers) -> DialogEnds | None:
         """Return the ends in a table of Arrow's that is without a fault; None where none may change a decision.
 
         Raises InputError where its columns are not those of its table.
@@ -176,13 +176,13 @@ class DialogEnds:
         return found
 
 
-def _ends_of_one(numbers: Numbers) -> int:
+def _ends_of_one(numbers: TextNumbers) -> int:
     """Return how many ends a conversation may have."""
     return 2 * len(numbers.instances) * len(numbers.databases)
 
 
 def _codes(
-    numbers: Numbers,
+    numbers: TextNumbers,
     instances: pyarrow.Array,
     databases: pyarrow.Array,
     is_initiator: pyarrow.Array,

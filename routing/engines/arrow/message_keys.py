@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from routing.engines.arrow.dialog_ends import DialogEnds
 from routing.engines.arrow.message_rows import MessageRows
-from routing.engines.arrow.numbers import NONE, OTHER, Numbers
-from routing.engines.arrow.words import split_words
-from routing.plan.checked import Checked
+from routing.engines.arrow.text_columns import split_words
+from routing.engines.arrow.text_numbers import NONE, OTHER, TextNumbers
+from routing.plan.checked import CheckedInputs
 from routing.plan.keys import READ, KeyCounts
 from routing.process.garbage import no_search_for_cycles
 from routing.rules.rejecting import DECODED
-from routing.storage.arrow import find_undecodable
-from routing.storage.columns import Table
-from routing.storage.encoded import Mapped, Sums
+from routing.tables.arrow_rows import find_undecodable
+from routing.tables.encoded_texts import GroupSums, MappedTexts
+from routing.tables.table_columns import Table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,17 +32,19 @@ _SUMS = {"rows": "sum", "sound": "sum", "folded": "sum"}
 _ROWS_AT_ONCE = 262_144
 
 
-def count_keys(messages: Table, dialogs: Table | None, checked: Checked, as_of: datetime | None) -> KeyCounts:
-    """One pass over messages of Arrow's: their keys (`keys.KEY`), and how many are read and to be rejected.
+def count_keys(
+    messages: Table, dialogs: Table | None, checked: CheckedInputs, as_of: datetime | None
+) -> KeyCounts:
+    """Return one pass over messages of Arrow's: their keys (`keys.KEY`), and how many are read and to be rejected.
 
     ``dialogs`` are Arrow's too, without a fault; ``checked`` is the configuration. Raises InputError where the
     columns of messages are not those of their table.
     """
-    numbers = Numbers.of(checked)
+    numbers = TextNumbers.of(checked)
     given = MessageRows.of(messages, as_of)
     ends = DialogEnds.of(dialogs, numbers)
     mapped = _mapped(numbers)
-    sums = Sums(READ, _SUMS)
+    sums = GroupSums(READ, _SUMS)
     for batch in _read(given, ends):
         sums.add(_number(batch, mapped, ends))
     groups = sums.all().to_pydict()
@@ -62,18 +64,18 @@ def _read(messages: MessageRows, ends: DialogEnds | None) -> Iterator[pyarrow.Re
     return messages.scan(columns, [name for name in there if name != "message_id"], _ROWS_AT_ONCE)
 
 
-def _mapped(numbers: Numbers) -> dict[str, tuple[Mapped, int]]:
-    """How the texts of a row become numbers, and the number of a text that is not there."""
+def _mapped(numbers: TextNumbers) -> dict[str, tuple[MappedTexts, int]]:
+    """Return how the texts of a row become numbers, and the number of a text that is not there."""
     return {
-        "instance_name": (Mapped(numbers.number_instances), OTHER),
-        "database_name": (Mapped(numbers.number_databases), 0),
-        "to_service_name": (Mapped(numbers.number_services), OTHER),
-        "to_broker_instance": (Mapped(numbers.number_brokers), NONE),
+        "instance_name": (MappedTexts(numbers.number_instances), OTHER),
+        "database_name": (MappedTexts(numbers.number_databases), 0),
+        "to_service_name": (MappedTexts(numbers.number_services), OTHER),
+        "to_broker_instance": (MappedTexts(numbers.number_brokers), NONE),
     }
 
 
 def _number(
-    batch: pyarrow.RecordBatch, mapped: dict[str, tuple[Mapped, int]], ends: DialogEnds | None
+    batch: pyarrow.RecordBatch, mapped: dict[str, tuple[MappedTexts, int]], ends: DialogEnds | None
 ) -> pyarrow.Table:
     """The rows of a batch as numbers, in the columns of `READ` and `_SUMS`; what a dialog says is told in them."""
     import pyarrow

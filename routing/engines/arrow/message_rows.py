@@ -9,11 +9,11 @@ from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from routing.storage.arrow import micros_in
-from routing.storage.arrow_forms import fold_texts, is_guid, is_int
-from routing.storage.columns import Table, as_dataset, shape_of
-from routing.storage.encoded import encoded
-from routing.storage.times import micros_of
+from routing.tables.arrow_forms import fold_texts, is_guid, is_int
+from routing.tables.arrow_rows import micros_in
+from routing.tables.encoded_texts import encoded
+from routing.tables.table_columns import Table, as_dataset, shape_of
+from routing.tables.times import micros_of
 
 if TYPE_CHECKING:
     import pyarrow

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.asking import AskingRows, Scopes, number_places
-from routing.rules.requesting import Request, Requests, Scope
+from routing.rules.requesting import InstanceRequests, RequestScope, RouteRequest
 
 if TYPE_CHECKING:
     import pyarrow
@@ -28,7 +28,7 @@ class OrderedRequests:
     most: int
 
     @classmethod
-    def of(cls, groups: Sequence[Sequence[Request]]) -> OrderedRequests:
+    def of(cls, groups: Sequence[Sequence[RouteRequest]]) -> OrderedRequests:
         """Return the requests of groups, in any order."""
         import pyarrow
         import pyarrow.compute as pc
@@ -111,12 +111,12 @@ class RequestsOnRecord:
     all: OrderedRequests
 
     @classmethod
-    def of(cls, scopes: Scopes, on_record: Mapping[str, Requests]) -> RequestsOnRecord:
+    def of(cls, scopes: Scopes, on_record: Mapping[str, InstanceRequests]) -> RequestsOnRecord:
         """Return those of each instance."""
         import pyarrow
 
         numbers, services, codes = number_places(scopes), dict[str, int](), list[int]()
-        groups = list[Scope]()
+        groups = list[RequestScope]()
         for instance, requests in on_record.items():
             for (database, service), group in requests.scopes.items():
                 number = numbers.get((instance, database))
@@ -153,5 +153,5 @@ class RequestsOnRecord:
         )
 
 
-def _position(request: Request) -> tuple[int, str]:
+def _position(request: RouteRequest) -> tuple[int, str]:
     return request.requested_at, request.message_id

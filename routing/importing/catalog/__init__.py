@@ -2,8 +2,8 @@
 
 from routing.importing.catalog.covering import cover
 from routing.importing.catalog.queries import queries
-from routing.importing.catalog.reading import Export, StandIns, read_export
-from routing.importing.catalog.rows import Times
+from routing.importing.catalog.row_values import TimeFormats
+from routing.importing.catalog.typed_rows import CatalogExport, StandIns, read_export
 from routing.importing.catalog.views import VIEWS
 
-__all__ = ["VIEWS", "Export", "StandIns", "Times", "cover", "queries", "read_export"]
+__all__ = ["VIEWS", "CatalogExport", "StandIns", "TimeFormats", "cover", "queries", "read_export"]

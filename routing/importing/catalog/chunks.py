@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from routing.importing.catalog.cells import unquoted
+from routing.importing.catalog.export_cells import unquoted
 from routing.importing.catalog.result_sets import are_dashes, is_remark, lines_of
 from routing.importing.tsql.refusal import length
 
@@ -22,7 +22,7 @@ Lines = list[tuple[int, str]]
 
 
 @dataclass
-class Document:
+class ResultChunk:
     """What stands between two headers or remarks of the tools; ``is_for_json`` where it stands under a header."""
 
     is_for_json: bool
@@ -30,32 +30,32 @@ class Document:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is JSON, whatever its file is called."""
+    """Return True if a text is JSON, whatever its file is called."""
     head = text[:_HEAD].lstrip()
     return head.lower().lstrip('"').startswith(_HEADER) or "".join(head.split()).startswith(_BEGINNINGS)
 
 
-def json_documents(text: str) -> list[Document]:
-    """The parts of a text, without what the tools write around them."""
-    documents = [Document(is_for_json=False)]
+def json_documents(text: str) -> list[ResultChunk]:
+    """Return the parts of a text, without what the tools write around them."""
+    documents = [ResultChunk(is_for_json=False)]
     was_header = False
     for number, line in enumerate(lines_of(text), start=1):
         is_header = line.strip(' "').lower() == _HEADER
         if is_header or is_remark(line):
             if line.strip():
-                documents.append(Document(is_header))
+                documents.append(ResultChunk(is_header))
         elif not (was_header and are_dashes(line)):
             documents[-1].lines.append((number, line))
         was_header = is_header
     return [
-        Document(document.is_for_json, _unquoted(document.lines))
+        ResultChunk(document.is_for_json, _unquoted(document.lines))
         for document in documents
         if document.lines or document.is_for_json
     ]
 
 
 def _unquoted(lines: Lines) -> Lines:
-    """The lines as they were before SSMS saved its grid as CSV."""
+    """Return the lines as they were before SSMS saved its grid as CSV."""
     if not lines or not lines[0][1].lstrip().startswith(('"[', '"{')):
         return lines
     inside = ((number, line, unquoted(line.strip())) for number, line in lines)
@@ -63,7 +63,7 @@ def _unquoted(lines: Lines) -> Lines:
 
 
 def joined(lines: Sequence[tuple[int, str]]) -> str | None:
-    """The text that was broken into lines of 2,033 characters; None where they are of another length.
+    """Return the text that was broken into lines of 2,033 characters; None where they are of another length.
 
     A chunk may have been filled up with blanks, or its own blanks at the end taken off.
     """

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from routing.importing.catalog import conversations, endpoints
-from routing.importing.catalog.reading import MARKER, Export, Row, keep_latest
-from routing.importing.covered import Covered, unit_of
-from routing.importing.spelling import Spelling
+from routing.importing.catalog import conversation_rows, endpoints
+from routing.importing.catalog.typed_rows import MARKER, CatalogExport, Row, keep_latest
+from routing.importing.covered import CoveredRows, unit_of
+from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.route_rules import check_options
-from routing.importing.tsql.statements import RouteOptions
+from routing.importing.tsql.script_statements import RouteOptions
 
 _KEYWORDS = ("local", "transport")
 
 
-def cover(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> Covered:
+def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
     """What the tables are to hold of the part that an export covers (docs/explanation/how-import-keeps-tables.md).
 
     ``spelling`` knows the names of the tables; those of the export's own sys.databases come next.
     ``addresses`` are those of ``--address``. Raises InputError where it is not clear whose they are.
     """
     keep_latest(export)
-    covered = Covered(
+    covered = CoveredRows(
         rejected=export.rejected, rejected_of=export.rejected_of, notes=export.notes, doubts=export.doubts
     )
     _spell(export, spelling)
@@ -35,12 +35,12 @@ def cover(export: Export, spelling: Spelling, addresses: Sequence[str] = ()) -> 
     _services(covered, export.rows.get("services", []))
     _routes(covered, export.rows.get("routes", []))
     endpoints.instances(covered, export.rows, addresses)
-    conversations.dialogs(covered, export.rows.get("conversation_endpoints", []))
-    conversations.messages(covered, export.rows)
+    conversation_rows.dialogs(covered, export.rows.get("conversation_endpoints", []))
+    conversation_rows.messages(covered, export.rows)
     return covered
 
 
-def _spell(export: Export, spelling: Spelling) -> None:
+def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
     """Bring the names of all rows into one spelling."""
     for row in export.rows.get("databases", []):
         row["instance_name"] = spelling.instance(row["instance_name"])
@@ -58,7 +58,7 @@ def _spell(export: Export, spelling: Spelling) -> None:
                 row["database_name"] = spelling.database(row["instance_name"], row["database_name"])
 
 
-def _databases(covered: Covered, rows: Sequence[Row]) -> None:
+def _databases(covered: CoveredRows, rows: Sequence[Row]) -> None:
     seen = set()
     for row in rows:
         key = (row["instance_name"], row["name"])
@@ -70,7 +70,7 @@ def _databases(covered: Covered, rows: Sequence[Row]) -> None:
             covered.add("databases", {name: row[name] for name in columns})
 
 
-def _services(covered: Covered, rows: Sequence[Row]) -> None:
+def _services(covered: CoveredRows, rows: Sequence[Row]) -> None:
     seen = set()
     for row in rows:
         key = (*unit_of(row), row["name"])
@@ -81,7 +81,7 @@ def _services(covered: Covered, rows: Sequence[Row]) -> None:
         covered.add("services", {name: row[name] for name in ("instance_name", "database_name", "name")})
 
 
-def _routes(covered: Covered, rows: Sequence[Row]) -> None:
+def _routes(covered: CoveredRows, rows: Sequence[Row]) -> None:
     columns = (
         *("instance_name", "database_name", "name", "remote_service_name", "broker_instance"),
         *("lifetime", "address", "mirror_address"),

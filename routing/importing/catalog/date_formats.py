@@ -111,7 +111,7 @@ def read_as_utc(local: datetime, offset: str) -> datetime:
 
 
 def date_format(text: str) -> DateFormat:
-    """The format of ``--date-format``. Raises InputError."""
+    """Return the format of ``--date-format``. Raises InputError."""
     parts = tuple(match.group(0) for match in _TOKENS.finditer(text))
     letters = [part[0] for part in parts if part in _READERS]
     unknown = [part for part in parts if part[0].isalpha() and part not in _READERS and part != "T"]

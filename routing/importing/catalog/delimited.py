@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from routing.errors import quote
-from routing.importing.catalog.cells import SEPARATORS, Cell, Line, lines
+from routing.importing.catalog.cell_values import read_cell
+from routing.importing.catalog.export_cells import SEPARATORS, CellLine, ExportCell, lines
 from routing.importing.catalog.result_sets import (
     NAMES,
     SERVER_SAID,
@@ -22,9 +23,8 @@ from routing.importing.catalog.result_sets import (
     is_remark,
     refuse_wrapped,
 )
-from routing.importing.catalog.values import read_cell
-from routing.importing.catalog.views import VIEW_NAME, VIEWS, View, find_view_by_columns
-from routing.importing.faults import unreadable_file
+from routing.importing.catalog.views import VIEW_NAME, VIEWS, CatalogView, find_view_by_columns
+from routing.importing.import_faults import unreadable_file
 
 _TRIED = 100
 _HEAD = 100_000
@@ -34,8 +34,8 @@ _TYPE_LINE = "#TYPE "
 _TAB = "\t"
 
 
-def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
-    """All result sets of a text; ``view`` is what the file is known to hold.
+def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSet]:
+    """Return all result sets of a text; ``view`` is what the file is known to hold.
 
     Raises InputError where there is neither a header nor a layout that the rows fit.
     """
@@ -64,9 +64,9 @@ def result_sets(text: str, file: str, view: View | None) -> list[ResultSet]:
 
 @dataclass
 class _Block:
-    header: Line | None
-    dashes: Line | None
-    lines: list[Line]
+    header: CellLine | None
+    dashes: CellLine | None
+    lines: list[CellLine]
 
 
 def _length_of_first_line(text: str) -> int:
@@ -94,8 +94,8 @@ def _count_names(head: str, separator: str) -> tuple[int, int]:
     return sum(cell in NAMES for cell in cells), len(cells)
 
 
-def _blocks(found: Sequence[Line], view: View | None, has_header: bool) -> list[_Block]:
-    """A line of dashes makes the line before it a header; else a first line of column names is one."""
+def _blocks(found: Sequence[CellLine], view: CatalogView | None, has_header: bool) -> list[_Block]:
+    """Return a line of dashes makes the line before it a header; else a first line of column names is one."""
     blocks: list[_Block] = []
     for index, line in enumerate(found):
         below = found[index + 1] if index + 1 < len(found) else None
@@ -112,7 +112,7 @@ def _blocks(found: Sequence[Line], view: View | None, has_header: bool) -> list[
     return blocks
 
 
-def _take_above(blocks: list[_Block], view: View | None) -> list[Line]:
+def _take_above(blocks: list[_Block], view: CatalogView | None) -> list[CellLine]:
     """Take the lines above the first header out, if they are rows of nothing and the header tells a view."""
     first, *others = blocks
     header = others[0].header if others else None
@@ -124,27 +124,27 @@ def _take_above(blocks: list[_Block], view: View | None) -> list[Line]:
     return first.lines
 
 
-def _with_last_cells(line: Line, count: int) -> Line:
+def _with_last_cells(line: CellLine, count: int) -> CellLine:
     """Return a line with empty cells at its end, if any cell has a neighbour."""
     missing = count - len(line.cells) if len(line.cells) > 1 else 0
-    return replace(line, cells=(*line.cells, *[Cell("")] * missing)) if missing > 0 else line
+    return replace(line, cells=(*line.cells, *[ExportCell("")] * missing)) if missing > 0 else line
 
 
-def _names_of(header: Line) -> tuple[str, ...]:
+def _names_of(header: CellLine) -> tuple[str, ...]:
     return tuple(cell.lower() for cell in header.texts)
 
 
-def _are_dashes(line: Line) -> bool:
+def _are_dashes(line: CellLine) -> bool:
     return all(cell and not cell.strip("-") for cell in line.texts)
 
 
-def _may_be_header(line: Line, dashes: Line, is_first: bool) -> bool:
-    """Whether a line goes with the dashes below it: a row may be followed by one with a name of dashes."""
+def _may_be_header(line: CellLine, dashes: CellLine, is_first: bool) -> bool:
+    """Return True if a line goes with the dashes below it: a row may be followed by one with a name of dashes."""
     is_named = is_first or any(cell.lower() in NAMES for cell in line.texts)
     return is_named and len(dashes.cells) == len(line.cells)
 
 
-def _is_header(line: Line, is_first: bool, view: View | None) -> bool:
+def _is_header(line: CellLine, is_first: bool, view: CatalogView | None) -> bool:
     """Tell whether half of its cells or more are names of columns; but for a first line, two of them at least.
 
     Names that tell a view are a header, whatever stands beside them. Of a view whose columns differ between
@@ -168,7 +168,7 @@ def _read_with_header(block: _Block, separator: str) -> ResultSet:
     return _fill(_names_of(block.header), block.lines, block.dashes is not None, is_all_quoted=is_all_quoted)
 
 
-def _read_without_header(block: _Block, file: str, view: View | None) -> ResultSet:
+def _read_without_header(block: _Block, file: str, view: CatalogView | None) -> ResultSet:
     fitting = _find_layouts(block, view)
     if len(fitting) != 1:
         why = f"it has no header line, and its {len(block.lines[0].cells)} columns cannot be known"
@@ -176,7 +176,7 @@ def _read_without_header(block: _Block, file: str, view: View | None) -> ResultS
     return _fill(fitting[0], block.lines, _is_padded(block))
 
 
-def _find_layouts(block: _Block, view: View | None) -> list[tuple[str, ...]]:
+def _find_layouts(block: _Block, view: CatalogView | None) -> list[tuple[str, ...]]:
     """Return the layouts that the rows of a block without a header fit."""
     padded = _is_padded(block)
     return [layout for layout in _layouts(view, block.lines[0]) if _fits(layout, block.lines, view, padded)]
@@ -186,8 +186,8 @@ def _is_padded(block: _Block) -> bool:
     return any(cell.text.endswith(_MANY_BLANKS) for cell in block.lines[0].cells if not cell.is_quoted)
 
 
-def _layouts(view: View | None, first: Line) -> Iterable[tuple[str, ...]]:
-    """The layouts that a file may have: those of its view, and of the view that its own cells name."""
+def _layouts(view: CatalogView | None, first: CellLine) -> Iterable[tuple[str, ...]]:
+    """Return the layouts that a file may have: those of its view, and of the view that its own cells name."""
     if view is None:
         named = VIEWS.get(first.texts[0].lower()) if first.texts else None
         return named.of_queries if named else ()
@@ -195,13 +195,13 @@ def _layouts(view: View | None, first: Line) -> Iterable[tuple[str, ...]]:
     return (*view.of_queries, own, *((*part, *own) for part in _heads(view) if own))
 
 
-def _heads(view: View) -> Iterable[tuple[str, ...]]:
-    """The added columns before those of the view itself, with and without the view's name."""
+def _heads(view: CatalogView) -> Iterable[tuple[str, ...]]:
+    """Return the added columns before those of the view itself, with and without the view's name."""
     return (view.added_columns, (VIEW_NAME, *view.added_columns))
 
 
-def _fits(layout: tuple[str, ...], block: Sequence[Line], view: View | None, padded: bool) -> bool:
-    """Whether most of the first lines have as many cells, each of the kind of its column."""
+def _fits(layout: tuple[str, ...], block: Sequence[CellLine], view: CatalogView | None, padded: bool) -> bool:
+    """Return True if most of the first lines have as many cells, each of the kind of its column."""
     if not layout:
         return False
     tried = block[:_TRIED]
@@ -210,7 +210,7 @@ def _fits(layout: tuple[str, ...], block: Sequence[Line], view: View | None, pad
     return 2 * good > len(tried)
 
 
-def _is_such_a_row(layout: tuple[str, ...], line: Line, view: View, padded: bool) -> bool:
+def _is_such_a_row(layout: tuple[str, ...], line: CellLine, view: CatalogView, padded: bool) -> bool:
     """Whether each cell is of its column's kind, and none lacks that must not; or the view is empty there."""
     if len(line.cells) != len(layout):
         return False
@@ -228,7 +228,7 @@ def _is_such_a_row(layout: tuple[str, ...], line: Line, view: View, padded: bool
 
 
 def _fill(
-    columns: tuple[str, ...], block: Sequence[Line], padded: bool, *, is_all_quoted: bool = False
+    columns: tuple[str, ...], block: Sequence[CellLine], padded: bool, *, is_all_quoted: bool = False
 ) -> ResultSet:
     found = ResultSet(columns)
     errors = errors_among((line.number, ",".join(line.texts)) for line in block)

@@ -6,17 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 
 from routing.errors import InputError
-from routing.importing.catalog.reading import Row
-from routing.importing.covered import Covered
+from routing.importing.catalog.typed_rows import Row
+from routing.importing.covered import CoveredRows
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.route_rules import check_options
-from routing.importing.tsql.statements import RouteOptions
+from routing.importing.tsql.script_statements import RouteOptions
 
 _BETWEEN_NAMES = re.compile(r"[,;\s]+")
 _PORTS = range(1, 65_536)
 
 
-def instances(covered: Covered, rows: Mapping[str, Sequence[Row]], given: Sequence[str]) -> None:
+def instances(covered: CoveredRows, rows: Mapping[str, Sequence[Row]], given: Sequence[str]) -> None:
     """A row for every instance that the export covers in any way.
 
     ``is_message_forwarding_enabled`` is None where no endpoints were exported, ``addresses`` None where
@@ -46,7 +46,7 @@ def instances(covered: Covered, rows: Mapping[str, Sequence[Row]], given: Sequen
         )
 
 
-def _addresses(covered: Covered, row: Row, ports: Mapping[tuple[str, int], Row]) -> list[str]:
+def _addresses(covered: CoveredRows, row: Row, ports: Mapping[tuple[str, int], Row]) -> list[str]:
     """``tcp://NAME:PORT`` for each name of the machine and its listeners."""
     listening = ports.get((row["instance_name"], row["endpoint_id"]), {})
     port = row["port"] if listening.get("port") is None else listening["port"]
@@ -71,7 +71,7 @@ def _host(name: str) -> str:
 
 
 def is_tcp(address: str) -> bool:
-    """Whether an address has the tcp form."""
+    """Return True if an address has the tcp form."""
     try:
         check_options(RouteOptions(mirror_address=address))
     except RefusalError:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from routing.importing.catalog.cells import Cell, unquoted
+from routing.importing.catalog.export_cells import ExportCell, unquoted
 from routing.importing.catalog.result_sets import (
     NAMES,
     SERVER_SAID,
@@ -34,7 +34,7 @@ _ROOMS: tuple[Callable[[str], int], ...] = (
 
 
 def is_fixed_width(text: str) -> bool:
-    """Whether dashes stand side by side, with one blank between them."""
+    """Return True if dashes stand side by side, with one blank between them."""
     return _SIDE_BY_SIDE.search(text) is not None
 
 
@@ -52,7 +52,7 @@ class _Header:
 
 
 def fixed_width(text: str, file: str) -> list[ResultSet]:
-    """The result sets of a text; lines before the first header are what the server said.
+    """Return the result sets of a text; lines before the first header are what the server said.
 
     Raises InputError where sqlcmd has wrapped the lines or cut off a column's name.
     """
@@ -77,7 +77,7 @@ def fixed_width(text: str, file: str) -> list[ResultSet]:
 
 
 def _header(line: str, below: str) -> _Header | None:
-    """The header that a line and the dashes below it are; None where they are not."""
+    """Return the header that a line and the dashes below it are; None where they are not."""
     if not are_dashes(below):
         return None
     spans = tuple(match.span() for match in _DASHES.finditer(below))
@@ -110,14 +110,14 @@ def _read(found: ResultSet, header: _Header, number: int, line: str) -> None:
         found.rows.append((number, {name: _cell(text, header).value(padded=True) for name, text in cells}))
 
 
-def _cell(text: str, header: _Header) -> Cell:
-    """One value; the queries of this project quote their texts."""
+def _cell(text: str, header: _Header) -> ExportCell:
+    """Return one value; the queries of this project quote their texts."""
     inside = unquoted(text) if VIEW_NAME in header.names else None
-    return Cell(text) if inside is None else Cell(inside, is_quoted=True)
+    return ExportCell(text) if inside is None else ExportCell(inside, is_quoted=True)
 
 
 def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The values under the dashes; None where there is none but something stands between them."""
+    """Return the values under the dashes; None where there is none but something stands between them."""
     standing = []
     for text in _laid(line):
         if not _stands(text, spans):
@@ -133,7 +133,7 @@ def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
 
 
 def _laid(line: str) -> Iterator[str]:
-    """The line in each way in which it may fill columns: fillers follow what takes more room than one."""
+    """Yield the line in each way in which it may fill columns: fillers follow what takes more room than one."""
     yield line
     for room in () if line.isascii() else _ROOMS:
         yield _with_fillers(line, room)
@@ -147,7 +147,7 @@ def _with_fillers(line: str, room: Callable[[str], int]) -> str:
 
 
 def _stands(text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether there is nothing between the columns, nor after the last."""
+    """Return True if there is nothing between the columns, nor after the last."""
     return not text[spans[-1][1] :].strip() and all(text[end : end + 1] in ("", " ") for _, end in spans)
 
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 
 def queries(*, of_events: bool = False) -> str:
-    """The script as text; it only reads, and returns one result set a view.
+    """Return the script as text; it only reads, and returns one result set a view.
 
     ``of_events``: the one that records the broker's events instead, and reads them.
     """

@@ -10,9 +10,9 @@ from routing.errors import first_sentence
 from routing.importing.catalog.chunks import joined, json_documents
 from routing.importing.catalog.result_sets import ResultSet
 from routing.importing.catalog.views import VIEW_NAME
-from routing.importing.faults import missing_package, unreadable_file
-from routing.importing.reach import Place, copied
-from routing.storage.arrow import plain_values
+from routing.importing.import_faults import missing_package, unreadable_file
+from routing.importing.reach import FilePlace, copied
+from routing.tables.arrow_rows import plain_values
 
 _BETWEEN = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
@@ -37,7 +37,7 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
 
 
 def _rows_of(lines: Sequence[tuple[int, str]]) -> list[tuple[int, object]]:
-    """The values of numbered lines: by lines where each is a value, else all of them as one text."""
+    """Return the values of numbered lines: by lines where each is a value, else all of them as one text."""
     first = _value(lines[0][1]) if lines else None
     if not isinstance(first, dict) or _unwrapped(first) is not None:
         whole = _values("\n".join(line for _, line in lines))
@@ -55,7 +55,7 @@ def _value(line: str) -> object:
 
 
 def _values(text: str | None) -> list[tuple[int, object]] | None:
-    """All values that stand one after another, with or without commas; None where something else does."""
+    """Return all values that stand one after another, with or without commas; None where something else does."""
     if text is None:
         return None
     found: list[object] = []
@@ -78,7 +78,7 @@ def _end_of_gap(text: str, position: int) -> int:
 
 
 def _unwrapped(value: object) -> list[object] | None:
-    """The rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
+    """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
     if isinstance(value, dict) and len(value) == 1:
         (rows,) = value.values()
         if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
@@ -87,7 +87,7 @@ def _unwrapped(value: object) -> list[object] | None:
 
 
 def _by_view(found: Sequence[tuple[int, object]]) -> list[ResultSet]:
-    """The rows of each view that they name, those of none together; without any row, an empty set.
+    """Return the rows of each view that they name, those of none together; without any row, an empty set.
 
     What is no object goes with the row before it.
     """
@@ -116,8 +116,8 @@ def _view_of(row: Mapping[str, object]) -> str | None:
     return name.lower() if isinstance(name, str) else None
 
 
-def parquet(path: Place, file: str) -> ResultSet:
-    """A Parquet file, or a folder of them. Raises InputError, and EnvironmentFault without pyarrow."""
+def parquet(path: FilePlace, file: str) -> ResultSet:
+    """Return a Parquet file, or a folder of them. Raises InputError, and EnvironmentFault without pyarrow."""
     try:
         import pyarrow.parquet as reader
     except ImportError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from routing.errors import InputError
 from routing.importing.catalog.views import VIEWS
-from routing.importing.faults import unreadable_file
+from routing.importing.import_faults import unreadable_file
 
 # Of a DataRow, PowerShell exports these as well.
 _OF_A_DATA_ROW = ("rowerror", "rowstate", "table", "itemarray", "haserrors")
@@ -44,7 +44,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def is_remark(line: str) -> bool:
-    """Whether a line is blank, or what sqlcmd and SSMS say besides the rows."""
+    """Return True if a line is blank, or what sqlcmd and SSMS say besides the rows."""
     return not line.strip() or _REMARKS.fullmatch(line.strip()) is not None
 
 
@@ -61,7 +61,7 @@ def errors_among(lines: Iterable[tuple[int, str]]) -> set[int]:
 
 
 def are_dashes(line: str) -> bool:
-    """Whether a line is what sqlcmd writes under a header, without a separator."""
+    """Return True if a line is what sqlcmd writes under a header, without a separator."""
     return "-" in line and not line.strip("- ")
 
 
@@ -73,5 +73,5 @@ def refuse_wrapped(line: str, below: str, file: str) -> None:
 
 
 def export_again(file: str, why: str, option: str) -> InputError:
-    """A file that another option of sqlcmd would have made readable."""
+    """Return a file that another option of sqlcmd would have made readable."""
     return unreadable_file(file, why, f"export it again with {option}, or with sbroute import queries")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from routing.importing.faults import NoTextError, unreadable_file
-from routing.importing.reach import Place
-from routing.importing.tsql.decoding import Decoded, decode
+from routing.importing.import_faults import NoTextError, unreadable_file
+from routing.importing.reach import FilePlace
+from routing.importing.tsql.decoding import DecodedScript, decode
 from routing.importing.undecodable import KEEP
 
 _SAMPLE = 100_000
@@ -13,7 +13,7 @@ _RARE = 50
 _OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\t\n\r\f\x1a")
 
 
-def read_text(path: Place) -> str:
+def read_text(path: FilePlace) -> str:
     """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
 
     Raises InputError where it cannot be read, NoTextError where it is not text.
@@ -27,8 +27,8 @@ def read_text(path: Place) -> str:
     return decoded.text
 
 
-def is_text(decoded: Decoded) -> bool:
-    """Whether somebody has written this as text: characters that no text has are rare in it.
+def is_text(decoded: DecodedScript) -> bool:
+    """Return True if somebody has written this as text: characters that no text has are rare in it.
 
     bcp writes an empty value as the character 0, so that one may be more frequent.
     """

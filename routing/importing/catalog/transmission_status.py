@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from routing.importing.catalog.status_texts import OTHER_TEXTS, TEXTS
-from routing.rules.observed import REFUSALS, Topic, topic_of
+from routing.rules.observed import REFUSALS, NumberTopic, topic_of
 from routing.terms import Outcome
 
 _PIECES = [
@@ -20,7 +20,7 @@ _AFTER_ERROR = re.compile(r"\b(?:error|msg)\b(?: number)?[: ]+(\d{3,5})\b(?!\()"
 
 
 def error_number(status: str) -> int | None:
-    """The number that the text names, else the one of the text itself; None where neither is known.
+    """Return the number that the text names, else the one of the text itself; None where neither is known.
 
     A text may hold another one, as the cause that it tells: the one that begins first counts, of two that begin
     together the longer.
@@ -50,5 +50,5 @@ def _find(pieces: tuple[str, ...], words: str) -> int | None:
 
 def outcome(number: int | None) -> str | None:
     """DELAYED where routing itself makes the message wait; None where its outcome cannot be known."""
-    waits = topic_of(number) is Topic.ROUTING and number not in REFUSALS
+    waits = topic_of(number) is NumberTopic.ROUTING and number not in REFUSALS
     return str(Outcome.DELAYED) if waits else None

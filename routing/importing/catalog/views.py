@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Kind(Enum):
+class CellKind(Enum):
     """How the cells of a column are read."""
 
     TEXT = "text"
@@ -19,20 +19,20 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Column:
+class ViewColumn:
     """A column that the import reads; a row without a value in a ``required`` one is rejected.
 
     ``longest`` is the length of a text in SQL Server, in UTF-16 units; None where nothing bounds it.
     """
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: CellKind = CellKind.TEXT
     required: bool = False
     longest: int | None = None
 
 
 @dataclass(frozen=True)
-class View:
+class CatalogView:
     """A view: the columns that are read, and those that files without a header are known by.
 
     ``layout`` is the view's own columns as the manual lists them, empty where versions of SQL Server differ.
@@ -41,7 +41,7 @@ class View:
     """
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[ViewColumn, ...]
     per_database: bool = True
     layout: tuple[str, ...] = ()
     known_by: frozenset[str] = frozenset()
@@ -59,8 +59,8 @@ class View:
         names = ("instance_name", "database_name", "exported_at")
         return names if self.per_database else (names[0], names[2])
 
-    def column(self, name: str) -> Column | None:
-        """The column of this name, those added to the view included."""
+    def column(self, name: str) -> ViewColumn | None:
+        """Return the column of this name, those added to the view included."""
         return next((column for column in (*_ADDED, *self.columns) if column.name == name), None)
 
 
@@ -69,9 +69,9 @@ VIEW_NAME = "view_name"
 
 _NAME, _SERVICE, _BROKER, _ADDRESS = 128, 256, 128, 256
 _ADDED = (
-    Column("instance_name", longest=256),
-    Column("database_name", longest=_NAME),
-    Column("exported_at", Kind.TIME),
+    ViewColumn("instance_name", longest=256),
+    ViewColumn("database_name", longest=_NAME),
+    ViewColumn("exported_at", CellKind.TIME),
 )
 _HEAD = (VIEW_NAME, "instance_name", "database_name", "exported_at")
 _INSTANCE_HEAD = (VIEW_NAME, "instance_name", "exported_at")
@@ -79,13 +79,13 @@ _INSTANCE_HEAD = (VIEW_NAME, "instance_name", "exported_at")
 
 def _view(
     name: str,
-    columns: tuple[Column, ...],
+    columns: tuple[ViewColumn, ...],
     *,
     known_by: str,
     layout: str = "",
     added: tuple[str, ...] = (),
     per_database: bool = True,
-) -> View:
+) -> CatalogView:
     """Return a view; ``added`` are columns that the queries did not always export, the newest first."""
     head = _HEAD if per_database else _INSTANCE_HEAD
     exported = (*head, *(column.name for column in columns))
@@ -93,7 +93,7 @@ def _view(
         tuple(column for column in exported if column not in added[:many]) for many in range(1, len(added) + 1)
     )
     own, known = tuple(layout.split()), frozenset(known_by.split())
-    return View(name, columns, per_database, own, known, exported, before)
+    return CatalogView(name, columns, per_database, own, known, exported, before)
 
 
 VIEWS = {
@@ -102,12 +102,12 @@ VIEWS = {
         _view(
             "routes",
             (
-                Column("name", required=True, longest=_NAME),
-                Column("remote_service_name", longest=_SERVICE),
-                Column("broker_instance", longest=_BROKER),
-                Column("lifetime", Kind.TIME),
-                Column("address", required=True, longest=_ADDRESS),
-                Column("mirror_address", longest=_ADDRESS),
+                ViewColumn("name", required=True, longest=_NAME),
+                ViewColumn("remote_service_name", longest=_SERVICE),
+                ViewColumn("broker_instance", longest=_BROKER),
+                ViewColumn("lifetime", CellKind.TIME),
+                ViewColumn("address", required=True, longest=_ADDRESS),
+                ViewColumn("mirror_address", longest=_ADDRESS),
             ),
             known_by="name remote_service_name address",
             layout="name route_id principal_id remote_service_name broker_instance lifetime address"
@@ -116,29 +116,29 @@ VIEWS = {
         _view(
             "databases",
             (
-                Column("name", required=True, longest=_NAME),
-                Column("database_id", Kind.INTEGER),
-                Column("service_broker_guid", Kind.GUID, required=True),
-                Column("is_broker_enabled", Kind.FLAG),
+                ViewColumn("name", required=True, longest=_NAME),
+                ViewColumn("database_id", CellKind.INTEGER),
+                ViewColumn("service_broker_guid", CellKind.GUID, required=True),
+                ViewColumn("is_broker_enabled", CellKind.FLAG),
             ),
             known_by="name service_broker_guid",
             per_database=False,
         ),
         _view(
             "services",
-            (Column("name", required=True, longest=_NAME),),
+            (ViewColumn("name", required=True, longest=_NAME),),
             known_by="name service_queue_id",
             layout="name service_id principal_id service_queue_id",
         ),
         _view(
             "service_broker_endpoints",
             (
-                Column("endpoint_id", Kind.INTEGER),
-                Column("is_message_forwarding_enabled", Kind.FLAG),
-                Column("machine_name", longest=256),
-                Column("full_name", longest=512),
-                Column("listener_names", longest=2000),
-                Column("port", Kind.INTEGER),
+                ViewColumn("endpoint_id", CellKind.INTEGER),
+                ViewColumn("is_message_forwarding_enabled", CellKind.FLAG),
+                ViewColumn("machine_name", longest=256),
+                ViewColumn("full_name", longest=512),
+                ViewColumn("listener_names", longest=2000),
+                ViewColumn("port", CellKind.INTEGER),
             ),
             known_by="is_message_forwarding_enabled",
             per_database=False,
@@ -146,9 +146,9 @@ VIEWS = {
         _view(
             "tcp_endpoints",
             (
-                Column("endpoint_id", Kind.INTEGER, required=True),
-                Column("port", Kind.INTEGER),
-                Column("ip_address", longest=45),
+                ViewColumn("endpoint_id", CellKind.INTEGER, required=True),
+                ViewColumn("port", CellKind.INTEGER),
+                ViewColumn("ip_address", longest=45),
             ),
             known_by="endpoint_id port ip_address",
             per_database=False,
@@ -156,13 +156,13 @@ VIEWS = {
         _view(
             "conversation_endpoints",
             (
-                Column("conversation_handle", Kind.GUID, required=True),
-                Column("conversation_id", Kind.GUID, required=True),
-                Column("is_initiator", Kind.FLAG, required=True),
-                Column("conversation_group_id", Kind.GUID),
-                Column("lifetime", Kind.TIME),
-                Column("far_service", longest=_SERVICE),
-                Column("far_broker_instance", longest=_BROKER),
+                ViewColumn("conversation_handle", CellKind.GUID, required=True),
+                ViewColumn("conversation_id", CellKind.GUID, required=True),
+                ViewColumn("is_initiator", CellKind.FLAG, required=True),
+                ViewColumn("conversation_group_id", CellKind.GUID),
+                ViewColumn("lifetime", CellKind.TIME),
+                ViewColumn("far_service", longest=_SERVICE),
+                ViewColumn("far_broker_instance", longest=_BROKER),
             ),
             known_by="conversation_handle conversation_id is_initiator",
             layout="conversation_handle conversation_id is_initiator service_contract_id conversation_group_id"
@@ -175,15 +175,15 @@ VIEWS = {
         _view(
             "transmission_queue",
             (
-                Column("conversation_handle", Kind.GUID, required=True),
-                Column("to_service_name", required=True, longest=_SERVICE),
-                Column("to_broker_instance", longest=_BROKER),
-                Column("from_service_name", longest=_SERVICE),
-                Column("enqueue_time", Kind.TIME, required=True),
-                Column("message_sequence_number", Kind.INTEGER, required=True),
-                Column("transmission_status", longest=4000),
+                ViewColumn("conversation_handle", CellKind.GUID, required=True),
+                ViewColumn("to_service_name", required=True, longest=_SERVICE),
+                ViewColumn("to_broker_instance", longest=_BROKER),
+                ViewColumn("from_service_name", longest=_SERVICE),
+                ViewColumn("enqueue_time", CellKind.TIME, required=True),
+                ViewColumn("message_sequence_number", CellKind.INTEGER, required=True),
+                ViewColumn("transmission_status", longest=4000),
                 # The view has it not: the queries look the status up in sys.messages of every language.
-                Column("error_number", Kind.INTEGER),
+                ViewColumn("error_number", CellKind.INTEGER),
             ),
             known_by="conversation_handle to_service_name enqueue_time message_sequence_number",
             layout="conversation_handle to_service_name to_broker_instance from_service_name"
@@ -207,7 +207,7 @@ LONGEST = {
 _NOT_IN_NAMES = re.compile(r"[ _-]+")
 
 
-def find_view(text: str) -> View | None:
+def find_view(text: str) -> CatalogView | None:
     """Return the view of a name in any case, with or without ``sys.``, its words apart in any way.
 
     >>> view = find_view("sys_Transmission queue")
@@ -225,7 +225,7 @@ _BY_COLUMNS = (
 """The order counts for joined views: what waits in a queue comes first."""
 
 
-def find_view_by_columns(columns: Collection[str]) -> View | None:
+def find_view_by_columns(columns: Collection[str]) -> CatalogView | None:
     """Return the view that a result set of these columns (in lower case) is of; None where they do not tell."""
     names = frozenset(columns)
     return next((VIEWS[name] for name in _BY_COLUMNS if VIEWS[name].known_by <= names), None)

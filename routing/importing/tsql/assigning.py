@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from routing.importing.tsql.constants import join, read_type
-from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.script_run import ScriptRun
-from routing.importing.tsql.tree import Assign, Assignment
+from routing.importing.tsql.statement_condition import StatementCondition
+from routing.importing.tsql.tree import AssignNode, VariableAssignment
 
 
-def assign(run: ScriptRun, node: Assign, fate: Fate) -> None:
+def assign(run: ScriptRun, node: AssignNode, fate: StatementCondition) -> None:
     """Give variables the values that are known; a FROM or WHERE leaves them to the server."""
     effective = run.settle(fate)
     for one in node.assignments:
@@ -20,7 +20,7 @@ def assign(run: ScriptRun, node: Assign, fate: Fate) -> None:
         run.connection.error = 0
 
 
-def _assign_one(run: ScriptRun, node: Assign, one: Assignment, fate: Fate) -> None:
+def _assign_one(run: ScriptRun, node: AssignNode, one: VariableAssignment, fate: StatementCondition) -> None:
     effective = run.settle(fate)
     frame, place = run.frame, node.place
     if effective.passed_over:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from routing.importing.tsql.constants import Constant, read_type
-from routing.importing.tsql.definitions import Place as DefinitionPlace
-from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.constants import KnownValue, read_type
+from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
 from routing.importing.tsql.modules import key_of, read_parameters
@@ -16,24 +15,25 @@ from routing.importing.tsql.procedures import read_procedure
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.script_run import (
     TEMPORARY,
-    Frame,
+    BatchFrame,
     ProcedureKey,
     ScriptRun,
     StoredProcedure,
 )
+from routing.importing.tsql.script_statements import ScriptStatement, quote
+from routing.importing.tsql.statement_condition import StatementCondition
 from routing.importing.tsql.statement_parser import ParserSettings
-from routing.importing.tsql.statements import Statement, quote
-from routing.importing.tsql.tokens import Kind, Lexeme, tokenize
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import (
-    Argument,
-    Call,
+    CallArgument,
+    CallNode,
     DropModules,
-    Module,
-    Node,
-    Parameter,
+    ModuleNode,
     ParsedBatch,
     Place,
+    ProcedureParameter,
     RunText,
+    ScriptNode,
     Words,
 )
 from routing.importing.tsql.vocabulary import speaks_of_routing
@@ -47,26 +47,26 @@ _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
 
-def _unset_walk(nodes: Sequence[Node | None], fate: Fate) -> None:
+def _unset_walk(nodes: Sequence[ScriptNode | None], fate: StatementCondition) -> None:
     raise RuntimeError("calls run statements by an interpreter")
 
 
-def _unset_apply(statements: Sequence[Statement], fate: Fate, place: Place) -> None:
+def _unset_apply(statements: Sequence[ScriptStatement], fate: StatementCondition, place: Place) -> None:
     raise RuntimeError("calls apply statements by an interpreter")
 
 
-class Calls:
+class CallRunner:
     """Follows the calls of one run; ``walk`` runs nodes, ``apply`` applies statements."""
 
     def __init__(self, run: ScriptRun, settings: ParserSettings) -> None:
         self._run = run
         self._settings = settings
-        self.walk: Callable[[Sequence[Node | None], Fate], None] = _unset_walk
-        self.apply: Callable[[Sequence[Statement], Fate, Place], None] = _unset_apply
+        self.walk: Callable[[Sequence[ScriptNode | None], StatementCondition], None] = _unset_walk
+        self.apply: Callable[[Sequence[ScriptStatement], StatementCondition, Place], None] = _unset_apply
 
     # Texts
 
-    def run_text(self, node: RunText, fate: Fate) -> None:
+    def run_text(self, node: RunText, fate: StatementCondition) -> None:
         """Run EXEC ('…') where literals and known variables make its text known; AT names another instance."""
         run = self._run
         effective = run.settle(fate)
@@ -80,7 +80,9 @@ class Calls:
             self._run_known(node, value, node.value, effective, None, {})
         run.forget_changed(node.words)
 
-    def _name_unknown(self, node: Node, why: str, effective: Fate, number: int | None = None) -> None:
+    def _name_unknown(
+        self, node: ScriptNode, why: str, effective: StatementCondition, number: int | None = None
+    ) -> None:
         run = self._run
         run.frame.texts.pass_on(node.words)
         if effective.never or effective.passed_over:
@@ -91,22 +93,24 @@ class Calls:
         elif effective.runs:
             run.connection.error = None
 
-    def _report_linked(self, place: Place, server: str, value: Constant | None, effective: Fate) -> None:
+    def _report_linked(
+        self, place: Place, server: str, value: KnownValue | None, effective: StatementCondition
+    ) -> None:
         if (value is None or speaks_of_routing(value.text)) and not effective.passed_over:
             self._run.report(place, f"EXEC: it runs on the linked server {quote(server)}")
 
     def _run_known(
         self,
-        node: Node,
-        value: Constant,
+        node: ScriptNode,
+        value: KnownValue,
         words: Sequence[Lexeme],
-        effective: Fate,
+        effective: StatementCondition,
         database: str | None,
-        parameters: dict[str, tuple[Words, Constant | None]] | None,
+        parameters: dict[str, tuple[Words, KnownValue | None]] | None,
     ) -> None:
         """Run a text that is known; ``parameters`` are those of sp_executesql, None where they are not known."""
         run = self._run
-        has_variables = any(word.kind is Kind.WORD for word in words)
+        has_variables = any(word.kind is LexemeKind.WORD for word in words)
         if has_variables and not run.affords(len(value.text), node.place):
             return
         run.frame.texts.run(node.words)
@@ -115,14 +119,19 @@ class Calls:
         declared: Collection[str] | None = None if parameters is None else parameters
         settings = replace(self._settings, declared=declared)
         batch = parse_batch(tokenize(value.text), lambda _row: node.place, settings)
-        frame = Frame()
+        frame = BatchFrame()
         for name, (type_words, known) in (parameters or {}).items():
             frame.variables.declare(name, read_type(type_words))
-            frame.variables.assign(name, known, Fate())
+            frame.variables.assign(name, known, StatementCondition())
         self._run_frame(frame, batch, node.place, effective, database)
 
     def _run_frame(
-        self, frame: Frame, batch: ParsedBatch, place: Place, effective: Fate, database: str | None
+        self,
+        frame: BatchFrame,
+        batch: ParsedBatch,
+        place: Place,
+        effective: StatementCondition,
+        database: str | None,
     ) -> None:
         """Run what is called: its USE and its SET end with it; where it cannot be parsed, the call alone fails."""
         run, connection = self._run, self._run.connection
@@ -147,7 +156,7 @@ class Calls:
             words = f"EXEC in line {place[1]}, which fails"
             run.fail(faults[0].number, words, place[1], effective, heeds_abort=False)
 
-    def _is_too_deep(self, place: Place, title: str, effective: Fate) -> bool:
+    def _is_too_deep(self, place: Place, title: str, effective: StatementCondition) -> bool:
         run = self._run
         if len(run.frames) <= _DEEPEST_CALL:
             return False
@@ -158,7 +167,7 @@ class Calls:
 
     # Procedures
 
-    def call(self, node: Call, fate: Fate) -> None:
+    def call(self, node: CallNode, fate: StatementCondition) -> None:
         """Run EXEC of a procedure."""
         run = self._run
         effective = run.settle(fate)
@@ -174,17 +183,22 @@ class Calls:
             self._call_own(node, parts, fate, effective)
         run.forget_changed(node.words)
 
-    def _parts_of(self, node: Call, fate: Fate) -> tuple[str, ...]:
+    def _parts_of(self, node: CallNode, fate: StatementCondition) -> tuple[str, ...]:
         if node.variable is None:
             return node.parts
         value = self._run.value_of(node.variable.text, fate)
         if value is None:
             return ()
         words = tokenize(value.text).lexemes
-        return tuple(word.text for word in words if word.kind in (Kind.WORD, Kind.NAME))
+        return tuple(word.text for word in words if word.kind in (LexemeKind.WORD, LexemeKind.NAME))
 
     def _execute_text(
-        self, node: Call, parts: tuple[str, ...], server: str | None, fate: Fate, effective: Fate
+        self,
+        node: CallNode,
+        parts: tuple[str, ...],
+        server: str | None,
+        fate: StatementCondition,
+        effective: StatementCondition,
     ) -> None:
         run = self._run
         words = node.arguments[0].words if node.arguments else ()
@@ -199,7 +213,9 @@ class Calls:
             database = (parts[-3] or None) if len(parts) > 2 else None
             self._run_known(node, value, words, effective, database, self._text_parameters(node, fate))
 
-    def _text_parameters(self, node: Call, fate: Fate) -> dict[str, tuple[Words, Constant | None]] | None:
+    def _text_parameters(
+        self, node: CallNode, fate: StatementCondition
+    ) -> dict[str, tuple[Words, KnownValue | None]] | None:
         """Return the parameters of sp_executesql by name, with their types and the values that are known."""
         if len(node.arguments) < 2:
             return {}
@@ -211,10 +227,10 @@ class Calls:
         return {one.name: (one.type_words, values.get(one.name.casefold())) for one in parameters}
 
     def _bind(
-        self, parameters: Sequence[Parameter], arguments: Sequence[Argument], fate: Fate
-    ) -> dict[str, Constant | None]:
+        self, parameters: Sequence[ProcedureParameter], arguments: Sequence[CallArgument], fate: StatementCondition
+    ) -> dict[str, KnownValue | None]:
         """Return the values of parameters by their names, in lower case, given by name or in order."""
-        values: dict[str, Constant | None] = {}
+        values: dict[str, KnownValue | None] = {}
         for index, argument in enumerate(arguments):
             name = argument.name
             if name is None:
@@ -223,14 +239,14 @@ class Calls:
                 values[name.casefold()] = self._value_of_argument(argument, fate)
         return values
 
-    def _value_of_argument(self, argument: Argument, fate: Fate) -> Constant | None:
+    def _value_of_argument(self, argument: CallArgument, fate: StatementCondition) -> KnownValue | None:
         word = argument.words[0]
-        if len(argument.words) == 1 and word.kind is Kind.WORD and not word.text.startswith("@"):
+        if len(argument.words) == 1 and word.kind is LexemeKind.WORD and not word.text.startswith("@"):
             # A bare word is a text, as in ``EXEC p abc``.
-            return None if word.upper == "NULL" else Constant(word.text)
+            return None if word.upper == "NULL" else KnownValue(word.text)
         return self._run.evaluate(argument.words, fate, is_plain=True)
 
-    def _pass_texts(self, node: Call, procedure: str, effective: Fate) -> None:
+    def _pass_texts(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
         """Note that a procedure may run the texts that it is given, unless it is known to take data."""
         run = self._run
         if effective.runs:
@@ -246,7 +262,7 @@ class Calls:
         if why is not None and not effective.passed_over:
             run.report(node.place, why)
 
-    def _name_unknown_call(self, node: Call, parts: tuple[str, ...], effective: Fate) -> None:
+    def _name_unknown_call(self, node: CallNode, parts: tuple[str, ...], effective: StatementCondition) -> None:
         """Name a call by a variable, where the script makes procedures that it may run."""
         run = self._run
         if node.variable is None or parts or not any(run.procedures.values()):
@@ -254,7 +270,7 @@ class Calls:
         if not (effective.never or effective.passed_over):
             run.report(node.place, f"EXEC {node.variable.text}: only the server knows which procedure it calls")
 
-    def _run_everywhere(self, node: Call, procedure: str, effective: Fate) -> None:
+    def _run_everywhere(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
         run = self._run
         run.frame.texts.run(node.words)
         known = run.frame.variables.resolve(node.words, effective)
@@ -267,7 +283,9 @@ class Calls:
         why = "it runs in every database, and only the server knows which those are"
         run.refuse(node.place, f"EXEC {procedure}", RefusalError(why))
 
-    def _call_system(self, node: Call, name: str, fate: Fate, effective: Fate) -> bool:
+    def _call_system(
+        self, node: CallNode, name: str, fate: StatementCondition, effective: StatementCondition
+    ) -> bool:
         """Return whether it is a procedure of the system that changes databases, which is run then."""
         run = self._run
 
@@ -294,7 +312,7 @@ class Calls:
             self._pass_texts(node, name, effective)
         return True
 
-    def _fail(self, place: Place, title: str, why: str, number: int, effective: Fate) -> None:
+    def _fail(self, place: Place, title: str, why: str, number: int, effective: StatementCondition) -> None:
         self._run.report(place, f"{title}: {why}", number)
         self._run.fail(number, f"{title} in line {place[1]}, which fails", place[1], effective)
 
@@ -305,7 +323,9 @@ class Calls:
         database = parts[-3] if len(parts) > 2 and parts[-3] else self._run.connection.database
         return (database or "").casefold(), schema, name
 
-    def _call_own(self, node: Call, parts: tuple[str, ...], fate: Fate, effective: Fate) -> None:
+    def _call_own(
+        self, node: CallNode, parts: tuple[str, ...], fate: StatementCondition, effective: StatementCondition
+    ) -> None:
         """Follow a procedure that the script made; any other is not followed."""
         run = self._run
         key = self._key_of(parts)
@@ -328,7 +348,12 @@ class Calls:
         self._run_procedure(node, procedure, title, fate, effective)
 
     def _run_procedure(
-        self, node: Call, procedure: StoredProcedure, title: str, fate: Fate, effective: Fate
+        self,
+        node: CallNode,
+        procedure: StoredProcedure,
+        title: str,
+        fate: StatementCondition,
+        effective: StatementCondition,
     ) -> None:
         run, module = self._run, procedure.module
         fault = _find_argument_fault(module.parameters, node.arguments)
@@ -337,14 +362,14 @@ class Calls:
                 self._fail(node.place, title, *fault, effective)
             return
         values = self._bind(module.parameters, node.arguments, fate)
-        frame = Frame()
+        frame = BatchFrame()
         for one in module.parameters:
             name = one.name.casefold()
             frame.variables.declare(one.name, read_type(one.type_words))
             known = values.get(name)
             if name not in values and one.default is not None:
                 known = run.evaluate(one.default, fate, is_plain=True) if one.default else None
-            frame.variables.assign(one.name, known, Fate())
+            frame.variables.assign(one.name, known, StatementCondition())
         inner = effective
         if not procedure.is_sure:
             inner = effective.perhaps(f"it depends on whether the script makes the procedure {quote(module.name)}")
@@ -353,7 +378,7 @@ class Calls:
 
     # Making and dropping procedures
 
-    def create(self, node: Module, fate: Fate) -> None:
+    def create(self, node: ModuleNode, fate: StatementCondition) -> None:
         """Note a procedure, function or trigger that is made: its body is not run here."""
         run = self._run
         effective = run.settle(fate)
@@ -373,7 +398,7 @@ class Calls:
         run.created.append(procedure)
         run.journal.put(run.procedures, key, procedure)
 
-    def drop(self, node: DropModules, fate: Fate) -> None:
+    def drop(self, node: DropModules, fate: StatementCondition) -> None:
         """Note procedures that are dropped: a call of one fails."""
         run = self._run
         effective = run.settle(fate)
@@ -397,13 +422,13 @@ class Calls:
         """Name what stands in procedures that the script makes and does not call."""
         for procedure in self._run.created:
             if id(procedure.module) not in self._run.called:
-                self.name_body(procedure, Fate())
+                self.name_body(procedure, StatementCondition())
 
-    def name_body(self, procedure: StoredProcedure, fate: Fate) -> None:
+    def name_body(self, procedure: StoredProcedure, fate: StatementCondition) -> None:
         """Name what stands in the body of a module that does not run."""
         run, module = self._run, procedure.module
         why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
-        run.frames.append(Frame())
+        run.frames.append(BatchFrame())
         self.walk(module.body, fate.not_run(why))
         for place, reason, is_remark in run.frame.texts.find_problems():
             run.report(place, reason, counted=is_remark)
@@ -414,10 +439,14 @@ def _has_unknown_value(words: Sequence[Lexeme]) -> bool:
     """Return whether a call still has a variable as a value, once those that are known are replaced."""
     following = [*(word.text for word in words[1:]), ""]
     pairs = zip(words, following, strict=True)
-    return any(word.kind is Kind.WORD and word.text.startswith("@") and after != "=" for word, after in pairs)
+    return any(
+        word.kind is LexemeKind.WORD and word.text.startswith("@") and after != "=" for word, after in pairs
+    )
 
 
-def _find_argument_fault(parameters: Sequence[Parameter], arguments: Sequence[Argument]) -> tuple[str, int] | None:
+def _find_argument_fault(
+    parameters: Sequence[ProcedureParameter], arguments: Sequence[CallArgument]
+) -> tuple[str, int] | None:
     """Return why a procedure cannot be called with these arguments, and SQL Server's number."""
     names = [one.name.casefold() for one in parameters]
     given: set[str] = set()

@@ -12,18 +12,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from routing.importing.tsql.statements import Guard, Subject
-from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
 _SUBJECTS = {
-    "routes": Subject.ROUTE,
-    "services": Subject.SERVICE,
-    "endpoints": Subject.ENDPOINT,
-    "service_broker_endpoints": Subject.BROKER_ENDPOINT,
-    "tcp_endpoints": Subject.ENDPOINT,
-    "databases": Subject.DATABASE,
-    "sysdatabases": Subject.DATABASE,
+    "routes": GuardSubject.ROUTE,
+    "services": GuardSubject.SERVICE,
+    "endpoints": GuardSubject.ENDPOINT,
+    "service_broker_endpoints": GuardSubject.BROKER_ENDPOINT,
+    "tcp_endpoints": GuardSubject.ENDPOINT,
+    "databases": GuardSubject.DATABASE,
+    "sysdatabases": GuardSubject.DATABASE,
 }
 _LONGEST = 100
 _LONGEST_WHOLE = 1000
@@ -76,7 +76,7 @@ class SessionFacts:
     depth: int
     transaction_state: int
     caught: int | None
-    ask: Callable[[Guard], bool | None]
+    ask: Callable[[ConditionGuard], bool | None]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ConditionAnswer:
     holds: bool | None
     expects_no_error: bool = False
     by_state: bool = False
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[ConditionGuard, ...] = ()
 
     def inverse(self) -> ConditionAnswer:
         """Return the answer to NOT."""
@@ -132,8 +132,8 @@ def _with_facts(words: Sequence[Lexeme], facts: SessionFacts) -> list[Lexeme]:
 
 
 def _number(word: Lexeme, value: int) -> list[Lexeme]:
-    sign = [replace(word, kind=Kind.SIGN, text="-", upper="")] if value < 0 else []
-    return [*sign, replace(word, kind=Kind.NUMBER, text=str(abs(value)), upper="")]
+    sign = [replace(word, kind=LexemeKind.SIGN, text="-", upper="")] if value < 0 else []
+    return [*sign, replace(word, kind=LexemeKind.NUMBER, text=str(abs(value)), upper="")]
 
 
 def _answer(words: Sequence[Lexeme], facts: SessionFacts, depth: int) -> ConditionAnswer:
@@ -162,7 +162,7 @@ def _without_parentheses(words: Sequence[Lexeme]) -> Sequence[Lexeme]:
 
 
 def _depth(word: Lexeme) -> int:
-    return ((word.text == "(") - (word.text == ")")) if word.kind is Kind.SIGN else 0
+    return ((word.text == "(") - (word.text == ")")) if word.kind is LexemeKind.SIGN else 0
 
 
 def _split(words: Sequence[Lexeme], joint: str) -> list[Sequence[Lexeme]]:
@@ -228,7 +228,7 @@ def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
     match = _COMPARED.fullmatch(_plain(_form(condition)))
     if match is None:
         return None
-    strings = [lexeme.text for lexeme in condition if lexeme.kind is Kind.STRING]
+    strings = [lexeme.text for lexeme in condition if lexeme.kind is LexemeKind.STRING]
     left, right = (_operand(match[side], strings, database) for side in ("left", "right"))
     if left is None or right is None or left[0] != right[0]:
         return None
@@ -247,7 +247,7 @@ def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
 
 
 def _operand(form: str, strings: Sequence[str], database: str | None) -> tuple[str, str] | None:
-    """Which kind of constant an operand is, and its text."""
+    """Return which kind of constant an operand is, and its text."""
     if form.startswith("§"):
         return "text", strings[int(form[1:])]
     digits = form.replace("- ", "-")
@@ -256,16 +256,16 @@ def _operand(form: str, strings: Sequence[str], database: str | None) -> tuple[s
     return None if database is None else ("text", database)
 
 
-def guard_of(condition: Sequence[Lexeme], database: str | None) -> Guard | None:
-    """The guard that a condition sets, asked in ``database``; None where it is of another form."""
-    strings = [lexeme.text for lexeme in condition if lexeme.kind is Kind.STRING]
+def guard_of(condition: Sequence[Lexeme], database: str | None) -> ConditionGuard | None:
+    """Return the guard that a condition sets, asked in ``database``; None where it is of another form."""
+    strings = [lexeme.text for lexeme in condition if lexeme.kind is LexemeKind.STRING]
     form, holds = _plain(_form(condition)), True
     while form.startswith("not "):
         form, holds = _plain(form[4:]), not holds
     by_id = _DB_ID.fullmatch(form)
     if by_id:
         name = strings[int(by_id["name"][1:])]
-        return Guard(Subject.DATABASE, None, name, holds == bool(by_id["none"]))
+        return ConditionGuard(GuardSubject.DATABASE, None, name, holds == bool(by_id["none"]))
     of_property = _PROPERTY.fullmatch(form)
     if of_property:
         return _property_guard(of_property, strings, database, holds)
@@ -284,11 +284,11 @@ def guard_of(condition: Sequence[Lexeme], database: str | None) -> Guard | None:
 
 def _property_guard(
     match: re.Match[str], strings: Sequence[str], database: str | None, holds: bool
-) -> Guard | None:
+) -> ConditionGuard | None:
     name = strings[int(match["name"][1:])] if match["name"] else database
     if name is None or strings[int(match["asked"][1:])].lower() != "isbrokerenabled":
         return None
-    return Guard(Subject.BROKER, None, name, holds == (match["value"] == "1"))
+    return ConditionGuard(GuardSubject.BROKER, None, name, holds == (match["value"] == "1"))
 
 
 def _tests(form: str | None, strings: Sequence[str]) -> dict[str, str] | None:
@@ -317,33 +317,35 @@ def _tests(form: str | None, strings: Sequence[str]) -> dict[str, str] | None:
 
 def _guard(
     match: Mapping[str, str | None], tests: Mapping[str, str], database: str | None, holds: bool
-) -> Guard | None:
+) -> ConditionGuard | None:
     subject = _SUBJECTS[match["view"] or ""]
     name = database if "current" in tests else tests.get("name")
-    if subject is Subject.DATABASE:
+    if subject is GuardSubject.DATABASE:
         if name is None or "kind" in tests:
             return None
         if "on" in tests:
-            return Guard(Subject.BROKER, None, name, holds == (tests["on"] == "1"))
-        return Guard(subject, None, name, holds)
+            return ConditionGuard(GuardSubject.BROKER, None, name, holds == (tests["on"] == "1"))
+        return ConditionGuard(subject, None, name, holds)
     if tests.keys() & {"current", "by_id", "on"}:
         return None
-    if "kind" in tests and subject in (Subject.ENDPOINT, Subject.BROKER_ENDPOINT):
-        subject = Subject.BROKER_ENDPOINT
+    if "kind" in tests and subject in (GuardSubject.ENDPOINT, GuardSubject.BROKER_ENDPOINT):
+        subject = GuardSubject.BROKER_ENDPOINT
     elif "kind" in tests:
         return None
-    if subject is Subject.BROKER_ENDPOINT:
-        return Guard(subject, None, name or "", holds)
+    if subject is GuardSubject.BROKER_ENDPOINT:
+        return ConditionGuard(subject, None, name or "", holds)
     if name is None:
         return None
-    return Guard(subject, None if subject is Subject.ENDPOINT else match["db"] or database, name, holds)
+    return ConditionGuard(
+        subject, None if subject is GuardSubject.ENDPOINT else match["db"] or database, name, holds
+    )
 
 
 def _form(condition: Sequence[Lexeme]) -> str:
     words: list[str] = []
     strings = 0
     for lexeme in condition:
-        if lexeme.kind is Kind.STRING:
+        if lexeme.kind is LexemeKind.STRING:
             words.append(f"§{strings}")
             strings += 1
         else:
@@ -353,7 +355,7 @@ def _form(condition: Sequence[Lexeme]) -> str:
 
 
 def _plain(form: str) -> str:
-    """The form without parentheses around all of it."""
+    """Return the form without parentheses around all of it."""
     while form.startswith("( ") and form.endswith(" )"):
         depth = 0
         for index, sign in enumerate(form):

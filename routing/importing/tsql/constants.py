@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from routing.importing.tsql.cursor import drop_line_breaks
 from routing.importing.tsql.refusal import length
-from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
 _LONGEST_JOINED = 4000
 _SYSNAME = 128
@@ -23,7 +23,7 @@ _CHARACTERS = {"CHAR": 127, "NCHAR": 0xD7FF}
 
 
 @dataclass(frozen=True)
-class Constant:
+class KnownValue:
     """A known value: a text, or the digits of a whole number.
 
     ``is_long`` tells a text of type ``(max)``, ``is_national`` one of Unicode.
@@ -36,7 +36,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Type:
+class VariableType:
     """A variable's type as far as it matters; other types than texts and whole numbers hold nothing known.
 
     ``length`` is a text's, None for ``(max)``; of numbers, 1 is that of a bit.
@@ -47,8 +47,8 @@ class Type:
     is_national: bool = True
     length: int | None = 0
 
-    def hold(self, value: Constant | None) -> Constant | None:
-        """The value as a variable of this type holds it; None where that is not known."""
+    def hold(self, value: KnownValue | None) -> KnownValue | None:
+        """Return the value as a variable of this type holds it; None where that is not known."""
         if value is None or (self.is_number and not value.is_number):
             return None
         if self.is_number:
@@ -58,35 +58,39 @@ class Type:
         text = value.text if self.length is None else _cut(value.text, self.length)
         if value.is_number and text != value.text:
             return None
-        return Constant(text, False, self.length is None, self.is_national)
+        return KnownValue(text, False, self.length is None, self.is_national)
 
 
 def _cut(text: str, units: int) -> str:
     return text if length(text) <= units else text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "replace")
 
 
-def read_type(words: Sequence[Lexeme], default: int = 1) -> Type:
-    """The type that is written so; a text's length is ``default`` where it is not given."""
+def read_type(words: Sequence[Lexeme], default: int = 1) -> VariableType:
+    """Return the type that is written so; a text's length is ``default`` where it is not given."""
     name = words[0].upper if words else ""
     if len(words) == 1 and name in _NUMBERS:
-        return Type(is_number=True)
+        return VariableType(is_number=True)
     if len(words) == 1 and name == "BIT":
-        return Type(is_number=True, length=1)
+        return VariableType(is_number=True, length=1)
     if len(words) == 1 and name == "SYSNAME":
-        return Type(is_text=True, length=_SYSNAME)
+        return VariableType(is_text=True, length=_SYSNAME)
     if name not in _TEXTS or len(words) not in (1, 4):
-        return Type()
+        return VariableType()
     given = words[2].text if len(words) == 4 else str(default)
     if given.upper() == "MAX":
-        return Type(True, False, _TEXTS[name], None)
-    return Type(True, False, _TEXTS[name], int(given)) if re.fullmatch(r"[0-9]{1,4}", given) else Type()
+        return VariableType(True, False, _TEXTS[name], None)
+    return (
+        VariableType(True, False, _TEXTS[name], int(given))
+        if re.fullmatch(r"[0-9]{1,4}", given)
+        else VariableType()
+    )
 
 
-ValueOf = Callable[[str], Constant | None]
+ValueOf = Callable[[str], KnownValue | None]
 """The value of a variable, None where it is not known."""
 
 
-class Evaluation:
+class ExpressionReader:
     """Reads one expression; ``database`` is the one in use.
 
     With ``is_plain`` it is that of EXEC(…), which takes no functions, and texts in double quotes.
@@ -101,45 +105,45 @@ class Evaluation:
         self._is_plain = is_plain
         self._at = 0
 
-    def value(self) -> Constant | None:
-        """What the whole expression comes to; None where that is not known."""
+    def value(self) -> KnownValue | None:
+        """Return what the whole expression comes to; None where that is not known."""
         found = self._sum()
         return found if self._at == len(self._words) else None
 
     def _take(self, sign: str) -> bool:
         is_here = self._at < len(self._words) and self._words[self._at].text == sign
-        is_here = is_here and self._words[self._at].kind is Kind.SIGN
+        is_here = is_here and self._words[self._at].kind is LexemeKind.SIGN
         self._at += is_here
         return is_here
 
-    def _sum(self) -> Constant | None:
+    def _sum(self) -> KnownValue | None:
         total = self._term()
         while total is not None and self._take("+"):
             total = join(total, self._term())
         return total
 
-    def _term(self) -> Constant | None:
+    def _term(self) -> KnownValue | None:
         if self._at >= len(self._words):
             return None
         word = self._words[self._at]
         self._at += 1
-        if word.kind is Kind.STRING or (self._is_plain and word.kind is Kind.NAME):
+        if word.kind is LexemeKind.STRING or (self._is_plain and word.kind is LexemeKind.NAME):
             text = drop_line_breaks(word.text)
-            return Constant(text, False, length(text) > _LONGEST_JOINED, word.is_national)
-        if word.kind is Kind.NUMBER and re.fullmatch(r"[0-9]{1,18}", word.text):
-            return Constant(str(int(word.text)), is_number=True)
-        if word.kind is Kind.WORD and word.text.startswith("@"):
+            return KnownValue(text, False, length(text) > _LONGEST_JOINED, word.is_national)
+        if word.kind is LexemeKind.NUMBER and re.fullmatch(r"[0-9]{1,18}", word.text):
+            return KnownValue(str(int(word.text)), is_number=True)
+        if word.kind is LexemeKind.WORD and word.text.startswith("@"):
             return self._value_of(word.text)
-        if word.kind is Kind.SIGN and word.text == "(":
+        if word.kind is LexemeKind.SIGN and word.text == "(":
             found = self._sum()
             return found if self._take(")") else None
         return None if self._is_plain else self._function(word.upper)
 
-    def _function(self, name: str) -> Constant | None:
+    def _function(self, name: str) -> KnownValue | None:
         if not self._take("("):
             return None
         if name == "DB_NAME":
-            known = None if self._database is None else Constant(self._database)
+            known = None if self._database is None else KnownValue(self._database)
             return known if self._take(")") else None
         if name == "CAST":
             found = self._sum()
@@ -156,7 +160,7 @@ class Evaluation:
         self._at += is_here
         return is_here
 
-    def _converted(self, value: Constant | None) -> Constant | None:
+    def _converted(self, value: KnownValue | None) -> KnownValue | None:
         start = self._at
         while self._at < len(self._words) and self._words[self._at].text != ")":
             self._at += 1
@@ -166,11 +170,11 @@ class Evaluation:
         return kind.hold(value) if self._take(")") else None
 
 
-def join(left: Constant, right: Constant | None) -> Constant | None:
+def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
     """Two texts, one behind the other; None where that is not known."""
     if right is None or left.is_number or right.is_number:
         return None
-    joined = Constant(
+    joined = KnownValue(
         left.text + right.text,
         False,
         left.is_long or right.is_long,
@@ -179,24 +183,24 @@ def join(left: Constant, right: Constant | None) -> Constant | None:
     return joined if joined.is_long or length(joined.text) <= _LONGEST_JOINED else None
 
 
-def _call(name: str, given: list[Constant]) -> Constant | None:
+def _call(name: str, given: list[KnownValue]) -> KnownValue | None:
     if name in _CHARACTERS and len(given) == 1 and given[0].is_number:
         number = int(given[0].text)
-        return Constant(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
+        return KnownValue(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
     if name == "QUOTENAME" and not any(value.is_number for value in given):
         return _quoted(given)
     if name == "CONCAT" and len(given) > 1:
-        joined: Constant | None = replace(given[0], is_number=False)
+        joined: KnownValue | None = replace(given[0], is_number=False)
         for value in given[1:]:
             joined = None if joined is None else join(joined, replace(value, is_number=False))
         return joined
     return None
 
 
-def _quoted(given: list[Constant]) -> Constant | None:
+def _quoted(given: list[KnownValue]) -> KnownValue | None:
     """QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
     name, mark = given[0], given[1].text if len(given) == 2 else "["
     if len(given) > 2 or mark not in ("[", "]", "'", '"') or length(name.text) > _SYSNAME:
         return None
     opening, closing = ("[", "]") if mark in "[]" else (mark, mark)
-    return Constant(opening + name.text.replace(closing, 2 * closing) + closing)
+    return KnownValue(opening + name.text.replace(closing, 2 * closing) + closing)

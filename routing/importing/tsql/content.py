@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.batch_syntax import find_misspelt_noun
+from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.database_definitions import alter_database, create_database, drop_database
 from routing.importing.tsql.definitions import Definition, alter_route, create_route, create_service, drop
 from routing.importing.tsql.endpoint_definitions import alter_endpoint, create_endpoint
-from routing.importing.tsql.parsing import find_misspelt_noun
 from routing.importing.tsql.refusal import RESERVED_WORD, SYNTAX, UnparsedError
-from routing.importing.tsql.statements import DropEndpoint, DropRoute, DropService, quote
-from routing.importing.tsql.tokens import Kind
+from routing.importing.tsql.script_statements import DropEndpoint, DropRoute, DropService, quote
+from routing.importing.tsql.tokens import LexemeKind
 from routing.importing.tsql.vocabulary import RESERVED, as_written
 
 _DEFINITIONS: dict[tuple[str, str], Definition] = {
@@ -34,14 +34,14 @@ def find_definition(verb: str, noun: str) -> Definition | None:
     return _DEFINITIONS.get((verb, noun))
 
 
-def title_of(cursor: Cursor) -> str:
+def title_of(cursor: LexemeCursor) -> str:
     """Return how texts call the definition at the cursor: ``CREATE ROUTE 'name'``."""
     verb, noun, name = cursor.peek().upper, cursor.peek(1).upper, cursor.peek(2)
-    is_name = name.kind in (Kind.WORD, Kind.NAME) and name.upper not in RESERVED
+    is_name = name.kind in (LexemeKind.WORD, LexemeKind.NAME) and name.upper not in RESERVED
     return f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"
 
 
-def find_other_fault(cursor: Cursor, name_at: int) -> UnparsedError | None:
+def find_other_fault(cursor: LexemeCursor, name_at: int) -> UnparsedError | None:
     """Return why SQL Server cannot parse a definition of something else, if that is sure from its first words."""
     verb, noun = cursor.peek().upper, cursor.peek(name_at)
     if name_at == 3 and (verb, noun.upper) in _DEFINITIONS:
@@ -60,10 +60,10 @@ def find_other_fault(cursor: Cursor, name_at: int) -> UnparsedError | None:
     return None
 
 
-def find_stray_sign(cursor: Cursor) -> UnparsedError | None:
+def find_stray_sign(cursor: LexemeCursor) -> UnparsedError | None:
     """Return why BACKUP or RESTORE cannot be parsed where a sign follows the database's name."""
     name, after = cursor.peek(2), cursor.peek(3)
-    is_stray = after.kind is Kind.SIGN and after.text in "-./"
-    if name.kind in (Kind.WORD, Kind.NAME) and is_stray:
+    is_stray = after.kind is LexemeKind.SIGN and after.text in "-./"
+    if name.kind in (LexemeKind.WORD, LexemeKind.NAME) and is_stray:
         return UnparsedError(f"{quote(after.text)} follows the name {quote(as_written(name.text))}", SYNTAX)
     return None

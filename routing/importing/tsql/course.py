@@ -1,6 +1,6 @@
 """How far a batch runs: what a RETURN, THROW, GOTO or error leaves out, and what makes the rest depend on it.
 
-What leaves under a condition is an ``Exit``: the rest runs only where it does not. A condition that only the
+What leaves under a condition is an ``BlockExit``: the rest runs only where it does not. A condition that only the
 server knows is taken for a check that the script passes, and what follows is named as depending on it; nothing is
 named for what leaves after an error.
 """
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.statement_condition import StatementCondition
 
 
 @dataclass(frozen=True)
-class Exit:
+class BlockExit:
     """One that may leave: for ``label`` of a GOTO, None for the end of the batch or TRY block.
 
     ``is_error``: a CATCH goes on. ``doubt`` is what the rest depends on where that is not known.
@@ -26,17 +26,17 @@ class Exit:
 
 
 @dataclass
-class Course:
+class BlockCourse:
     """Where the batch, or one TRY block of it, stands.
 
     ``left`` is what surely left it. ``perhaps`` is why what stands here may run all the same: a GOTO may reach it.
     """
 
-    left: Exit | None = None
+    left: BlockExit | None = None
     perhaps: str | None = None
-    exits: list[Exit] = field(default_factory=list)
+    exits: list[BlockExit] = field(default_factory=list)
 
-    def settle(self, fate: Fate) -> Fate:
+    def settle(self, fate: StatementCondition) -> StatementCondition:
         """Return the fate of a statement that stands here."""
         if self.perhaps is not None:
             return fate.perhaps(self.perhaps)
@@ -46,20 +46,22 @@ class Course:
             fate = fate.doubted(found.doubt)
         return fate
 
-    def leave(self, words: str, fate: Fate, label: str | None = None, *, is_error: bool = False) -> None:
+    def leave(
+        self, words: str, fate: StatementCondition, label: str | None = None, *, is_error: bool = False
+    ) -> None:
         """Note that what stands here leaves, under this fate; ``words`` are such as ``RETURN in line 2``."""
         if fate.never or fate.passed_over:
             return
         if fate.is_certain and self.perhaps is not None:
             self.perhaps = None
         elif fate.is_certain:
-            self.left = self.left or Exit(words, label, is_error)
+            self.left = self.left or BlockExit(words, label, is_error)
         elif fate.after_error or fate.why_not is None:
-            self.exits.append(Exit(words, label))
+            self.exits.append(BlockExit(words, label))
         else:
             why = fate.why_not.removeprefix("it ")
             doubt = f"it runs only if the {words} does not, which {why}"
-            self.exits.append(Exit(words, label, doubt=doubt))
+            self.exits.append(BlockExit(words, label, doubt=doubt))
 
     def land(self, label: str) -> None:
         """Note that a label stands here: what went to it goes on."""

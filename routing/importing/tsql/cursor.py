@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from routing.importing.tsql.refusal import JOINED, RESERVED_WORD, RefusalError, UnparsedError, length, no_value
-from routing.importing.tsql.statements import quote
-from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
+from routing.importing.tsql.script_statements import quote
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
 from routing.importing.tsql.vocabulary import (
     FOLLOWERS,
     INVISIBLE,
@@ -30,30 +30,30 @@ _CONTINUED_LINE = re.compile(r"\\\r?\n")
 
 
 def drop_line_breaks(literal: str) -> str:
-    """A literal without its continued lines: a backslash at a line's end takes that end away."""
+    """Return a literal without its continued lines: a backslash at a line's end takes that end away."""
     return _CONTINUED_LINE.sub("", literal)
 
 
-class Cursor:
+class LexemeCursor:
     """Reads lexemes from left to right; ``notes`` collects remarks on the statement being read."""
 
-    def __init__(self, tokens: Tokens, template_defaults: bool) -> None:
+    def __init__(self, tokens: LexemeList, template_defaults: bool) -> None:
         self._lexemes = tokens.lexemes
         self._text = tokens.text
         self._template_defaults = template_defaults
         rows = tokens.lexemes[-1].row if tokens.lexemes else 0
-        self._end = Lexeme(Kind.END, "the end of the text", "", len(tokens.text), len(tokens.text), rows)
+        self._end = Lexeme(LexemeKind.END, "the end of the text", "", len(tokens.text), len(tokens.text), rows)
         self._partners = _partners(tokens.lexemes)
         self.position = 0
         self.notes: list[str] = []
 
     def peek(self, ahead: int = 0) -> Lexeme:
-        """The lexeme here, or so many further on."""
+        """Return the lexeme here, or so many further on."""
         index = self.position + ahead
         return self._lexemes[index] if index < len(self._lexemes) else self._end
 
     def next(self) -> Lexeme:
-        """The lexeme here; the place moves on."""
+        """Return the lexeme here; the place moves on."""
         lexeme = self.peek()
         self.position = min(self.position + 1, len(self._lexemes))
         return lexeme
@@ -61,7 +61,7 @@ class Cursor:
     @property
     def at_end(self) -> bool:
         """Whether nothing is left."""
-        return self.peek().kind is Kind.END
+        return self.peek().kind is LexemeKind.END
 
     @property
     def at_group(self) -> bool:
@@ -82,25 +82,25 @@ class Cursor:
         return True
 
     def group(self) -> tuple[Lexeme, ...]:
-        """What stands in the parenthesis that opens here, moving past it."""
+        """Return what stands in the parenthesis that opens here, moving past it."""
         start = self.position
         if not (self.at_sign("(") and self.skip_group()):
             raise self.unexpected("a parenthesis and its end")
         return self._lexemes[start + 1 : self.position - 1]
 
     def between(self, first: int, last: int) -> tuple[Lexeme, ...]:
-        """The lexemes at the places from ``first`` up to ``last``."""
+        """Return the lexemes at the places from ``first`` up to ``last``."""
         return self._lexemes[first:last]
 
     def at_words(self, *words: str) -> bool:
-        """Whether these words, unquoted and in any case, come next."""
+        """Return True if these words, unquoted and in any case, come next."""
         return all(self.peek(index).upper == word for index, word in enumerate(words))
 
     @property
     def at_label(self) -> bool:
         """Whether a label, which GOTO names, comes next."""
-        is_word = self.peek().kind is Kind.WORD and self.peek(1).text == ":"
-        return is_word and self.peek(2).text != ":" and self.peek(1).kind is Kind.SIGN
+        is_word = self.peek().kind is LexemeKind.WORD and self.peek(1).text == ":"
+        return is_word and self.peek(2).text != ":" and self.peek(1).kind is LexemeKind.SIGN
 
     def take_words(self, *words: str) -> bool:
         """Move past these words if they come next."""
@@ -115,8 +115,8 @@ class Cursor:
             raise self.unexpected(" ".join(words))
 
     def at_sign(self, sign: str) -> bool:
-        """Whether this sign comes next."""
-        return self.peek().kind is Kind.SIGN and self.peek().text == sign
+        """Return True if this sign comes next."""
+        return self.peek().kind is LexemeKind.SIGN and self.peek().text == sign
 
     def take_sign(self, sign: str) -> bool:
         """Move past this sign if it comes next."""
@@ -131,11 +131,11 @@ class Cursor:
             raise self.unexpected(quote(sign))
 
     def name(self, what: str) -> str:
-        """An identifier of one part, unquoted and at most a sysname long."""
+        """Return an identifier of one part, unquoted and at most a sysname long."""
         lexeme = self.peek()
         if self.at_sign("<"):
             value = self._bare_placeholder(what)
-        elif lexeme.kind is Kind.NAME:
+        elif lexeme.kind is LexemeKind.NAME:
             value = self._refuse_unreadable(self.next().text, what)
         else:
             value = self._plain_name(what)
@@ -148,20 +148,20 @@ class Cursor:
         return value
 
     def string(self, what: str) -> str:
-        """A string literal; in double quotes too, which are a string's where no name can stand."""
+        """Return a string literal; in double quotes too, which are a string's where no name can stand."""
         if self.at_sign("<"):
             return self._bare_placeholder(what)
-        if self.peek().kind not in (Kind.STRING, Kind.NAME) or self._text[self.peek().start] == "[":
+        if self.peek().kind not in (LexemeKind.STRING, LexemeKind.NAME) or self._text[self.peek().start] == "[":
             raise self.unexpected(f"{what} in quotes")
         return self._refuse_unreadable(drop_line_breaks(self.next().text), what)
 
     def integer(self, what: str) -> int:
-        """A whole number, which may have a sign."""
+        """Return a whole number, which may have a sign."""
         if self.at_sign("<"):
             digits = self._bare_placeholder(what)
         else:
             sign = "-" if self.take_sign("-") else ""
-            if self.peek().kind is not Kind.NUMBER:
+            if self.peek().kind is not LexemeKind.NUMBER:
                 raise self.unexpected(f"{what}, a whole number,")
             digits = sign + self.next().text
         if re.fullmatch(r"-?[0-9]{1,18}", digits) is None:
@@ -171,7 +171,7 @@ class Cursor:
     def end_of_statement(self) -> None:
         """Nothing may follow but a semicolon, the next statement or the end."""
         lexeme = self.peek()
-        if lexeme.kind is Kind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS or self.at_label:
+        if lexeme.kind is LexemeKind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS or self.at_label:
             return
         raise self.unexpected("the end of the statement")
 
@@ -181,18 +181,18 @@ class Cursor:
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
             return no_value(missing)
-        if lexeme.kind is Kind.CUT:
+        if lexeme.kind is LexemeKind.CUT:
             return UnparsedError(f"the text ends inside a {lexeme.text}", None)
-        if lexeme.kind is Kind.SIGN and lexeme.text == "+":
+        if lexeme.kind is LexemeKind.SIGN and lexeme.text == "+":
             return UnparsedError(JOINED)
-        if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
+        if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
             return UnparsedError(f"{wanted} was expected, not the variable {quote(lexeme.text)}")
-        found = lexeme.text if lexeme.kind is Kind.END else quote(lexeme.text)
+        found = lexeme.text if lexeme.kind is LexemeKind.END else quote(lexeme.text)
         return UnparsedError(f"{wanted} was expected, not {found}")
 
     def _plain_name(self, what: str) -> str:
         lexeme = self.peek()
-        if lexeme.kind is not Kind.WORD or find_unknown_variable(lexeme.text) is not None:
+        if lexeme.kind is not LexemeKind.WORD or find_unknown_variable(lexeme.text) is not None:
             raise self.unexpected(f"the {what}")
         if lexeme.upper in RESERVED:
             why = f"the {what} was expected, not {quote(lexeme.text)}"
@@ -202,7 +202,7 @@ class Cursor:
         return self._refuse_unreadable(self.next().text, what)
 
     def _bare_placeholder(self, what: str) -> str:
-        """A template's ``<name, type, default>`` that stands outside quotes."""
+        """Return a template's ``<name, type, default>`` that stands outside quotes."""
         start = self.position
         for _ in range(_PLACEHOLDER_LEXEMES):
             if self.at_end or self.at_sign(">"):
@@ -216,7 +216,7 @@ class Cursor:
         return self._refuse_unreadable(text, what)
 
     def _refuse_unreadable(self, text: str, what: str) -> str:
-        """The text, unless it holds a variable without value or an unreadable character."""
+        """Return the text, unless it holds a variable without value or an unreadable character."""
         missing = find_unknown_variable(text)
         if missing is not None:
             raise no_value(missing)
@@ -244,7 +244,7 @@ def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:
     partners: dict[int, int] = {}
     opened: list[int] = []
     for index, lexeme in enumerate(lexemes):
-        is_sign = lexeme.kind is Kind.SIGN
+        is_sign = lexeme.kind is LexemeKind.SIGN
         if lexeme.upper == "CASE" or (is_sign and lexeme.text == "("):
             opened.append(index)
         elif lexeme.upper == "END" and opened and lexemes[opened[-1]].upper == "CASE":

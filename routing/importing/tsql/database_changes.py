@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routing.importing.tsql.holdings import Holdings
+from routing.importing.tsql.holdings import NamedRows
 from routing.importing.tsql.refusal import RefusalError, UntoldError
-from routing.importing.tsql.state import DATABASES, Database, Route
-from routing.importing.tsql.statements import (
+from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterDatabaseState,
     BrokerSetting,
@@ -15,9 +14,10 @@ from routing.importing.tsql.statements import (
     DetachDatabase,
     DropDatabase,
     RenameDatabase,
-    Statement,
+    ScriptStatement,
     quote,
 )
+from routing.importing.tsql.state import DATABASES, DatabaseState, RouteState
 
 DEFAULT_ROUTE = "AutoCreatedLocal"
 """The route to LOCAL that the server puts into each new database."""
@@ -33,7 +33,7 @@ _ENDED = "its conversations end with an error: its dialogs and messages stay in 
 _MOVED = "its routes and services go along; its dialogs and messages keep the old name until an export tells"
 
 
-def change_database(holdings: Holdings, statement: Statement) -> str | None:
+def change_database(holdings: NamedRows, statement: ScriptStatement) -> str | None:
     """Apply one statement of OF_DATABASES; gives a remark on it, or None."""
     if isinstance(statement, CreateDatabase):
         return _create(holdings, statement.name)
@@ -48,16 +48,16 @@ def change_database(holdings: Holdings, statement: Statement) -> str | None:
     raise TypeError(f"no change is known for {type(statement).__name__}")
 
 
-def _create(holdings: Holdings, name: str) -> str:
+def _create(holdings: NamedRows, name: str) -> str:
     if holdings.holds_database(name):
         raise RefusalError("the database exists already", _EXISTS)
-    holdings.put_database(Database(name, None))
-    holdings.put_route(Route(name, DEFAULT_ROUTE, "LOCAL"))
+    holdings.put_database(DatabaseState(name, None))
+    holdings.put_route(RouteState(name, DEFAULT_ROUTE, "LOCAL"))
     holdings.note_new_database(name)
     return _NEW_ID
 
 
-def _drop(holdings: Holdings, statement: DropDatabase | DetachDatabase) -> str | None:
+def _drop(holdings: NamedRows, statement: DropDatabase | DetachDatabase) -> str | None:
     is_detached = isinstance(statement, DetachDatabase)
     is_missing = not holdings.holds_database(statement.name)
     is_told = holdings.tells(DATABASES, "", statement.name)
@@ -69,7 +69,7 @@ def _drop(holdings: Holdings, statement: DropDatabase | DetachDatabase) -> str |
     return "nothing tells whether the instance has such a database; it has none from here on"
 
 
-def _rename(holdings: Holdings, statement: RenameDatabase) -> str:
+def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
     name, new_name = statement.name, statement.new_name
     if not holdings.holds_database(name):
         raise _none_to_alter(holdings, name)
@@ -79,7 +79,7 @@ def _rename(holdings: Holdings, statement: RenameDatabase) -> str:
     return f"it is called {quote(new_name)} from here on: {_MOVED}"
 
 
-def _set_broker(holdings: Holdings, statement: AlterDatabase) -> str | None:
+def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
     database = holdings.database(statement.name)
     if database is None:
         raise _none_to_alter(holdings, statement.name)
@@ -90,7 +90,7 @@ def _set_broker(holdings: Holdings, statement: AlterDatabase) -> str | None:
     return {BrokerSetting.NEW: _NEW_ID, BrokerSetting.ERROR: _ENDED}.get(statement.setting)
 
 
-def _none_to_alter(holdings: Holdings, name: str) -> RefusalError:
+def _none_to_alter(holdings: NamedRows, name: str) -> RefusalError:
     why = "no such database is known: an export of sys.databases tells"
     is_told = holdings.tells(DATABASES, "", name) and not holdings.holds_database(name)
     return RefusalError(why, _NONE_TO_ALTER) if is_told else UntoldError(why)

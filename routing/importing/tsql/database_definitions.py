@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.definitions import Place
+from routing.importing.tsql.cursor import LexemeCursor
+from routing.importing.tsql.definitions import StatementPlace
 from routing.importing.tsql.extents import begins_statement
 from routing.importing.tsql.refusal import RefusalError, UnparsedError, no_value
-from routing.importing.tsql.statements import (
+from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterDatabaseState,
     BrokerSetting,
     CreateDatabase,
     DropDatabase,
     RenameDatabase,
-    Statement,
+    ScriptStatement,
     quote,
 )
-from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import STARTERS, find_misspelt, find_unknown_variable
 
 CURRENT = ""
@@ -37,10 +37,10 @@ _BROKER_PRIORITY = frozenset(["HONOR_BROKER_PRIORITY"])
 _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
 
 
-def create_database(cursor: Cursor, place: Place) -> list[Statement]:
+def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """CREATE DATABASE of a new database; what an attached or copied one holds cannot be known."""
     cursor.expect_words("CREATE", "DATABASE")
-    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
+    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
         return []
     name = cursor.name("database name")
     if cursor.peek().upper not in _AFTER_NEW_NAME and not cursor.at_sign("("):
@@ -60,10 +60,10 @@ def attached(name: str) -> RefusalError:
     return RefusalError(f"what the attached database {quote(name)} holds is not in the script")
 
 
-def drop_database(cursor: Cursor, place: Place) -> list[Statement]:
+def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """DROP DATABASE [IF EXISTS] name, name…."""
     cursor.expect_words("DROP", "DATABASE")
-    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
+    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
         return []
     if_exists = cursor.take_words("IF", "EXISTS")
     names = [cursor.name("database name")]
@@ -82,13 +82,13 @@ def drop_database(cursor: Cursor, place: Place) -> list[Statement]:
     ]
 
 
-def alter_database(cursor: Cursor, place: Place) -> list[Statement]:
+def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """ALTER DATABASE name | CURRENT: a new name, the broker options of SET, and the states that no table holds."""
     cursor.expect_words("ALTER", "DATABASE")
-    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is Kind.WORD:
+    if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
         return []
     name, doubt = _read_altered_name(cursor, place)
-    statements: list[Statement] = []
+    statements: list[ScriptStatement] = []
     if cursor.take_words("MODIFY", "NAME"):
         cursor.expect_sign("=")
         statements.append(rename(place, name, cursor.name("new database name")))
@@ -106,22 +106,22 @@ def alter_database(cursor: Cursor, place: Place) -> list[Statement]:
     return statements
 
 
-def _is_left_over(cursor: Cursor) -> bool:
+def _is_left_over(cursor: LexemeCursor) -> bool:
     """Return whether what follows a database's name is surely no clause: a sign, or a word before SET."""
     lexeme = cursor.peek()
-    if lexeme.kind is Kind.SIGN:
+    if lexeme.kind is LexemeKind.SIGN:
         return lexeme.text in "-./"
-    is_word = lexeme.kind in (Kind.WORD, Kind.NAME) and find_unknown_variable(lexeme.text) is None
+    is_word = lexeme.kind in (LexemeKind.WORD, LexemeKind.NAME) and find_unknown_variable(lexeme.text) is None
     return lexeme.upper in _NO_CLAUSES or (is_word and cursor.peek(1).upper in ("SET", "MODIFY"))
 
 
-def rename(place: Place, name: str, new_name: str) -> RenameDatabase:
-    """The statement that gives a database another name."""
+def rename(place: StatementPlace, name: str, new_name: str) -> RenameDatabase:
+    """Return the statement that gives a database another name."""
     return RenameDatabase(file=place.file, line=place.line, database=place.database, name=name, new_name=new_name)
 
 
-def _read_altered_name(cursor: Cursor, place: Place) -> tuple[str, RefusalError | None]:
-    """The database's name, or why it is not known, which matters only where it is of routing."""
+def _read_altered_name(cursor: LexemeCursor, place: StatementPlace) -> tuple[str, RefusalError | None]:
+    """Return the database's name, or why it is not known, which matters only where it is of routing."""
     if cursor.take_words("CURRENT"):
         return CURRENT, None
     try:
@@ -136,8 +136,8 @@ def _read_altered_name(cursor: Cursor, place: Place) -> tuple[str, RefusalError 
         return "", refusal
 
 
-def _set_options(cursor: Cursor) -> list[list[Lexeme]]:
-    """The lexemes of each option of SET, up to WITH or the statement's end."""
+def _set_options(cursor: LexemeCursor) -> list[list[Lexeme]]:
+    """Return the lexemes of each option of SET, up to WITH or the statement's end."""
     options: list[list[Lexeme]] = [[]]
     if cursor.at_group:
         # Some services of SQL Server have options in parentheses, but none of the broker's.
@@ -145,7 +145,7 @@ def _set_options(cursor: Cursor) -> list[list[Lexeme]]:
             raise UnparsedError("the broker options of SET stand in no parentheses")
         return []
     while not (cursor.at_end or cursor.at_sign(";") or cursor.at_words("WITH") or begins_statement(cursor)):
-        if cursor.peek().kind is Kind.CUT:
+        if cursor.peek().kind is LexemeKind.CUT:
             raise cursor.unexpected("the end of the statement")
         if cursor.take_sign(","):
             options.append([])
@@ -156,7 +156,7 @@ def _set_options(cursor: Cursor) -> list[list[Lexeme]]:
     return [option for option in options if option]
 
 
-def _read_option(option: list[Lexeme], place: Place, name: str) -> list[Statement]:
+def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list[ScriptStatement]:
     first = option[0]
     missing = find_unknown_variable(first.text)
     if missing is not None:
@@ -181,7 +181,7 @@ def _read_option(option: list[Lexeme], place: Place, name: str) -> list[Statemen
     return [AlterDatabase(file=file, line=line, database=used, name=name, setting=setting)]
 
 
-def _termination(cursor: Cursor) -> None:
+def _termination(cursor: LexemeCursor) -> None:
     """WITH ROLLBACK AFTER n SECONDS, WITH ROLLBACK IMMEDIATE, WITH NO_WAIT."""
     if not cursor.take_words("WITH"):
         return
@@ -192,11 +192,11 @@ def _termination(cursor: Cursor) -> None:
         raise cursor.unexpected("ROLLBACK or NO_WAIT")
 
 
-def _rest(cursor: Cursor) -> list[Lexeme]:
-    """The lexemes up to the statement's end, without what stands in parentheses."""
+def _rest(cursor: LexemeCursor) -> list[Lexeme]:
+    """Return the lexemes up to the statement's end, without what stands in parentheses."""
     found = []
     while not (cursor.at_end or cursor.at_sign(";")):
-        if cursor.peek().kind is Kind.CUT:
+        if cursor.peek().kind is LexemeKind.CUT:
             raise cursor.unexpected("the end of the statement")
         if cursor.skip_group() or cursor.take_words("WITH"):
             continue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from routing.importing.tsql.statements import quote
-from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.script_statements import quote
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
 _TWICE, _NOT_DECLARED, _NO_TABLE = 134, 137, 1087
 _BEFORE_TABLES = frozenset(["FROM", "JOIN", "INTO", "INSERT", "APPLY"])
@@ -55,10 +55,12 @@ class VariableNames:
     def _named(self, first: int, last: int) -> Iterator[int]:
         for position in range(first, min(last, len(self._lexemes))):
             lexeme = self._lexemes[position]
-            if lexeme.kind is Kind.WORD and lexeme.text.startswith("@") and not lexeme.text.startswith("@@"):
+            if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@") and not lexeme.text.startswith("@@"):
                 before = self._lexemes[position - 1] if position else None
                 # A name may hold the sign as well: what it ends with is no variable.
-                if lexeme.text != "@" and not (before and before.kind is Kind.WORD and before.end == lexeme.start):
+                if lexeme.text != "@" and not (
+                    before and before.kind is LexemeKind.WORD and before.end == lexeme.start
+                ):
                     yield position
 
     def _is_table(self, position: int) -> bool:

@@ -24,7 +24,7 @@ _FEW = 0.05
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedScript:
     """A script's text, its encoding, and how many characters that encoding could not read."""
 
     text: str
@@ -38,7 +38,7 @@ class Decoded:
         return "\0" not in self.text and odd <= _MOST_ODD * len(self.text)
 
 
-def decode(data: bytes, errors: str = "replace") -> Decoded:
+def decode(data: bytes, errors: str = "replace") -> DecodedScript:
     """Decode by byte-order mark, else as UTF-16 by its zero bytes, else as UTF-8, else as Windows-1252.
 
     ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
@@ -51,14 +51,14 @@ def decode(data: bytes, errors: str = "replace") -> Decoded:
     if wide is not None:
         return _decode(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}", errors)
     try:
-        return Decoded(data.decode("utf-8"), "UTF-8")
+        return DecodedScript(data.decode("utf-8"), "UTF-8")
     except UnicodeDecodeError:
         return _decode(data, "cp1252", "Windows-1252", errors)
 
 
-def _decode(data: bytes, codec: str, name: str, errors: str) -> Decoded:
+def _decode(data: bytes, codec: str, name: str, errors: str) -> DecodedScript:
     text = data.decode(codec, errors=errors)
-    return Decoded(text, name, text.count("\ufffd") + count_undecodable(text))
+    return DecodedScript(text, name, text.count("\ufffd") + count_undecodable(text))
 
 
 def _wide_codec(data: bytes) -> str | None:

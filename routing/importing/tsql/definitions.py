@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.refusal import RESERVED_WORD, RefusalError, UnparsedError
 from routing.importing.tsql.route_rules import LONGEST_LIFETIME, check_options, check_route
-from routing.importing.tsql.statements import (
+from routing.importing.tsql.script_statements import (
     AlterRoute,
     CreateRoute,
     CreateService,
@@ -21,7 +21,7 @@ from routing.importing.tsql.statements import (
     DropRoute,
     DropService,
     RouteOptions,
-    Statement,
+    ScriptStatement,
     quote,
 )
 from routing.importing.tsql.vocabulary import RESERVED, as_written
@@ -30,7 +30,7 @@ _TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
 
 
 @dataclass(frozen=True)
-class Place:
+class StatementPlace:
     """Where a statement stands: file, line, the database in use, and the script's own time."""
 
     file: str
@@ -39,7 +39,7 @@ class Place:
     scripted_at: datetime
 
 
-def create_route(cursor: Cursor, place: Place) -> list[Statement]:
+def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, with the checks."""
     cursor.expect_words("CREATE", "ROUTE")
     name = cursor.name("route name")
@@ -58,7 +58,7 @@ def create_route(cursor: Cursor, place: Place) -> list[Statement]:
     ]
 
 
-def alter_route(cursor: Cursor, place: Place) -> list[Statement]:
+def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """ALTER ROUTE name WITH options; the rest of the route is known only when it is applied."""
     cursor.expect_words("ALTER", "ROUTE")
     name = cursor.name("route name")
@@ -66,7 +66,7 @@ def alter_route(cursor: Cursor, place: Place) -> list[Statement]:
     return [AlterRoute(file=place.file, line=place.line, database=place.database, name=name, options=options)]
 
 
-def create_service(cursor: Cursor, place: Place) -> list[Statement]:
+def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """CREATE SERVICE name [AUTHORIZATION owner] ON QUEUE queue [(contracts)]."""
     cursor.expect_words("CREATE", "SERVICE")
     name = cursor.name("service name")
@@ -82,7 +82,7 @@ def create_service(cursor: Cursor, place: Place) -> list[Statement]:
 def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], what: str) -> Definition:
     """DROP ROUTE, SERVICE or ENDPOINT name; none of them has IF EXISTS."""
 
-    def read(cursor: Cursor, place: Place) -> list[Statement]:
+    def read(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
         cursor.expect_words("DROP", what)
         if cursor.at_words("IF", "EXISTS"):
             raise UnparsedError(f"DROP {what} has no clause IF EXISTS")
@@ -93,11 +93,11 @@ def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], what: s
     return read
 
 
-def _owner(cursor: Cursor) -> str | None:
+def _owner(cursor: LexemeCursor) -> str | None:
     return cursor.name("owner name") if cursor.take_words("AUTHORIZATION") else None
 
 
-def _skip_object_name(cursor: Cursor) -> None:
+def _skip_object_name(cursor: LexemeCursor) -> None:
     """A queue's name has up to three parts and says nothing about routing."""
     while True:
         lexeme = cursor.next()
@@ -110,7 +110,7 @@ def _skip_object_name(cursor: Cursor) -> None:
             pass
 
 
-def find_brought_database(cursor: Cursor) -> tuple[str | None, str]:
+def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
     """Return title and reason of a RESTORE or DBCC that brings in a database; no title for any other."""
     verb, what = cursor.peek().upper, cursor.peek(1).upper
     if verb == "RESTORE" and what in ("DATABASE", "LOG"):
@@ -121,7 +121,7 @@ def find_brought_database(cursor: Cursor) -> tuple[str | None, str]:
     return None, ""
 
 
-def _route_options(cursor: Cursor, place: Place, *, takes_commas_out: bool = False) -> RouteOptions:
+def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_out: bool = False) -> RouteOptions:
     """The options behind WITH; the manual's grammar of ALTER ROUTE leaves open whether commas are between them."""
     cursor.expect_words("WITH")
     texts: dict[str, str] = {}
@@ -171,5 +171,5 @@ def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
         raise RefusalError("its LIFETIME ends after the year 9999") from None
 
 
-Definition = Callable[[Cursor, Place], list[Statement]]
+Definition = Callable[[LexemeCursor, StatementPlace], list[ScriptStatement]]
 """Reads the statement that begins at the cursor."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from routing.importing.tsql.holdings import Holdings
+from routing.importing.tsql.holdings import NamedRows
 from routing.importing.tsql.refusal import RefusalError, UntoldError
-from routing.importing.tsql.state import Endpoint
-from routing.importing.tsql.statements import AlterEndpoint, CreateEndpoint, DropEndpoint, quote
+from routing.importing.tsql.script_statements import AlterEndpoint, CreateEndpoint, DropEndpoint, quote
+from routing.importing.tsql.state import EndpointState
 
 OF_ENDPOINTS = (CreateEndpoint, AlterEndpoint, DropEndpoint)
 
@@ -13,7 +13,7 @@ _MISSING, _SECOND = 15151, 7862
 _NO_TABLE = "whether an endpoint is STARTED is in no table"
 
 
-def change_endpoint(holdings: Holdings, statement: CreateEndpoint | AlterEndpoint | DropEndpoint) -> str | None:
+def change_endpoint(holdings: NamedRows, statement: CreateEndpoint | AlterEndpoint | DropEndpoint) -> str | None:
     """Apply one statement; gives a remark on it, or None."""
     if isinstance(statement, CreateEndpoint):
         return _create_endpoint(holdings, statement)
@@ -23,7 +23,7 @@ def change_endpoint(holdings: Holdings, statement: CreateEndpoint | AlterEndpoin
     return None
 
 
-def _create_endpoint(holdings: Holdings, statement: CreateEndpoint) -> str | None:
+def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | None:
     standing = holdings.endpoint
     if holdings.is_other_endpoint(statement.name) or _is_called(standing, statement.name):
         raise RefusalError("the endpoint exists already", by_server=True)
@@ -33,13 +33,13 @@ def _create_endpoint(holdings: Holdings, statement: CreateEndpoint) -> str | Non
     if standing is not None and (standing.name is not None or standing.is_message_forwarding_enabled):
         which = "which forwards messages" if standing.name is None else quote(standing.name)
         raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {which}", _SECOND)
-    holdings.endpoint = Endpoint(
+    holdings.endpoint = EndpointState(
         statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
     )
     return None if statement.state == "STARTED" else f"it is made {statement.state}; {_NO_TABLE}"
 
 
-def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> str | None:
+def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None:
     standing = holdings.endpoint
     is_named = _is_called(standing, statement.name)
     if statement.for_service_broker is False or holdings.is_other_endpoint(statement.name):
@@ -52,7 +52,7 @@ def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> str | None:
             return remark
         raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
     port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
-    holdings.endpoint = Endpoint(
+    holdings.endpoint = EndpointState(
         standing.name or statement.name,
         standing.listener_port if port is None else port,
         standing.is_message_forwarding_enabled if forwarding is None else forwarding,
@@ -60,7 +60,7 @@ def _alter_endpoint(holdings: Holdings, statement: AlterEndpoint) -> str | None:
     return remark
 
 
-def _drop_endpoint(holdings: Holdings, statement: DropEndpoint) -> None:
+def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> None:
     standing = holdings.endpoint
     if holdings.is_other_endpoint(statement.name):
         holdings.remove_other_endpoint(statement.name)
@@ -72,6 +72,6 @@ def _drop_endpoint(holdings: Holdings, statement: DropEndpoint) -> None:
         raise RefusalError("the instance has no such endpoint", _MISSING)
 
 
-def _is_called(endpoint: Endpoint | None, name: str) -> bool:
+def _is_called(endpoint: EndpointState | None, name: str) -> bool:
     called = endpoint.name if endpoint else None
     return called is not None and called.casefold() == name.casefold()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.definitions import Place
+from routing.importing.tsql.cursor import LexemeCursor
+from routing.importing.tsql.definitions import StatementPlace
 from routing.importing.tsql.refusal import RefusalError, UnparsedError
-from routing.importing.tsql.statements import AlterEndpoint, CreateEndpoint, Statement, quote
-from routing.importing.tsql.tokens import Kind
+from routing.importing.tsql.script_statements import AlterEndpoint, CreateEndpoint, ScriptStatement, quote
+from routing.importing.tsql.tokens import LexemeKind
 from routing.importing.tsql.vocabulary import STARTERS, find_misspelt
 
 _BROKER = "SERVICE_BROKER"
@@ -41,7 +41,7 @@ class _Options:
         self.given.add(word)
 
 
-def create_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
+def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """CREATE ENDPOINT; MESSAGE_FORWARDING is DISABLED and STATE is STOPPED where they are not given."""
     cursor.expect_words("CREATE", "ENDPOINT")
     name = cursor.name("endpoint name")
@@ -65,7 +65,7 @@ def create_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
     ]
 
 
-def alter_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
+def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
     """ALTER ENDPOINT; only the given options change."""
     cursor.expect_words("ALTER", "ENDPOINT")
     name = cursor.name("endpoint name")
@@ -87,7 +87,7 @@ def alter_endpoint(cursor: Cursor, place: Place) -> list[Statement]:
     ]
 
 
-def _read_options(cursor: Cursor) -> _Options:
+def _read_options(cursor: LexemeCursor) -> _Options:
     options = _Options()
     start = cursor.position
     while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS or cursor.at_label):
@@ -115,17 +115,17 @@ def _read_options(cursor: Cursor) -> _Options:
     return options
 
 
-def _pass_affinity(cursor: Cursor) -> None:
+def _pass_affinity(cursor: LexemeCursor) -> None:
     """Move past the processors of an endpoint: NONE, ADMIN, or a mask of 64 bits."""
     value = cursor.peek()
     if value.upper not in _AFFINITIES and not (
-        value.kind is Kind.NUMBER and _AFFINITY_MASK.fullmatch(value.text) and int(value.text, 0) < 2**64
+        value.kind is LexemeKind.NUMBER and _AFFINITY_MASK.fullmatch(value.text) and int(value.text, 0) < 2**64
     ):
         raise cursor.unexpected("NONE, ADMIN or a whole number of 64 bits")
     cursor.next()
 
 
-def _note_port(cursor: Cursor, options: _Options) -> None:
+def _note_port(cursor: LexemeCursor, options: _Options) -> None:
     """Note a port that SQL Server takes, though its manual's text leaves it out."""
     port = options.listener_port
     if port is None or _LEAST_PORT <= port <= _LARGEST_PORT or options.payload not in (None, _BROKER):
@@ -134,7 +134,7 @@ def _note_port(cursor: Cursor, options: _Options) -> None:
     cursor.notes.append(f"LISTENER_PORT {port} is {bounds}, which the manual asks for and its own example exceeds")
 
 
-def _read_payload(cursor: Cursor) -> str:
+def _read_payload(cursor: LexemeCursor) -> str:
     word = cursor.peek().upper
     if not word or find_misspelt(word, _PAYLOADS) is not None:
         raise cursor.unexpected("SERVICE_BROKER, DATABASE_MIRRORING or TSQL")
@@ -142,7 +142,7 @@ def _read_payload(cursor: Cursor) -> str:
     return word
 
 
-def _read_group(cursor: Cursor, options: _Options, known: tuple[str, ...]) -> None:
+def _read_group(cursor: LexemeCursor, options: _Options, known: tuple[str, ...]) -> None:
     """Read the options in parentheses, commas between them being optional; pass over those of other protocols."""
     if not cursor.at_group:
         raise cursor.unexpected("a parenthesis and its end")
@@ -169,14 +169,14 @@ def _read_group(cursor: Cursor, options: _Options, known: tuple[str, ...]) -> No
     cursor.position = end + 1
 
 
-def _read_port(cursor: Cursor) -> int:
+def _read_port(cursor: LexemeCursor) -> int:
     port = cursor.integer("LISTENER_PORT")
     if not 1 <= port <= 65535:
         raise RefusalError(f"LISTENER_PORT {port} is not a port, which is 1 to 65535", by_server=True)
     return port
 
 
-def _one_of(cursor: Cursor, words: tuple[str, ...]) -> str:
+def _one_of(cursor: LexemeCursor, words: tuple[str, ...]) -> str:
     if cursor.peek().upper not in words:
         raise cursor.unexpected(f"{', '.join(words[:-1])} or {words[-1]}")
     return cursor.next().upper

@@ -5,8 +5,8 @@ T-SQL needs no semicolons, and many words that begin a statement are clauses of 
 
 from __future__ import annotations
 
-from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.tokens import Kind
+from routing.importing.tsql.cursor import LexemeCursor
+from routing.importing.tsql.tokens import LexemeKind
 from routing.importing.tsql.vocabulary import STARTERS
 
 _PERMISSIONS = frozenset(["GRANT", "DENY", "REVOKE"])
@@ -32,24 +32,24 @@ _NEEDS = {
 """What follows words that begin a statement only so."""
 
 
-def at_common_table(cursor: Cursor) -> bool:
+def at_common_table(cursor: LexemeCursor) -> bool:
     """Return whether WITH begins a statement here: a common table expression or XMLNAMESPACES."""
     if not cursor.at_words("WITH"):
         return False
     if cursor.peek(1).upper in ("XMLNAMESPACES", "CHANGE_TRACKING_CONTEXT"):
         return cursor.peek(2).text == "("
-    if cursor.peek(1).kind not in (Kind.WORD, Kind.NAME):
+    if cursor.peek(1).kind not in (LexemeKind.WORD, LexemeKind.NAME):
         return False
     ahead = 2
-    if cursor.peek(ahead).text == "(" and cursor.peek(ahead).kind is Kind.SIGN:
-        while cursor.peek(ahead).text != ")" and cursor.peek(ahead).kind is not Kind.END:
+    if cursor.peek(ahead).text == "(" and cursor.peek(ahead).kind is LexemeKind.SIGN:
+        while cursor.peek(ahead).text != ")" and cursor.peek(ahead).kind is not LexemeKind.END:
             ahead += 1
         ahead += 1
     is_group = cursor.peek(ahead).upper == "AS" and cursor.peek(ahead + 1).text == "("
     return is_group and cursor.peek(ahead + 2).upper in ("SELECT", "WITH", "VALUES")
 
 
-def begins_statement(cursor: Cursor) -> bool:
+def begins_statement(cursor: LexemeCursor) -> bool:
     """Return whether a word here begins a statement, wherever it stands."""
     word, after = cursor.peek().upper, cursor.peek(1).upper
     if word == "WITH":
@@ -61,21 +61,21 @@ def begins_statement(cursor: Cursor) -> bool:
     return True
 
 
-def at_end_of_condition(cursor: Cursor) -> bool:
+def at_end_of_condition(cursor: LexemeCursor) -> bool:
     """Return whether the condition of an IF or WHILE ends here."""
     if cursor.at_words("UPDATE") and cursor.peek(1).text == "(":
         return False
     return cursor.at_end or cursor.at_sign(";") or cursor.at_label or begins_statement(cursor)
 
 
-class Extent:
+class StatementExtent:
     """Moves a cursor from the first word of a statement to its end.
 
     ``verb`` is the word that says what the statement does, behind common table expressions; ``calls_at`` is the
     place of an EXEC whose rows it inserts. ``lacks_semicolon`` tells a WITH right behind it.
     """
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: LexemeCursor) -> None:
         self._cursor = cursor
         self._start = cursor.position
         self._first = cursor.peek().upper
@@ -106,7 +106,7 @@ class Extent:
             if lexeme.upper in ("TO", "FROM"):
                 cursor.position += ahead
                 return
-            if lexeme.text == ";" or lexeme.kind is Kind.END:
+            if lexeme.text == ";" or lexeme.kind is LexemeKind.END:
                 return
 
     def at_end(self) -> bool:

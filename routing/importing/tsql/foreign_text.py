@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from routing.importing.tsql.statements import quote
-from routing.importing.tsql.tokens import Kind, Lexeme, Tokens
+from routing.importing.tsql.script_statements import quote
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
 from routing.importing.tsql.vocabulary import RESERVED, STARTERS, find_misspelt, name_character
 
 _TYPOGRAPHIC = re.compile(
@@ -58,7 +58,7 @@ class ForeignText:
     why: str
 
 
-def find_foreign_text(tokens: Tokens) -> list[ForeignText]:
+def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
     """Return what a batch holds of text that is no T-SQL, at most one for each row."""
     first = tokens.lexemes[0] if tokens.lexemes else None
     begun = None if first is None else _judge_first_line(tokens, first)
@@ -73,20 +73,20 @@ def find_foreign_text(tokens: Tokens) -> list[ForeignText]:
     return [ForeignText(row, why) for row, why in sorted(found.items())]
 
 
-def _judge_lexeme(tokens: Tokens, lexeme: Lexeme) -> str | None:
-    if lexeme.kind is Kind.SIGN and lexeme.text == "`":
+def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
+    if lexeme.kind is LexemeKind.SIGN and lexeme.text == "`":
         is_fence = tokens.text.startswith("```", lexeme.start)
         return _FENCE if is_fence else "a backtick stands here, which SQL Server cannot parse"
-    if lexeme.kind is Kind.SIGN and lexeme.text == "=" and tokens.text.startswith(_UNDERLINE, lexeme.start):
+    if lexeme.kind is LexemeKind.SIGN and lexeme.text == "=" and tokens.text.startswith(_UNDERLINE, lexeme.start):
         return f"the line is Markdown, not T-SQL: {_TAKE_OUT}"
-    typographic = _TYPOGRAPHIC.search(lexeme.text) if lexeme.kind in (Kind.WORD, Kind.SIGN) else None
+    typographic = _TYPOGRAPHIC.search(lexeme.text) if lexeme.kind in (LexemeKind.WORD, LexemeKind.SIGN) else None
     if typographic is None:
         return None
     name = name_character(typographic.group())
     return f"the typographic character {name} stands here, which SQL Server cannot parse"
 
 
-def _judge_first_line(tokens: Tokens, first: Lexeme) -> str | None:
+def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
     """Return why the line that a batch begins with is no T-SQL; None where it may be some."""
     end = tokens.text.find("\n", first.start)
     line = tokens.text[first.start : end if end >= 0 else None].strip()
@@ -97,27 +97,27 @@ def _judge_first_line(tokens: Tokens, first: Lexeme) -> str | None:
     begun = _find_wrong_beginning(tokens, first, line)
     if begun is not None:
         return f"the line begins with {quote(begun)}, which no statement does: {_TAKE_OUT}"
-    is_prose = first.kind is Kind.WORD and (_is_prose(line) or _ends_in_comma(tokens, first))
+    is_prose = first.kind is LexemeKind.WORD and (_is_prose(line) or _ends_in_comma(tokens, first))
     return _PROSE if is_prose else None
 
 
-def _find_wrong_beginning(tokens: Tokens, first: Lexeme, line: str) -> str | None:
+def _find_wrong_beginning(tokens: LexemeList, first: Lexeme, line: str) -> str | None:
     """Return what a line begins with that begins no statement: a sign, a number, or a word and a comma."""
     # Signs alone, as of comments in another language, speak of nothing.
-    if not any(lexeme.kind is Kind.WORD and lexeme.text.strip("#@") for lexeme in tokens.lexemes):
+    if not any(lexeme.kind is LexemeKind.WORD and lexeme.text.strip("#@") for lexeme in tokens.lexemes):
         return None
     heading = _HEADING.match(line)
     if heading is not None:
         return heading.group()
-    if first.kind is Kind.WORD:
+    if first.kind is LexemeKind.WORD:
         is_list = first.upper not in STARTERS and tokens.lexemes[1:2] and tokens.lexemes[1].text == ","
         return f"{first.text}," if is_list else None
     is_template = first.text == "<" and "," in line
-    is_sign = first.kind is Kind.SIGN and first.text not in _BEGIN_BATCHES and not is_template
-    return first.text if is_sign or first.kind is Kind.NUMBER else None
+    is_sign = first.kind is LexemeKind.SIGN and first.text not in _BEGIN_BATCHES and not is_template
+    return first.text if is_sign or first.kind is LexemeKind.NUMBER else None
 
 
-def _ends_in_comma(tokens: Tokens, first: Lexeme) -> bool:
+def _ends_in_comma(tokens: LexemeList, first: Lexeme) -> bool:
     """Return whether a line that could call a procedure ends in a comma, and a statement follows."""
     count = next((at for at, lexeme in enumerate(tokens.lexemes) if lexeme.row != first.row), 0)
     is_call = first.upper not in STARTERS and count > 0

@@ -6,27 +6,27 @@ here is none.
 
 from __future__ import annotations
 
+from routing.importing.tsql.batch_syntax import NOT_BLOCKS, find_imbalance, find_misspelt_start
 from routing.importing.tsql.content import find_definition, find_other_fault
 from routing.importing.tsql.extents import at_end_of_condition, begins_statement
 from routing.importing.tsql.foreign_text import find_foreign_text
-from routing.importing.tsql.lexical import Mode
+from routing.importing.tsql.lexical import TextMode
 from routing.importing.tsql.modules import AFTER_CREATE, FIRST_IN_BATCH, find_body, read_name, read_parameters
-from routing.importing.tsql.parsing import NOT_BLOCKS, find_imbalance, find_misspelt_start
 from routing.importing.tsql.refusal import RESERVED_WORD, SYNTAX
+from routing.importing.tsql.script_statements import quote
 from routing.importing.tsql.statement_parser import Locate, ParserSettings, StatementParser
-from routing.importing.tsql.statements import quote
-from routing.importing.tsql.tokens import Kind, Tokens
+from routing.importing.tsql.tokens import LexemeKind, LexemeList
 from routing.importing.tsql.tree import (
-    Assign,
-    Block,
+    AssignNode,
+    BlockNode,
     IfElse,
-    Label,
-    Loop,
-    Module,
-    Node,
+    LabelNode,
+    LoopNode,
+    ModuleNode,
     OtherStatement,
     ParsedBatch,
     Place,
+    ScriptNode,
     SetOptions,
     TryCatch,
     Words,
@@ -39,7 +39,12 @@ DEEPEST = 100
 _TRANSACTION = frozenset(["TRAN", "TRANSACTION", "DISTRIBUTED"])
 _BEFORE_STATEMENTS = frozenset(["BEGIN", "TRY", "CATCH", "ELSE"])
 _PROCEDURES = ("sp_", "xp_")
-_NOT_CLOSED = {Mode.STRING.value: 105, Mode.QUOTED.value: 105, Mode.BRACKET.value: 105, Mode.COMMENT.value: 113}
+_NOT_CLOSED = {
+    TextMode.STRING.value: 105,
+    TextMode.QUOTED.value: 105,
+    TextMode.BRACKET.value: 105,
+    TextMode.COMMENT.value: 113,
+}
 _NOT_FIRST, _LABEL_TWICE, _NO_LABEL, _BREAK, _CONTINUE, _NOT_ALONE = 111, 132, 133, 135, 136, 1067
 _PLANS = frozenset(["SHOWPLAN_XML", "SHOWPLAN_ALL", "SHOWPLAN_TEXT"])
 
@@ -48,13 +53,13 @@ class _NestingError(Exception):
     """Blocks nest deeper than any server takes."""
 
 
-def parse_batch(tokens: Tokens, locate: Locate, settings: ParserSettings) -> ParsedBatch:
+def parse_batch(tokens: LexemeList, locate: Locate, settings: ParserSettings) -> ParsedBatch:
     """Return the statements of a batch, or of the text of an EXEC, and its faults."""
     return _BatchParser(tokens, locate, settings).parse()
 
 
 class _BatchParser(StatementParser):
-    def __init__(self, tokens: Tokens, locate: Locate, settings: ParserSettings) -> None:
+    def __init__(self, tokens: LexemeList, locate: Locate, settings: ParserSettings) -> None:
         super().__init__(tokens, locate, settings)
         self._labels: dict[str, Place] = {}
         self._statements = 0
@@ -95,7 +100,7 @@ class _BatchParser(StatementParser):
         """Return the batch."""
         self._is_balanced = self._check_balance()
         unread: Place | None = None
-        nodes: list[Node] = []
+        nodes: list[ScriptNode] = []
         try:
             while not self._cursor.at_end:
                 self._append(nodes)
@@ -110,7 +115,7 @@ class _BatchParser(StatementParser):
             statements=self._statements,
         )
 
-    def _append(self, nodes: list[Node]) -> None:
+    def _append(self, nodes: list[ScriptNode]) -> None:
         """Read one statement, or a semicolon."""
         if not self._cursor.take_sign(";"):
             nodes.append(self._statement(is_first=not nodes))
@@ -130,12 +135,12 @@ class _BatchParser(StatementParser):
             self._add_fault(self._locate(imbalance.row), imbalance.why, SYNTAX)
         return imbalance is None and not foreign
 
-    def _check_whole(self, nodes: list[Node]) -> None:
+    def _check_whole(self, nodes: list[ScriptNode]) -> None:
         for goto in self._gotos:
             if goto.label not in self._labels:
                 self._fault(goto.place, f"GOTO: its batch has no label {quote(goto.words[1].text)}", _NO_LABEL)
         # Names are looked at once all can be parsed. One SET as a whole script is a piece of a batch.
-        is_piece = not self._settings.is_script and len(nodes) == 1 and isinstance(nodes[0], Assign)
+        is_piece = not self._settings.is_script and len(nodes) == 1 and isinstance(nodes[0], AssignNode)
         for row, why, number in self._names.find_faults() if not (self._faults or is_piece) else ():
             self._fault(self._locate(row), why, number)
         plans = [node for node in nodes if isinstance(node, SetOptions) and _PLANS & set(node.options)]
@@ -144,7 +149,7 @@ class _BatchParser(StatementParser):
 
     # Statements
 
-    def _statement(self, is_first: bool = False) -> Node:
+    def _statement(self, is_first: bool = False) -> ScriptNode:
         """Read one statement with those that it governs."""
         if self._depth >= DEEPEST:
             raise _NestingError
@@ -159,7 +164,7 @@ class _BatchParser(StatementParser):
         finally:
             self._depth -= 1
 
-    def _read(self, is_first: bool) -> Node:
+    def _read(self, is_first: bool) -> ScriptNode:
         cursor = self._cursor
         self._is_first = is_first and self._depth == 1
         word = cursor.peek()
@@ -172,7 +177,7 @@ class _BatchParser(StatementParser):
     def _at_call(self) -> bool:
         """Return whether a procedure is called without EXEC, as the first statement of a batch may."""
         first = self._cursor.peek()
-        is_name = first.kind in (Kind.WORD, Kind.NAME) and first.upper not in STARTERS
+        is_name = first.kind in (LexemeKind.WORD, LexemeKind.NAME) and first.upper not in STARTERS
         return is_name and not first.text.startswith("@") and find_unknown_variable(first.text) is None
 
     def _count(self) -> None:
@@ -193,17 +198,17 @@ class _BatchParser(StatementParser):
             if why is not None:
                 self._fault(self._here(), why)
 
-    def _label(self) -> Node:
+    def _label(self) -> ScriptNode:
         place, name = self._here(), self._cursor.next().text
         self._cursor.next()
         if name.casefold() in self._labels:
             self._fault(place, f"the label {quote(name)} stands in the batch twice", _LABEL_TWICE)
         self._labels.setdefault(name.casefold(), place)
-        return Label(place=place, name=name.casefold())
+        return LabelNode(place=place, name=name.casefold())
 
     # What governs others
 
-    def _governed(self, what: str, place: Place) -> Node | None:
+    def _governed(self, what: str, place: Place) -> ScriptNode | None:
         cursor = self._cursor
         is_end = cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION"
         if cursor.at_end or cursor.at_sign(";") or is_end or cursor.at_words("ELSE"):
@@ -220,7 +225,7 @@ class _BatchParser(StatementParser):
                 cursor.next()
         return self._words(start)
 
-    def _if(self) -> Node:
+    def _if(self) -> ScriptNode:
         place = self._here()
         condition = self._condition()
         then = self._governed("IF", place)
@@ -239,20 +244,20 @@ class _BatchParser(StatementParser):
         cursor.position = position
         return False
 
-    def _lone_else(self) -> Node:
+    def _lone_else(self) -> ScriptNode:
         place = self._here()
         self._cursor.next()
         return IfElse(place=place, is_else=True, then=self._governed("ELSE", place))
 
-    def _while(self) -> Node:
+    def _while(self) -> ScriptNode:
         place = self._here()
         condition = self._condition()
         self._loops += 1
         body = self._governed("WHILE", place)
         self._loops -= 1
-        return Loop(place=place, words=condition, body=body)
+        return LoopNode(place=place, words=condition, body=body)
 
-    def _leave_loop(self) -> Node:
+    def _leave_loop(self) -> ScriptNode:
         word = self._cursor.peek().upper
         if not self._loops:
             number = _BREAK if word == "BREAK" else _CONTINUE
@@ -261,7 +266,7 @@ class _BatchParser(StatementParser):
         self._cursor.next()
         return OtherStatement(place=place, words=self._words(start))
 
-    def _begin(self) -> Node:
+    def _begin(self) -> ScriptNode:
         place, cursor, following = self._here(), self._cursor, self._cursor.peek(1).upper
         if following in _TRANSACTION:
             return self._transaction()
@@ -279,9 +284,9 @@ class _BatchParser(StatementParser):
         body = self._block("END")
         if not body:
             self._fault(place, "the BEGIN … END that begins here is empty")
-        return Block(place=place, body=body)
+        return BlockNode(place=place, body=body)
 
-    def _try(self, place: Place) -> Node:
+    def _try(self, place: Place) -> ScriptNode:
         body = self._block("END TRY")
         if not body:
             self._fault(place, "the TRY block that begins here is empty")
@@ -292,15 +297,15 @@ class _BatchParser(StatementParser):
             return TryCatch(place=place, body=body, handler=(), catch_line=line)
         return TryCatch(place=place, body=body, handler=self._catch(), catch_line=line)
 
-    def _catch(self) -> tuple[Node, ...]:
+    def _catch(self) -> tuple[ScriptNode, ...]:
         self._handlers += 1
         body = self._block("END CATCH")
         self._handlers -= 1
         return body
 
-    def _block(self, closing: str) -> tuple[Node, ...]:
+    def _block(self, closing: str) -> tuple[ScriptNode, ...]:
         cursor = self._cursor
-        nodes: list[Node] = []
+        nodes: list[ScriptNode] = []
         while not cursor.at_end:
             if cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION":
                 place = self._here()
@@ -317,7 +322,7 @@ class _BatchParser(StatementParser):
             return f"END {self._cursor.next().upper}"
         return "END"
 
-    def _end(self) -> Node:
+    def _end(self) -> ScriptNode:
         """END CONVERSATION, or an END too much, which is told by the balance."""
         place, start = self._here(), self._cursor.position
         if self._cursor.peek(1).upper == "CONVERSATION":
@@ -325,7 +330,7 @@ class _BatchParser(StatementParser):
         self._take_end()
         return OtherStatement(place=place, words=self._words(start))
 
-    def _definition(self) -> Node:
+    def _definition(self) -> ScriptNode:
         cursor = self._cursor
         name_at = 3 if cursor.at_words("CREATE", "OR", "ALTER") else 1
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
@@ -343,7 +348,7 @@ class _BatchParser(StatementParser):
         self._skip()
         return OtherStatement(place=place, words=self._words(start))
 
-    def _first_in_batch(self, name_at: int) -> Node:
+    def _first_in_batch(self, name_at: int) -> ScriptNode:
         """Read a procedure, view or the like, which stands first in its batch; what follows is its body."""
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         verb, kind = cursor.peek().upper, cursor.peek(name_at).upper
@@ -382,13 +387,13 @@ class _BatchParser(StatementParser):
 
     def _read_module(
         self, place: Place, verb: str, kind: str, name: str, key: tuple[str, str], header: Words
-    ) -> Node:
+    ) -> ScriptNode:
         cursor = self._cursor
         self._module = {"PROC": "procedure"}.get(kind, kind.lower())
-        body: list[Node] = []
+        body: list[ScriptNode] = []
         while not cursor.at_end:
             self._append(body)
-        return Module(
+        return ModuleNode(
             place=place,
             verb=verb,
             kind=self._module,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.vocabulary import STARTERS, speaks_of_routing
 
 NOT_RUN = "a statement in a text that is not run where it stands"
@@ -149,12 +149,14 @@ class HeldTexts:
         return problems
 
     def _held_by(self, words: Sequence[Lexeme]) -> list[_Text]:
-        names = [word.text.casefold() for word in words if word.kind is Kind.WORD and word.text.startswith("@")]
+        names = [
+            word.text.casefold() for word in words if word.kind is LexemeKind.WORD and word.text.startswith("@")
+        ]
         return [self._by_name[name].whole() for name in names if name in self._by_name]
 
 
 def _strings(words: Sequence[Lexeme]) -> list[str]:
-    return [lexeme.text for lexeme in words if lexeme.kind is Kind.STRING]
+    return [lexeme.text for lexeme in words if lexeme.kind is LexemeKind.STRING]
 
 
 def may_be_statement(strings: Iterable[str]) -> bool:

@@ -5,34 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from routing.importing.tsql.journal import Journal
 from routing.importing.tsql.state import (
     DATABASES,
     ROUTES,
     SERVICES,
-    Database,
-    Endpoint,
+    DatabaseState,
+    EndpointState,
     InstanceState,
-    Route,
-    Service,
+    RouteState,
+    ServiceState,
 )
+from routing.importing.tsql.undo_journal import UndoJournal
 
-_Row = TypeVar("_Row", Route, Database)
+_Row = TypeVar("_Row", RouteState, DatabaseState)
 
 
-class Holdings:
+class NamedRows:
     """The rows by name: of routes and databases in any case, of services exactly.
 
     ``endpoint`` and ``other_endpoints`` are as in InstanceState. Changes are noted in a ``journal``.
     """
 
-    def __init__(self, state: InstanceState, journal: Journal | None = None) -> None:
-        self._journal = Journal() if journal is None else journal
-        self._routes: dict[tuple[str, str], list[Route]] = {}
-        self._services: dict[tuple[str, str], Service] = {}
-        self._databases: dict[str, list[Database]] = {}
+    def __init__(self, state: InstanceState, journal: UndoJournal | None = None) -> None:
+        self._journal = UndoJournal() if journal is None else journal
+        self._routes: dict[tuple[str, str], list[RouteState]] = {}
+        self._services: dict[tuple[str, str], ServiceState] = {}
+        self._databases: dict[str, list[DatabaseState]] = {}
         self._spellings: dict[str, str] = {}
-        self._endpoints: dict[str, Endpoint | None] = {"": state.endpoint}
+        self._endpoints: dict[str, EndpointState | None] = {"": state.endpoint}
         self._others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
         self._told: dict[tuple[str, str, str], bool] = {}
         for database in state.databases:
@@ -47,12 +47,12 @@ class Holdings:
         self._journal.forget()
 
     @property
-    def endpoint(self) -> Endpoint | None:
+    def endpoint(self) -> EndpointState | None:
         """Return the SERVICE_BROKER endpoint."""
         return self._endpoints[""]
 
     @endpoint.setter
-    def endpoint(self, endpoint: Endpoint | None) -> None:
+    def endpoint(self, endpoint: EndpointState | None) -> None:
         self._journal.put(self._endpoints, "", endpoint)
 
     def tells(self, view: str, database: str, name: str = "") -> bool:
@@ -72,7 +72,7 @@ class Holdings:
             self._tell(view, name, "")
 
     def state(self) -> InstanceState:
-        """All of it as one value."""
+        """Return all of it as one value."""
         return InstanceState(
             routes=tuple(route for rows in self._routes.values() for route in rows),
             services=tuple(self._services.values()),
@@ -84,16 +84,16 @@ class Holdings:
         )
 
     def spell(self, database: str) -> str:
-        """A database's name as the rows spell it, those of databases first, else as given."""
+        """Return a database's name as the rows spell it, those of databases first, else as given."""
         row = self.database(database)
         return row.name if row else self._spellings.get(database.casefold(), database)
 
     def holds_database(self, name: str) -> bool:
-        """Whether there is such a database, be it by its routes or services alone."""
+        """Return True if there is such a database, be it by its routes or services alone."""
         return name.casefold() in self._spellings
 
     def is_other_endpoint(self, name: str) -> bool:
-        """Whether this is the name of an endpoint for something other than Service Broker."""
+        """Return True if this is the name of an endpoint for something other than Service Broker."""
         return name.casefold() in self._others
 
     def put_other_endpoint(self, name: str) -> None:
@@ -104,23 +104,23 @@ class Holdings:
         """Take an endpoint for something else away."""
         self._journal.remove(self._others, name.casefold())
 
-    def database(self, name: str) -> Database | None:
-        """The database of this name; of several that differ in case, the one spelled so."""
+    def database(self, name: str) -> DatabaseState | None:
+        """Return the database of this name; of several that differ in case, the one spelled so."""
         return _find_named(self._databases.get(name.casefold(), []), name)
 
-    def routes_named(self, database: str, name: str) -> list[Route]:
-        """The routes of this name in any case."""
+    def routes_named(self, database: str, name: str) -> list[RouteState]:
+        """Return the routes of this name in any case."""
         return self._routes.get((database.casefold(), name.casefold()), [])
 
-    def route(self, database: str, name: str) -> Route | None:
-        """The route of this name; of several that differ in case, the one spelled so."""
+    def route(self, database: str, name: str) -> RouteState | None:
+        """Return the route of this name; of several that differ in case, the one spelled so."""
         return _find_named(self.routes_named(database, name), name)
 
-    def service(self, database: str, name: str) -> Service | None:
-        """The service of exactly this name."""
+    def service(self, database: str, name: str) -> ServiceState | None:
+        """Return the service of exactly this name."""
         return self._services.get((database.casefold(), name))
 
-    def put_route(self, route: Route, instead_of: Route | None = None) -> None:
+    def put_route(self, route: RouteState, instead_of: RouteState | None = None) -> None:
         """Add a route, in the place of another if given."""
         key = (route.database_name.casefold(), route.name.casefold())
         rows = [row for row in self._routes.get(key, []) if row is not instead_of]
@@ -128,14 +128,14 @@ class Holdings:
         self._spell_first(route.database_name)
         self._tell(ROUTES, *key)
 
-    def put_service(self, service: Service) -> None:
+    def put_service(self, service: ServiceState) -> None:
         """Add a service."""
         folded = service.database_name.casefold()
         self._journal.put(self._services, (folded, service.name), service)
         self._spell_first(service.database_name)
         self._tell(SERVICES, folded, service.name)
 
-    def put_database(self, database: Database, instead_of: Database | None = None) -> None:
+    def put_database(self, database: DatabaseState, instead_of: DatabaseState | None = None) -> None:
         """Add a database, in the place of another if given."""
         key = database.name.casefold()
         rows = [row for row in self._databases.get(key, []) if row is not instead_of]
@@ -147,7 +147,7 @@ class Holdings:
         if name.casefold() not in self._spellings:
             self._journal.put(self._spellings, name.casefold(), name)
 
-    def remove_route(self, route: Route) -> None:
+    def remove_route(self, route: RouteState) -> None:
         """Take a route away."""
         key = (route.database_name.casefold(), route.name.casefold())
         rows = [row for row in self._routes[key] if row is not route]
@@ -161,7 +161,7 @@ class Holdings:
         """Note that there is no such route any more, if there was one."""
         self._tell(ROUTES, database, name)
 
-    def remove_service(self, service: Service) -> None:
+    def remove_service(self, service: ServiceState) -> None:
         """Take a service away."""
         self._journal.remove(self._services, (service.database_name.casefold(), service.name))
 

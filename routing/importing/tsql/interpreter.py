@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from routing.importing.tsql.answers import phrase_guard
 from routing.importing.tsql.assigning import assign
-from routing.importing.tsql.calling import Calls
-from routing.importing.tsql.changes import change
-from routing.importing.tsql.course import Course
-from routing.importing.tsql.fate import Fate
+from routing.importing.tsql.calling import CallRunner
+from routing.importing.tsql.course import BlockCourse
 from routing.importing.tsql.grammar import DEEPEST
 from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
 from routing.importing.tsql.new_databases import find_early_use
 from routing.importing.tsql.refusal import RefusalError, UntoldError, no_value
-from routing.importing.tsql.script_run import Effect, Frame, ScriptRun
-from routing.importing.tsql.statements import Guard, RenameDatabase, Statement, Subject, quote
+from routing.importing.tsql.script_run import BatchFrame, ScriptRun, StatementEffect
+from routing.importing.tsql.script_statements import (
+    ConditionGuard,
+    GuardSubject,
+    RenameDatabase,
+    ScriptStatement,
+    quote,
+)
+from routing.importing.tsql.state_answers import phrase_guard
+from routing.importing.tsql.state_changes import change
+from routing.importing.tsql.statement_condition import StatementCondition
 from routing.importing.tsql.steering import (
     find_transaction_refusal,
     raise_error,
@@ -25,28 +31,28 @@ from routing.importing.tsql.steering import (
     starts_transaction,
 )
 from routing.importing.tsql.tree import (
-    Assign,
-    Block,
-    Call,
-    Definition,
+    AssignNode,
+    BlockNode,
+    CallNode,
+    DefinitionNode,
     DropModules,
-    Goto,
+    GotoNode,
     IfElse,
-    Label,
-    Loop,
-    Module,
-    Node,
+    LabelNode,
+    LoopNode,
+    ModuleNode,
     OtherStatement,
     ParsedBatch,
     Place,
     RaiseError,
-    Return,
+    ReturnNode,
     RunText,
+    ScriptNode,
     SetOptions,
-    Throw,
+    ThrowNode,
     TransactionStatement,
     TryCatch,
-    Use,
+    UseNode,
 )
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
@@ -54,38 +60,38 @@ _DEEPEST = 150
 """Blocks inside one another, those of calls included."""
 
 
-class Interpreter:
+class ScriptInterpreter:
     """Runs nodes into a ``ScriptRun``; what does not run is walked through all the same, to name what it holds."""
 
-    def __init__(self, run: ScriptRun, calls: Calls) -> None:
+    def __init__(self, run: ScriptRun, calls: CallRunner) -> None:
         self._run = run
         self._calls = calls
         self._nesting = 0
-        self._handlers: dict[type[Node], Callable[..., None]] = {
-            Assign: lambda node, fate: assign(run, node, fate),
-            Block: self._block,
-            Call: calls.call,
-            Definition: self._define,
+        self._handlers: dict[type[ScriptNode], Callable[..., None]] = {
+            AssignNode: lambda node, fate: assign(run, node, fate),
+            BlockNode: self._block,
+            CallNode: calls.call,
+            DefinitionNode: self._define,
             DropModules: calls.drop,
-            Goto: self._goto,
+            GotoNode: self._goto,
             IfElse: self._if,
-            Label: self._label,
-            Loop: self._loop,
-            Module: calls.create,
+            LabelNode: self._label,
+            LoopNode: self._loop,
+            ModuleNode: calls.create,
             OtherStatement: self._pass_over,
             RaiseError: lambda node, fate: raise_error(run, node, fate),
-            Return: self._return,
+            ReturnNode: self._return,
             RunText: calls.run_text,
             SetOptions: lambda node, fate: set_options(run, node, fate),
-            Throw: self._throw,
+            ThrowNode: self._throw,
             TransactionStatement: lambda node, fate: run_transaction(run, node, fate),
             TryCatch: self._try,
-            Use: self._use,
+            UseNode: self._use,
         }
         calls.walk = self.walk
         calls.apply = self.apply
 
-    def run_batch(self, batch: ParsedBatch, fate: Fate) -> None:
+    def run_batch(self, batch: ParsedBatch, fate: StatementCondition) -> None:
         """Run one batch; nothing of it where it has faults, which are not told of one that is not sent."""
         run, connection = self._run, self._run.connection
         early = None if batch.faults or fate.never else find_early_use(batch.nodes, run.holdings)
@@ -97,13 +103,13 @@ class Interpreter:
             line = faults[0].place[1]
             fate = fate.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
             connection.error, connection.failed_line = faults[0].number, line
-        self.run_frame(Frame(), batch, fate)
+        self.run_frame(BatchFrame(), batch, fate)
         if connection.transaction.doomed:
             run.roll_back_all(
                 "it is rolled back with its transaction, which an error left without a way to commit"
             )
 
-    def run_frame(self, frame: Frame, batch: ParsedBatch, fate: Fate) -> None:
+    def run_frame(self, frame: BatchFrame, batch: ParsedBatch, fate: StatementCondition) -> None:
         """Run the statements of a batch, or of a text that is like one."""
         run = self._run
         run.frames.append(frame)
@@ -114,7 +120,7 @@ class Interpreter:
         if batch.unread is not None:
             run.report(batch.unread, f"blocks nest more than {DEEPEST} deep: the rest of the batch is not read")
 
-    def walk(self, nodes: Sequence[Node | None], fate: Fate) -> None:
+    def walk(self, nodes: Sequence[ScriptNode | None], fate: StatementCondition) -> None:
         """Run statements one after another."""
         self._nesting += 1
         for node in nodes:
@@ -131,10 +137,10 @@ class Interpreter:
 
     # What governs others
 
-    def _block(self, node: Block, fate: Fate) -> None:
+    def _block(self, node: BlockNode, fate: StatementCondition) -> None:
         self.walk(node.body, fate)
 
-    def _if(self, node: IfElse, fate: Fate) -> None:
+    def _if(self, node: IfElse, fate: StatementCondition) -> None:
         run, line = self._run, node.place[1]
         effective = run.settle(fate)
         if node.is_else:
@@ -147,7 +153,7 @@ class Interpreter:
         self.walk([node.then], then)
         self.walk([node.otherwise], otherwise)
 
-    def _branches(self, node: IfElse, fate: Fate) -> tuple[Fate, Fate]:
+    def _branches(self, node: IfElse, fate: StatementCondition) -> tuple[StatementCondition, StatementCondition]:
         """Return the fates of an IF's branch and of its ELSE."""
         run, line = self._run, node.place[1]
         answer = run.answer(node.words, fate)
@@ -171,12 +177,12 @@ class Interpreter:
             other = fate.not_run(f"the condition of the IF in line {line} {verb}")
         return (fate, other) if answer.holds else (other, fate)
 
-    def _loop(self, node: Loop, fate: Fate) -> None:
+    def _loop(self, node: LoopNode, fate: StatementCondition) -> None:
         self.walk([node.body], fate.perhaps(f"it stands in the loop that begins in line {node.place[1]}"))
 
-    def _try(self, node: TryCatch, fate: Fate) -> None:
+    def _try(self, node: TryCatch, fate: StatementCondition) -> None:
         frame = self._run.frame
-        frame.courses.append(Course())
+        frame.courses.append(BlockCourse())
         self.walk(node.body, fate)
         left = frame.courses.pop().left
         if left is None or not left.is_error:
@@ -188,19 +194,19 @@ class Interpreter:
 
     # What leaves
 
-    def _label(self, node: Label, fate: Fate) -> None:
+    def _label(self, node: LabelNode, fate: StatementCondition) -> None:
         self._run.frame.courses[0].land(node.name)
         self._run.frame.variables.forget_all()
 
-    def _goto(self, node: Goto, fate: Fate) -> None:
+    def _goto(self, node: GotoNode, fate: StatementCondition) -> None:
         if not self._run.settle(fate).never:
             self._run.frame.courses[0].leave(f"GOTO in line {node.place[1]}", fate, node.label)
 
-    def _return(self, node: Return, fate: Fate) -> None:
+    def _return(self, node: ReturnNode, fate: StatementCondition) -> None:
         if not self._run.settle(fate).never:
             self._run.frame.courses[0].leave(f"RETURN in line {node.place[1]}", fate)
 
-    def _throw(self, node: Throw, fate: Fate) -> None:
+    def _throw(self, node: ThrowNode, fate: StatementCondition) -> None:
         run, line = self._run, node.place[1]
         words = f"THROW in line {line}"
         effective = run.settle(fate)
@@ -212,7 +218,7 @@ class Interpreter:
 
     # What routing is about
 
-    def _define(self, node: Definition, fate: Fate) -> None:
+    def _define(self, node: DefinitionNode, fate: StatementCondition) -> None:
         run = self._run
         if node.is_fault:
             return
@@ -228,7 +234,7 @@ class Interpreter:
             starts_transaction(run, node.words, effective)
         self.apply(node.statements, effective, node.place)
 
-    def _refuse(self, place: Place, title: str, refusal: RefusalError, effective: Fate) -> None:
+    def _refuse(self, place: Place, title: str, refusal: RefusalError, effective: StatementCondition) -> None:
         run = self._run
         if effective.never and not effective.passed_over:
             run.report(place, f"{title}: {effective.why_not}")
@@ -237,7 +243,7 @@ class Interpreter:
         if effective.runs and (refusal.by_server or refusal.number is not None):
             run.fail(refusal.number, f"{title} in line {place[1]}, which fails", place[1], effective)
 
-    def apply(self, statements: Sequence[Statement], effective: Fate, place: Place) -> None:
+    def apply(self, statements: Sequence[ScriptStatement], effective: StatementCondition, place: Place) -> None:
         """Apply what statements do, where they run; name them or pass them over where they do not."""
         run = self._run
         for read in statements:
@@ -259,14 +265,14 @@ class Interpreter:
                     continue
             run.connection.error = 0
 
-    def _leave_out(self, statement: Statement, effective: Fate) -> None:
+    def _leave_out(self, statement: ScriptStatement, effective: StatementCondition) -> None:
         if effective.passed_over:
             self._run.passed_over.append(replace(statement, database=self._run.connection.database))
         else:
             place = (statement.file, statement.line)
             self._run.report(place, f"{statement.title}: {effective.why_not}")
 
-    def _apply_one(self, statement: Statement, guards: tuple[Guard, ...]) -> None:
+    def _apply_one(self, statement: ScriptStatement, guards: tuple[ConditionGuard, ...]) -> None:
         """Apply a statement that runs. Raises RefusalError."""
         run, connection = self._run, self._run.connection
         if statement.name == "":
@@ -278,10 +284,10 @@ class Interpreter:
             run.left_out.append(statement)
             return
         remark = None if run.holdings is None else change(run.holdings, statement)
-        run.effects.append(Effect(statement, [] if remark is None else [remark]))
-        self._rename(statement, Fate(guards=guards))
+        run.effects.append(StatementEffect(statement, [] if remark is None else [remark]))
+        self._rename(statement, StatementCondition(guards=guards))
 
-    def _rename(self, statement: Statement, effective: Fate) -> None:
+    def _rename(self, statement: ScriptStatement, effective: StatementCondition) -> None:
         """Go on in a database under its new name; where that is not sure, it is not known."""
         run, used = self._run, self._run.connection.database
         if (
@@ -296,7 +302,7 @@ class Interpreter:
             why = f"{statement.title}: whether it runs is not sure"
             run.forget_database((statement.file, statement.line), why)
 
-    def _use(self, node: Use, fate: Fate) -> None:
+    def _use(self, node: UseNode, fate: StatementCondition) -> None:
         run = self._run
         effective = run.settle(fate)
         if effective.never or effective.passed_over:
@@ -314,7 +320,7 @@ class Interpreter:
         why = effective.why_not or "it stands under a condition"
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
-    def _pass_over(self, node: OtherStatement, fate: Fate) -> None:
+    def _pass_over(self, node: OtherStatement, fate: StatementCondition) -> None:
         """Pass over a statement that says nothing about routing."""
         run = self._run
         effective = run.settle(fate)
@@ -334,12 +340,12 @@ class Interpreter:
             run.connection.error = None
 
 
-def _says_it_exists(name: str, guard: Guard) -> bool:
-    is_same = guard.subject is Subject.DATABASE and guard.name.casefold() == name.casefold()
+def _says_it_exists(name: str, guard: ConditionGuard) -> bool:
+    is_same = guard.subject is GuardSubject.DATABASE and guard.name.casefold() == name.casefold()
     return is_same and guard.holds
 
 
-def _error_number(run: ScriptRun, node: Throw) -> int | None:
+def _error_number(run: ScriptRun, node: ThrowNode) -> int | None:
     """Return the number of THROW; without arguments, that of the error that the CATCH block handles."""
     if len(node.words) > 1:
         text = node.words[1].text

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Mode(Enum):
+class TextMode(Enum):
     """What a stretch of text is; the value is how texts name it."""
 
     CODE = "code"
@@ -23,69 +23,69 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True)
-class State:
+class LexicalState:
     """What the text is inside of at some point; ``depth`` counts nested comments."""
 
-    mode: Mode = Mode.CODE
+    mode: TextMode = TextMode.CODE
     depth: int = 0
 
 
 @dataclass(frozen=True)
-class Segment:
+class TextSegment:
     """``text[start:end]`` is all of one mode, its delimiters included."""
 
-    mode: Mode
+    mode: TextMode
     start: int
     end: int
 
 
-CODE = State()
+CODE = LexicalState()
 _OPENING = {
-    "'": Mode.STRING,
-    '"': Mode.QUOTED,
-    "[": Mode.BRACKET,
-    "/*": Mode.COMMENT,
-    "--": Mode.LINE_COMMENT,
+    "'": TextMode.STRING,
+    '"': TextMode.QUOTED,
+    "[": TextMode.BRACKET,
+    "/*": TextMode.COMMENT,
+    "--": TextMode.LINE_COMMENT,
 }
 _OPENER = re.compile(r"--|/\*|['\"\[]")
 _CLOSER = {
-    Mode.STRING: re.compile("''?"),
-    Mode.QUOTED: re.compile('""?'),
-    Mode.BRACKET: re.compile(r"\]\]?"),
-    Mode.COMMENT: re.compile(r"/\*|\*/"),
-    Mode.LINE_COMMENT: re.compile(r"\n"),
+    TextMode.STRING: re.compile("''?"),
+    TextMode.QUOTED: re.compile('""?'),
+    TextMode.BRACKET: re.compile(r"\]\]?"),
+    TextMode.COMMENT: re.compile(r"/\*|\*/"),
+    TextMode.LINE_COMMENT: re.compile(r"\n"),
 }
 
 
-def segments(text: str, state: State = CODE) -> tuple[list[Segment], State]:
+def segments(text: str, state: LexicalState = CODE) -> tuple[list[TextSegment], LexicalState]:
     """Return the segments of a text that begins in ``state``, and the state it ends in."""
-    found: list[Segment] = []
+    found: list[TextSegment] = []
     start = inside = 0
     while start < len(text):
         mode = state.mode
-        if mode is Mode.CODE:
+        if mode is TextMode.CODE:
             opener = _OPENER.search(text, start)
             end = opener.start() if opener else len(text)
             if end > start:
-                found.append(Segment(mode, start, end))
+                found.append(TextSegment(mode, start, end))
             if opener:
-                state, inside = State(_OPENING[opener.group()], 1), opener.end()
+                state, inside = LexicalState(_OPENING[opener.group()], 1), opener.end()
         else:
             end, state = _close(text, inside, state)
-            found.append(Segment(mode, start, end))
+            found.append(TextSegment(mode, start, end))
             inside = end
         start = end
     return found, state
 
 
-def _close(text: str, position: int, state: State) -> tuple[int, State]:
+def _close(text: str, position: int, state: LexicalState) -> tuple[int, LexicalState]:
     """Return where the string, name or comment around this position ends, and the state from there on."""
     depth = state.depth
     for closer in _CLOSER[state.mode].finditer(text, position):
-        if state.mode is Mode.COMMENT:
+        if state.mode is TextMode.COMMENT:
             depth += 1 if closer.group() == "/*" else -1
             if depth == 0:
                 return closer.end(), CODE
-        elif state.mode is Mode.LINE_COMMENT or len(closer.group()) == 1:
+        elif state.mode is TextMode.LINE_COMMENT or len(closer.group()) == 1:
             return closer.end(), CODE
-    return len(text), State(state.mode, depth)
+    return len(text), LexicalState(state.mode, depth)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routing.importing.tsql.cursor import Cursor
-from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.tree import Parameter, Words
+from routing.importing.tsql.cursor import LexemeCursor
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tree import ProcedureParameter, Words
 
 _MODULES = ("PROC", "PROCEDURE", "FUNCTION", "TRIGGER", "VIEW")
 AFTER_CREATE = frozenset(["SCHEMA", "DEFAULT", "RULE"])
@@ -22,12 +22,12 @@ DEFAULT_SCHEMA = "dbo"
 _END_OF_PARAMETERS = frozenset(["WITH", "FOR", "RETURNS", "AS"])
 
 
-def read_name(cursor: Cursor) -> tuple[str, tuple[str, str]]:
+def read_name(cursor: LexemeCursor) -> tuple[str, tuple[str, str]]:
     """Return the name at the cursor, as written last, and its schema and name in lower case; move past it."""
     parts = [cursor.next().text]
     while cursor.take_sign("."):
         parts.append("" if cursor.at_sign(".") else cursor.next().text)
-    if cursor.at_sign(";") and cursor.peek(1).kind is Kind.NUMBER:
+    if cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER:
         cursor.next()
         cursor.next()
     return parts[-1], key_of(parts)
@@ -39,7 +39,7 @@ def key_of(parts: list[str] | tuple[str, ...]) -> tuple[str, str]:
     return schema.casefold(), parts[-1].casefold()
 
 
-def find_body(cursor: Cursor, kind: str) -> None:
+def find_body(cursor: LexemeCursor, kind: str) -> None:
     """Move to the body of a module, from behind its name."""
     before = cursor.peek(-1)
     while not cursor.at_end:
@@ -54,13 +54,13 @@ def find_body(cursor: Cursor, kind: str) -> None:
             cursor.next()
 
 
-def read_parameters(header: Words) -> tuple[Parameter, ...]:
+def read_parameters(header: Words) -> tuple[ProcedureParameter, ...]:
     """Return the parameters in the head of a procedure, which may stand in parentheses."""
     return tuple(_read_parameter(words) for words in _split(_unwrap(header)) if words[0].text.startswith("@"))
 
 
 def _unwrap(header: Words) -> Words:
-    if not (header and header[0].kind is Kind.SIGN and header[0].text == "("):
+    if not (header and header[0].kind is LexemeKind.SIGN and header[0].text == "("):
         return header
     depth = 0
     for index, lexeme in enumerate(header):
@@ -71,7 +71,7 @@ def _unwrap(header: Words) -> Words:
 
 
 def _depth(lexeme: Lexeme) -> int:
-    return ((lexeme.text == "(") - (lexeme.text == ")")) if lexeme.kind is Kind.SIGN else 0
+    return ((lexeme.text == "(") - (lexeme.text == ")")) if lexeme.kind is LexemeKind.SIGN else 0
 
 
 def _split(words: Words) -> Iterator[Words]:
@@ -80,7 +80,7 @@ def _split(words: Words) -> Iterator[Words]:
     for index, lexeme in enumerate(words):
         depth += _depth(lexeme)
         is_end = lexeme.upper in _END_OF_PARAMETERS and not words[index - 1].text.startswith("@")
-        if depth == 0 and (is_end or (lexeme.kind is Kind.SIGN and lexeme.text == ",")):
+        if depth == 0 and (is_end or (lexeme.kind is LexemeKind.SIGN and lexeme.text == ",")):
             if words[start:index]:
                 yield words[start:index]
             start = index + 1
@@ -90,25 +90,27 @@ def _split(words: Words) -> Iterator[Words]:
         yield words[start:]
 
 
-def _read_parameter(words: Words) -> Parameter:
+def _read_parameter(words: Words) -> ProcedureParameter:
     name, rest = words[0].text, list(words[1:])
     is_output = any(word.upper in ("OUTPUT", "OUT") for word in rest)
     rest = [word for word in rest if word.upper not in ("OUTPUT", "OUT", "READONLY", "VARYING")]
     if rest and rest[0].upper == "AS":
         rest = rest[1:]
-    equals = next((index for index, word in enumerate(rest) if word.text == "=" and word.kind is Kind.SIGN), None)
+    equals = next(
+        (index for index, word in enumerate(rest) if word.text == "=" and word.kind is LexemeKind.SIGN), None
+    )
     default = None if equals is None else tuple(rest[equals + 1 :])
     type_words = [word for word in rest[:equals] if word.upper not in ("NULL", "NOT")]
-    return Parameter(name, tuple(type_words), default, is_output)
+    return ProcedureParameter(name, tuple(type_words), default, is_output)
 
 
-def read_dropped(cursor: Cursor) -> tuple[tuple[tuple[str, str], ...], bool]:
+def read_dropped(cursor: LexemeCursor) -> tuple[tuple[tuple[str, str], ...], bool]:
     """Return schemas and names behind DROP PROCEDURE, and whether IF EXISTS stands there; move past them."""
     cursor.next()
     cursor.next()
     if_exists = cursor.take_words("IF", "EXISTS")
     keys = []
-    while cursor.peek().kind in (Kind.WORD, Kind.NAME):
+    while cursor.peek().kind in (LexemeKind.WORD, LexemeKind.NAME):
         keys.append(read_name(cursor)[1])
         if not cursor.take_sign(","):
             break

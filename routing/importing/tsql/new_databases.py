@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from routing.importing.tsql.holdings import Holdings
+from routing.importing.tsql.holdings import NamedRows
+from routing.importing.tsql.script_statements import DropDatabase, RenameDatabase, quote
 from routing.importing.tsql.state import DATABASES
-from routing.importing.tsql.statements import DropDatabase, RenameDatabase, quote
-from routing.importing.tsql.tokens import Kind, Lexeme, tokenize
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import (
-    Block,
-    Definition,
-    Fault,
+    BatchFault,
+    BlockNode,
+    DefinitionNode,
     IfElse,
-    Loop,
-    Node,
+    LoopNode,
     RunText,
+    ScriptNode,
     TryCatch,
-    Use,
+    UseNode,
 )
 from routing.importing.tsql.vocabulary import speaks_of_routing
 
@@ -25,20 +25,20 @@ _NO_DATABASE = 911
 _OTHER_THINGS = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
 
 
-def find_early_use(nodes: Sequence[Node], holdings: Holdings | None) -> Fault | None:
+def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> BatchFault | None:
     """Return the fault of a batch that uses a database before it is there; without a state nothing is sure."""
     if holdings is None:
         return None
     made: set[str] = set()
     known: set[str] = set()
     for node in _walk(nodes):
-        if isinstance(node, Use) and node.name is not None:
+        if isinstance(node, UseNode) and node.name is not None:
             name = node.name.casefold()
             if name in made:
                 why = f"USE: the database {quote(node.name)} is not there yet when its batch is compiled"
-                return Fault(node.place, why, _NO_DATABASE)
+                return BatchFault(node.place, why, _NO_DATABASE)
             known.add(name)
-        elif isinstance(node, Definition):
+        elif isinstance(node, DefinitionNode):
             known |= {one.name.casefold() for one in node.statements if isinstance(one, DropDatabase)}
         for name in _made_by(node):
             is_there = holdings.holds_database(name)
@@ -48,34 +48,34 @@ def find_early_use(nodes: Sequence[Node], holdings: Holdings | None) -> Fault | 
     return None
 
 
-def _walk(nodes: Sequence[Node | None]) -> Iterator[Node]:
+def _walk(nodes: Sequence[ScriptNode | None]) -> Iterator[ScriptNode]:
     for node in nodes:
         if node is None:
             continue
         yield node
-        if isinstance(node, (Block, TryCatch)):
+        if isinstance(node, (BlockNode, TryCatch)):
             yield from _walk(node.body)
         if isinstance(node, TryCatch):
             yield from _walk(node.handler)
         elif isinstance(node, IfElse):
             yield from _walk((node.then, node.otherwise))
-        elif isinstance(node, Loop):
+        elif isinstance(node, LoopNode):
             yield from _walk((node.body,))
 
 
-def _made_by(node: Node) -> Iterator[str]:
+def _made_by(node: ScriptNode) -> Iterator[str]:
     """Yield the databases that a statement makes, in lower case."""
-    if isinstance(node, Definition):
+    if isinstance(node, DefinitionNode):
         yield from _find_created(node.words)
         yield from (one.new_name.casefold() for one in node.statements if isinstance(one, RenameDatabase))
     elif isinstance(node, RunText):
         for word in node.value:
-            if word.kind is Kind.STRING and speaks_of_routing(word.text):
+            if word.kind is LexemeKind.STRING and speaks_of_routing(word.text):
                 yield from _find_created(tokenize(word.text).lexemes)
 
 
 def _find_created(words: Sequence[Lexeme]) -> Iterator[str]:
     for verb, noun, name in zip(words, words[1:], words[2:], strict=False):
         is_database = verb.upper == "CREATE" and noun.upper == "DATABASE" and name.upper not in _OTHER_THINGS
-        if is_database and name.kind in (Kind.WORD, Kind.NAME):
+        if is_database and name.kind in (LexemeKind.WORD, LexemeKind.NAME):
             yield name.text.casefold()

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from routing.importing.tsql.database_definitions import attached, rename
-from routing.importing.tsql.definitions import Place
+from routing.importing.tsql.definitions import StatementPlace
 from routing.importing.tsql.refusal import RefusalError, known_to_the_server, no_value
-from routing.importing.tsql.statements import (
+from routing.importing.tsql.script_statements import (
     AlterDatabaseState,
     DetachDatabase,
     DropDatabase,
-    Statement,
+    ScriptStatement,
     quote,
 )
-from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.tree import Argument
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tree import CallArgument
 from routing.importing.tsql.vocabulary import find_unknown_variable
 
 ValueOf = Callable[[Lexeme], str | None]
@@ -33,9 +33,9 @@ _STATES = {
 
 
 def read_procedure(
-    name: str, arguments: Sequence[Argument], place: Place, value_of: ValueOf
-) -> list[Statement] | None:
-    """What the procedure does with these arguments; None for one that does nothing here.
+    name: str, arguments: Sequence[CallArgument], place: StatementPlace, value_of: ValueOf
+) -> list[ScriptStatement] | None:
+    """Return what the procedure does with these arguments; None for one that does nothing here.
 
     Raises RefusalError where an argument is not known, or what it does cannot be.
     """
@@ -47,9 +47,9 @@ def read_procedure(
 
 
 def _arguments(
-    arguments: Sequence[Argument], parameters: tuple[str, ...], value_of: ValueOf
+    arguments: Sequence[CallArgument], parameters: tuple[str, ...], value_of: ValueOf
 ) -> dict[str, str | RefusalError]:
-    """The arguments by parameter, given by name or in order; why not, where one is not known."""
+    """Return the arguments by parameter, given by name or in order; why not, where one is not known."""
     found: dict[str, str | RefusalError] = {}
     for index, argument in enumerate(arguments[:_MOST_ARGUMENTS]):
         parameter = parameters[index] if index < len(parameters) else ""
@@ -64,10 +64,10 @@ def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
     missing = find_unknown_variable(lexeme.text)
     if missing is not None:
         return no_value(missing)
-    if lexeme.kind is Kind.WORD and lexeme.text.startswith("@"):
+    if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
         value = value_of(lexeme)
         return known_to_the_server(lexeme.text) if value is None else value
-    if lexeme.kind not in (Kind.STRING, Kind.NAME, Kind.WORD):
+    if lexeme.kind not in (LexemeKind.STRING, LexemeKind.NAME, LexemeKind.WORD):
         return RefusalError(f"its argument {quote(lexeme.text)} cannot be read")
     return lexeme.text
 
@@ -81,31 +81,31 @@ def _text(given: Arguments, parameter: str, default: str | None = None) -> str:
     return value
 
 
-def _detach(given: Arguments, place: Place) -> list[Statement]:
+def _detach(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     name = _text(given, "dbname")
     return [DetachDatabase(file=place.file, line=place.line, database=place.database, name=name)]
 
 
-def _remove(given: Arguments, place: Place) -> list[Statement]:
+def _remove(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     name = _text(given, "dbname")
     return [DropDatabase(file=place.file, line=place.line, database=place.database, name=name)]
 
 
-def _attach(given: Arguments, place: Place) -> list[Statement]:
+def _attach(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     raise attached(_text(given, "dbname"))
 
 
-def _rename_database(given: Arguments, place: Place) -> list[Statement]:
+def _rename_database(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     return [rename(place, _unquoted(_text(given, "dbname")), _unquoted(_text(given, "newname")))]
 
 
-def _rename_object(given: Arguments, place: Place) -> list[Statement]:
+def _rename_object(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     if _text(given, "objtype", "").lower() != "database":
         return []
     return [rename(place, _unquoted(_text(given, "objname")), _unquoted(_text(given, "newname")))]
 
 
-def _set_option(given: Arguments, place: Place) -> list[Statement]:
+def _set_option(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
     option = _STATES.get(_text(given, "optname", "").lower())
     if option is None:
         return []
@@ -114,11 +114,11 @@ def _set_option(given: Arguments, place: Place) -> list[Statement]:
 
 
 def _unquoted(name: str) -> str:
-    """A name that may be given in brackets inside its string."""
+    """Return a name that may be given in brackets inside its string."""
     return name[1:-1].replace("]]", "]") if name.startswith("[") and name.endswith("]") else name
 
 
-_PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, Place], list[Statement]]]] = {
+_PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, StatementPlace], list[ScriptStatement]]]] = {
     "sp_attach_db": (("dbname",), _attach),
     "sp_attach_single_file_db": (("dbname",), _attach),
     "sp_dboption": (("dbname", "optname", "optvalue"), _set_option),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routing.importing.tsql.statements import quote
+from routing.importing.tsql.script_statements import quote
 from routing.importing.tsql.vocabulary import UnknownVariable
 
 SYNTAX = 102
@@ -38,7 +38,7 @@ class UnparsedError(RefusalError):
 
 
 def length(text: str) -> int:
-    """The length that SQL Server counts, in UTF-16 units."""
+    """Return the length that SQL Server counts, in UTF-16 units."""
     return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 

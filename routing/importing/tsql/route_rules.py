@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from routing.importing.tsql.refusal import RefusalError, length
-from routing.importing.tsql.statements import RouteOptions, quote
+from routing.importing.tsql.script_statements import RouteOptions, quote
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 LONGEST_LIFETIME = 2**31 - 1

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from routing.importing.tsql.calling import Calls
-from routing.importing.tsql.fate import ALWAYS
-from routing.importing.tsql.interpreter import Interpreter
+from routing.importing.tsql.calling import CallRunner
+from routing.importing.tsql.interpreter import ScriptInterpreter
 from routing.importing.tsql.script_run import ScriptRun
+from routing.importing.tsql.script_statements import ScriptStatement, StatementProblem, in_order
 from routing.importing.tsql.state import InstanceState
+from routing.importing.tsql.statement_condition import ALWAYS
 from routing.importing.tsql.statement_parser import ParserSettings
-from routing.importing.tsql.statements import Problem, Statement, in_order
 from routing.importing.tsql.tree import ScriptBatch
 
 
 @dataclass(frozen=True)
-class Script:
+class ReadScript:
     """One script as it was read.
 
     ``statements`` are those that may run, in their order, as far as the script alone tells, and ``problems``, in
@@ -31,8 +31,8 @@ class Script:
 
     file: str
     scripted_at: datetime
-    statements: tuple[Statement, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    statements: tuple[ScriptStatement, ...] = ()
+    problems: tuple[StatementProblem, ...] = ()
     encoding: str | None = None
     database: str | None = None
     found: int = 0
@@ -41,11 +41,11 @@ class Script:
     own_time: datetime | None = None
     first_database: str | None = None
     template_defaults: bool = True
-    parts: tuple[ScriptBatch | Problem, ...] = field(default=(), compare=False, repr=False)
+    parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedScript:
     """The state after a script, and what became of its statements.
 
     ``statements`` are those that were applied, ``passed_over`` those whose own IF did not hold, ``left_out`` those
@@ -53,10 +53,10 @@ class Applied:
     """
 
     state: InstanceState
-    problems: tuple[Problem, ...] = ()
-    statements: tuple[Statement, ...] = ()
-    passed_over: tuple[Statement, ...] = ()
-    left_out: tuple[Statement, ...] = ()
+    problems: tuple[StatementProblem, ...] = ()
+    statements: tuple[ScriptStatement, ...] = ()
+    passed_over: tuple[ScriptStatement, ...] = ()
+    left_out: tuple[ScriptStatement, ...] = ()
 
     @property
     def applied(self) -> int:
@@ -72,13 +72,13 @@ class Applied:
 def read_parts(
     file: str,
     scripted_at: datetime,
-    parts: Sequence[ScriptBatch | Problem],
+    parts: Sequence[ScriptBatch | StatementProblem],
     database: str | None,
     template_defaults: bool,
-) -> Script:
+) -> ReadScript:
     """Return a script of these parts, with what it alone tells of its statements."""
     found = sum(part.parsed.statements for part in parts if isinstance(part, ScriptBatch))
-    script = Script(
+    script = ReadScript(
         file,
         scripted_at,
         found=found,
@@ -97,9 +97,9 @@ def read_parts(
 
 def apply_script(
     state: InstanceState,
-    script: Script,
-    leaves_out: Callable[[Statement], bool] = lambda statement: False,
-) -> Applied:
+    script: ReadScript,
+    leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
+) -> AppliedScript:
     """Return what a script makes of a state.
 
     Names of databases, routes and endpoints are found in any case, as under SQL Server's default collation, an
@@ -109,7 +109,7 @@ def apply_script(
     run = _run_script(script, ScriptRun(script.first_database, state, leaves_out))
     if run.holdings is None:
         raise TypeError("a script is applied to a state")
-    return Applied(
+    return AppliedScript(
         run.holdings.state(),
         _problems_of(run, script.file, with_effects=True),
         tuple(effect.statement for effect in run.effects),
@@ -118,13 +118,13 @@ def apply_script(
     )
 
 
-def _run_script(script: Script, run: ScriptRun) -> ScriptRun:
+def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
     settings = ParserSettings(script.scripted_at, script.template_defaults, is_script=True)
-    calls = Calls(run, settings)
-    interpreter = Interpreter(run, calls)
+    calls = CallRunner(run, settings)
+    interpreter = ScriptInterpreter(run, calls)
     connection = 0
     for part in script.parts:
-        if isinstance(part, Problem):
+        if isinstance(part, StatementProblem):
             run.problems.append(part)
             continue
         if part.connection != connection:
@@ -142,13 +142,13 @@ def _run_script(script: Script, run: ScriptRun) -> ScriptRun:
     return run
 
 
-def _problems_of(run: ScriptRun, file: str, *, with_effects: bool) -> tuple[Problem, ...]:
+def _problems_of(run: ScriptRun, file: str, *, with_effects: bool) -> tuple[StatementProblem, ...]:
     problems = list(run.problems)
     for effect in run.effects if with_effects else ():
         statement = effect.statement
         remarks = [*effect.remarks, *([] if statement.doubt is None else [statement.doubt])]
         problems += [
-            Problem(statement.file, statement.line, f"{statement.title}: {remark}", counted=True)
+            StatementProblem(statement.file, statement.line, f"{statement.title}: {remark}", counted=True)
             for remark in dict.fromkeys(remarks)
         ]
     return in_order(problems, file)

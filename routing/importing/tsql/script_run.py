@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from routing.importing.tsql.answers import answer_guard
 from routing.importing.tsql.conditions import ConditionAnswer, SessionFacts, answer_condition
-from routing.importing.tsql.constants import Constant, Evaluation
-from routing.importing.tsql.course import Course
-from routing.importing.tsql.fate import ALWAYS, Fate
+from routing.importing.tsql.constants import ExpressionReader, KnownValue
+from routing.importing.tsql.course import BlockCourse
 from routing.importing.tsql.held_texts import HeldTexts
-from routing.importing.tsql.holdings import Holdings
-from routing.importing.tsql.journal import Journal
+from routing.importing.tsql.holdings import NamedRows
 from routing.importing.tsql.refusal import RefusalError, UnparsedError
+from routing.importing.tsql.script_statements import ConditionGuard, ScriptStatement, StatementProblem
 from routing.importing.tsql.state import InstanceState
-from routing.importing.tsql.statements import Guard, Problem, Statement
+from routing.importing.tsql.state_answers import answer_guard
+from routing.importing.tsql.statement_condition import ALWAYS, StatementCondition
 from routing.importing.tsql.tokens import Lexeme
-from routing.importing.tsql.transactions import Mark, Transaction
-from routing.importing.tsql.tree import Module, Place
-from routing.importing.tsql.variables import Variables, find_changed
+from routing.importing.tsql.transactions import OpenTransaction, SavePoint
+from routing.importing.tsql.tree import ModuleNode, Place
+from routing.importing.tsql.undo_journal import UndoJournal
+from routing.importing.tsql.variables import VariableValues, find_changed
 
 _MOST_HELD = 2_000_000
 _MOST_STEPS = 200_000
@@ -29,7 +29,7 @@ UNNUMBERED = -1
 
 
 @dataclass
-class Connection:
+class SqlConnection:
     """A connection: its database, None where that is not known, its options, its transaction and @@ERROR.
 
     ``error`` is None where it is not known. ``course`` is what SET NOEXEC makes of what follows, ``ended`` what an
@@ -41,31 +41,31 @@ class Connection:
     is_implicit: bool = False
     error: int | None = 0
     failed_line: int | None = None
-    course: Course = field(default_factory=Course)
-    ended: Course = field(default_factory=Course)
-    transaction: Transaction = field(default_factory=Transaction)
+    course: BlockCourse = field(default_factory=BlockCourse)
+    ended: BlockCourse = field(default_factory=BlockCourse)
+    transaction: OpenTransaction = field(default_factory=OpenTransaction)
 
 
 @dataclass
-class Frame:
+class BatchFrame:
     """A batch, a text of EXEC or a procedure while it runs.
 
     ``courses`` are its own and those of the TRY blocks around what runs, the innermost last; ``caught`` the errors
     of the CATCH blocks around it; ``thrown`` the last error that left a TRY block.
     """
 
-    variables: Variables = field(default_factory=Variables)
+    variables: VariableValues = field(default_factory=VariableValues)
     texts: HeldTexts = field(default_factory=HeldTexts)
-    courses: list[Course] = field(default_factory=lambda: [Course()])
+    courses: list[BlockCourse] = field(default_factory=lambda: [BlockCourse()])
     caught: list[int | None] = field(default_factory=list)
     thrown: int | None = None
 
 
 @dataclass
-class Effect:
+class StatementEffect:
     """A statement that was applied, and remarks on it."""
 
-    statement: Statement
+    statement: ScriptStatement
     remarks: list[str]
 
 
@@ -73,7 +73,7 @@ class Effect:
 class StoredProcedure:
     """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
 
-    module: Module
+    module: ModuleNode
     database: str | None
     is_sure: bool
 
@@ -92,17 +92,17 @@ class ScriptRun:
         self,
         database: str | None,
         state: InstanceState | None,
-        leaves_out: Callable[[Statement], bool] = lambda statement: False,
+        leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
     ) -> None:
-        self.journal = Journal()
-        self.holdings = None if state is None else Holdings(state, self.journal)
+        self.journal = UndoJournal()
+        self.holdings = None if state is None else NamedRows(state, self.journal)
         self.leaves_out = leaves_out
-        self.connection = Connection(database)
-        self.frames: list[Frame] = []
-        self.problems: list[Problem] = []
-        self.effects: list[Effect] = []
-        self.passed_over: list[Statement] = []
-        self.left_out: list[Statement] = []
+        self.connection = SqlConnection(database)
+        self.frames: list[BatchFrame] = []
+        self.problems: list[StatementProblem] = []
+        self.effects: list[StatementEffect] = []
+        self.passed_over: list[ScriptStatement] = []
+        self.left_out: list[ScriptStatement] = []
         self.procedures: dict[ProcedureKey, StoredProcedure | None] = {}
         self.created: list[StoredProcedure] = []
         self.called: set[int] = set()
@@ -111,7 +111,7 @@ class ScriptRun:
         self._steps = 0
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> BatchFrame:
         """Return the innermost frame."""
         return self.frames[-1]
 
@@ -126,7 +126,7 @@ class ScriptRun:
     ) -> None:
         """Note a problem; what has a number of SQL Server's is refused ``by_server`` unless that is said."""
         is_refused = number is not None if by_server is None else by_server
-        self.problems.append(Problem(*place, why, number, counted, is_refused))
+        self.problems.append(StatementProblem(*place, why, number, counted, is_refused))
 
     def refuse(self, place: Place, title: str, refusal: RefusalError) -> None:
         """Note a statement that was not read or is refused."""
@@ -148,13 +148,13 @@ class ScriptRun:
             self.report(place, f"its variables hold more than {_MOST_HELD} characters: not known from here on")
         return self._held <= _MOST_HELD
 
-    def settle(self, fate: Fate) -> Fate:
+    def settle(self, fate: StatementCondition) -> StatementCondition:
         """Return the fate with what else decides here: an exit above, SET NOEXEC, the connection's end."""
         for course in (*self.frame.courses, self.connection.course, self.connection.ended):
             fate = course.settle(fate)
         return fate
 
-    def settle_option(self, fate: Fate) -> Fate:
+    def settle_option(self, fate: StatementCondition) -> StatementCondition:
         """Return the same for SET NOEXEC OFF, which runs all the same."""
         for course in (*self.frame.courses, self.connection.ended):
             fate = course.settle(fate)
@@ -162,22 +162,24 @@ class ScriptRun:
 
     # Values
 
-    def value_of(self, name: str, fate: Fate) -> Constant | None:
+    def value_of(self, name: str, fate: StatementCondition) -> KnownValue | None:
         """Return what a variable holds; None where that is not known."""
         connection = self.connection
         if name.upper() == "@@TRANCOUNT":
-            return Constant(str(connection.transaction.depth), is_number=True)
+            return KnownValue(str(connection.transaction.depth), is_number=True)
         if name.upper() == "@@ERROR":
             is_known = connection.error is not None and connection.error >= 0
-            return Constant(str(connection.error), is_number=True) if is_known else None
+            return KnownValue(str(connection.error), is_number=True) if is_known else None
         return self.frame.variables.value(name, fate)
 
-    def evaluate(self, words: Sequence[Lexeme], fate: Fate, is_plain: bool = False) -> Constant | None:
+    def evaluate(
+        self, words: Sequence[Lexeme], fate: StatementCondition, is_plain: bool = False
+    ) -> KnownValue | None:
         """Return what an expression comes to; None where that is not known."""
         value_of = partial(self.value_of, fate=fate)
-        return Evaluation(words, value_of, self.connection.database, is_plain).value()
+        return ExpressionReader(words, value_of, self.connection.database, is_plain).value()
 
-    def answer(self, condition: Sequence[Lexeme], fate: Fate) -> ConditionAnswer:
+    def answer(self, condition: Sequence[Lexeme], fate: StatementCondition) -> ConditionAnswer:
         """Return what a condition comes to here."""
         connection, caught = self.connection, self.frame.caught
         facts = SessionFacts(
@@ -190,7 +192,7 @@ class ScriptRun:
         )
         return answer_condition(self.frame.variables.resolve(condition, fate), facts)
 
-    def _ask(self, guard: Guard) -> bool | None:
+    def _ask(self, guard: ConditionGuard) -> bool | None:
         return None if self.holdings is None else answer_guard(self.holdings, guard)
 
     def forget_changed(self, words: Sequence[Lexeme]) -> None:
@@ -205,7 +207,7 @@ class ScriptRun:
         number: int | None,
         words: str,
         line: int,
-        fate: Fate,
+        fate: StatementCondition,
         *,
         ends_batch: bool = False,
         heeds_abort: bool = True,
@@ -248,17 +250,17 @@ class ScriptRun:
         """Return whether a CATCH takes the errors of what runs."""
         return self._find_trying() is not None
 
-    def mark(self) -> Mark:
+    def mark(self) -> SavePoint:
         """Return the point to roll back to later."""
-        return Mark(len(self.effects), self.journal.length)
+        return SavePoint(len(self.effects), self.journal.length)
 
-    def begin_transaction(self, guards: tuple[Guard, ...], name: str | None = None) -> None:
+    def begin_transaction(self, guards: tuple[ConditionGuard, ...], name: str | None = None) -> None:
         """Begin a transaction, or one inside it."""
         if not self.connection.transaction.is_open:
             self.journal.forget()
         self.connection.transaction.begin(self.mark(), guards, name)
 
-    def roll_back(self, mark: Mark, why: str) -> None:
+    def roll_back(self, mark: SavePoint, why: str) -> None:
         """Undo what was done since a mark, and say why."""
         undone = self.effects[mark.effects :]
         del self.effects[mark.effects :]
@@ -272,7 +274,7 @@ class ScriptRun:
         self.roll_back(self.connection.transaction.start, why)
         self.connection.transaction.reset()
 
-    def doubt_since(self, mark: Mark, doubt: str) -> None:
+    def doubt_since(self, mark: SavePoint, doubt: str) -> None:
         """Note that what was done since a mark depends on something that is taken to be so."""
         for effect in self.effects[mark.effects :]:
             if effect.statement.doubt is None:
@@ -281,7 +283,7 @@ class ScriptRun:
     def connect(self, database: str | None) -> None:
         """Open another connection; the one before is closed."""
         self.close(":CONNECT opens another connection")
-        self.connection = Connection(database)
+        self.connection = SqlConnection(database)
         self.procedures = {key: value for key, value in self.procedures.items() if key[0] != TEMPORARY}
 
     def close(self, why: str) -> None:

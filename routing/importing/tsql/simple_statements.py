@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.declared import VariableNames
 from routing.importing.tsql.extents import at_end_of_condition
-from routing.importing.tsql.tokens import Kind
+from routing.importing.tsql.tokens import LexemeKind
 from routing.importing.tsql.tree import (
-    Argument,
-    Assign,
-    Assignment,
-    Call,
+    AssignNode,
+    CallArgument,
+    CallNode,
     Place,
     RaiseError,
     RunText,
     SetOptions,
     TransactionStatement,
+    VariableAssignment,
     Words,
 )
 from routing.importing.tsql.vocabulary import STARTERS
@@ -29,7 +29,7 @@ _SOURCES = frozenset(
 _OUTPUT = frozenset(["OUTPUT", "OUT"])
 
 
-def read_transaction(cursor: Cursor, place: Place) -> TransactionStatement | None:
+def read_transaction(cursor: LexemeCursor, place: Place) -> TransactionStatement | None:
     """Read BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; None for any other statement."""
     verb = cursor.next().upper
     cursor.take_words("DISTRIBUTED")
@@ -40,17 +40,17 @@ def read_transaction(cursor: Cursor, place: Place) -> TransactionStatement | Non
         return None
     name = None
     lexeme = cursor.peek()
-    is_name = lexeme.kind is Kind.NAME or (lexeme.kind is Kind.WORD and lexeme.upper != "WITH")
+    is_name = lexeme.kind is LexemeKind.NAME or (lexeme.kind is LexemeKind.WORD and lexeme.upper != "WITH")
     if has_noun and is_name and not at_end_of_condition(cursor):
         name = cursor.next()
     return TransactionStatement(place=place, verb=verb, name=name)
 
 
-def read_options(cursor: Cursor, place: Place) -> SetOptions:
+def read_options(cursor: LexemeCursor, place: Place) -> SetOptions:
     """Read SET option, option… ON or OFF."""
     cursor.next()
     options: list[str] = []
-    while cursor.peek().kind is Kind.WORD and not at_end_of_condition(cursor):
+    while cursor.peek().kind is LexemeKind.WORD and not at_end_of_condition(cursor):
         options.append(cursor.next().upper)
         if not cursor.take_sign(","):
             break
@@ -58,7 +58,7 @@ def read_options(cursor: Cursor, place: Place) -> SetOptions:
     return SetOptions(place=place, options=tuple(options), is_on=is_on)
 
 
-def read_error(cursor: Cursor, place: Place) -> RaiseError:
+def read_error(cursor: LexemeCursor, place: Place) -> RaiseError:
     """Read RAISERROR (message, severity, state) WITH LOG."""
     cursor.next()
     if not cursor.at_group:
@@ -76,19 +76,19 @@ def _split(words: Words) -> list[Words]:
     parts: list[list[int]] = [[]]
     depth = 0
     for index, word in enumerate(words):
-        if word.kind is Kind.SIGN:
+        if word.kind is LexemeKind.SIGN:
             depth += (word.text == "(") - (word.text == ")")
-        if depth == 0 and word.kind is Kind.SIGN and word.text == ",":
+        if depth == 0 and word.kind is LexemeKind.SIGN and word.text == ",":
             parts.append([])
         else:
             parts[-1].append(index)
     return [tuple(words[index] for index in part) for part in parts]
 
 
-def read_assignments(cursor: Cursor, end: int, place: Place, names: VariableNames | None) -> Assign:
+def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: VariableNames | None) -> AssignNode:
     """Read DECLARE, SET or SELECT of variables, up to ``end``; DECLARE notes its ``names``."""
     cursor.next()
-    found: list[Assignment] = []
+    found: list[VariableAssignment] = []
     has_source = False
     while cursor.position < end and cursor.peek().text.startswith("@"):
         if names is not None:
@@ -103,14 +103,16 @@ def read_assignments(cursor: Cursor, end: int, place: Place, names: VariableName
                 break
             if not cursor.skip_group():
                 cursor.next()
-        found.append(Assignment(name, sign, cursor.between(start, cursor.position), type_words))
+        found.append(VariableAssignment(name, sign, cursor.between(start, cursor.position), type_words))
         if has_source or not cursor.take_sign(","):
             break
     has_source = has_source or (names is None and cursor.position < end)
-    return Assign(place=place, assignments=tuple(found), is_declaration=names is not None, has_source=has_source)
+    return AssignNode(
+        place=place, assignments=tuple(found), is_declaration=names is not None, has_source=has_source
+    )
 
 
-def _read_type(cursor: Cursor, end: int) -> Words:
+def _read_type(cursor: LexemeCursor, end: int) -> Words:
     cursor.take_words("AS")
     start = cursor.position
     while cursor.position < end and not (cursor.at_sign("=") or cursor.at_sign(",")):
@@ -119,17 +121,17 @@ def _read_type(cursor: Cursor, end: int) -> Words:
     return cursor.between(start, cursor.position)
 
 
-def _read_sign(cursor: Cursor) -> str:
+def _read_sign(cursor: LexemeCursor) -> str:
     """``=``, ``+=`` or another; empty where nothing is assigned."""
     sign = ""
-    while cursor.peek().kind is Kind.SIGN and cursor.peek().text in "+-*/%&|^=.":
+    while cursor.peek().kind is LexemeKind.SIGN and cursor.peek().text in "+-*/%&|^=.":
         sign += cursor.next().text
         if sign.endswith("="):
             break
     return sign
 
 
-def read_text_call(cursor: Cursor, place: Place) -> RunText:
+def read_text_call(cursor: LexemeCursor, place: Place) -> RunText:
     """Read the text in parentheses of an EXEC, at the cursor, and the linked server of AT."""
     if not cursor.at_group:
         return RunText(place=place, value=(), server=None)
@@ -146,11 +148,11 @@ def read_text_call(cursor: Cursor, place: Place) -> RunText:
 class ReadCall:
     """A call, and whether it joins an argument of others, which no call can."""
 
-    call: Call
+    call: CallNode
     is_joined: bool
 
 
-def read_call(cursor: Cursor, place: Place, names: VariableNames) -> ReadCall:
+def read_call(cursor: LexemeCursor, place: Place, names: VariableNames) -> ReadCall:
     """Read a procedure with its arguments, behind EXEC or first in a batch; ``names`` learns of its parameters."""
     result = variable = None
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
@@ -161,23 +163,25 @@ def read_call(cursor: Cursor, place: Place, names: VariableNames) -> ReadCall:
         variable = cursor.next()
     else:
         parts = read_parts(cursor)
-    if cursor.at_sign(";") and cursor.peek(1).kind is Kind.NUMBER:
+    if cursor.at_sign(";") and cursor.peek(1).kind is LexemeKind.NUMBER:
         cursor.next()
         cursor.next()
-    arguments: list[Argument] = []
+    arguments: list[CallArgument] = []
     is_joined = False
     while not at_end_of_condition(cursor) and not cursor.at_words("WITH"):
         before = cursor.position
         argument = _read_argument(cursor, names)
-        is_joined = is_joined or any(word.text == "+" and word.kind is Kind.SIGN for word in argument.words[1:])
+        is_joined = is_joined or any(
+            word.text == "+" and word.kind is LexemeKind.SIGN for word in argument.words[1:]
+        )
         arguments.append(argument)
         if not cursor.take_sign(",") or cursor.position == before:
             break
-    call = Call(place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments))
+    call = CallNode(place=place, parts=tuple(parts), variable=variable, result=result, arguments=tuple(arguments))
     return ReadCall(call, is_joined)
 
 
-def _read_argument(cursor: Cursor, names: VariableNames) -> Argument:
+def _read_argument(cursor: LexemeCursor, names: VariableNames) -> CallArgument:
     name = None
     if cursor.peek().text.startswith("@") and cursor.peek(1).text == "=":
         names.ignore(cursor.position)
@@ -192,13 +196,13 @@ def _read_argument(cursor: Cursor, names: VariableNames) -> Argument:
     if is_output:
         cursor.next()
     is_default = len(words) == 1 and words[0].upper == "DEFAULT"
-    return Argument(name, () if is_default else words, is_output)
+    return CallArgument(name, () if is_default else words, is_output)
 
 
-def read_parts(cursor: Cursor) -> list[str]:
+def read_parts(cursor: LexemeCursor) -> list[str]:
     """Return the parts of a procedure's name at the cursor, those left out between dots empty."""
     parts: list[str] = []
-    while cursor.peek().kind in (Kind.WORD, Kind.NAME) and cursor.peek().upper not in STARTERS:
+    while cursor.peek().kind in (LexemeKind.WORD, LexemeKind.NAME) and cursor.peek().upper not in STARTERS:
         parts.append(cursor.next().text)
         dots = 0
         while cursor.take_sign("."):

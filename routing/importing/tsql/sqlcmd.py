@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from routing.importing.tsql.lexical import CODE, Mode, Segment, segments
+from routing.importing.tsql.lexical import CODE, TextMode, TextSegment, segments
 from routing.importing.tsql.refusal import phrase_unknown
+from routing.importing.tsql.script_statements import StatementProblem, quote
 from routing.importing.tsql.servers import read_server
-from routing.importing.tsql.statements import Problem, quote
 from routing.importing.tsql.vocabulary import (
     VARIABLE,
     as_written,
@@ -52,7 +52,7 @@ _WITHOUT_EFFECT = {
 
 
 @dataclass(frozen=True)
-class Batch:
+class SqlBatch:
     """What goes to the server at once: its text, and the file and line of each of its lines.
 
     ``server`` is the one that the last ``:connect`` named, as `read_server` returns it, None for the script's own;
@@ -66,7 +66,9 @@ class Batch:
     connection: int = 0
 
 
-def batches(text: str, file: str, variables: Mapping[str, str], include: Include | None) -> list[Batch | Problem]:
+def batches(
+    text: str, file: str, variables: Mapping[str, str], include: Include | None
+) -> list[SqlBatch | StatementProblem]:
     """Return the batches of a script, and between them what is wrong with its commands."""
     reader = _Lines(variables, include)
     reader.read(text, file, 0)
@@ -76,7 +78,7 @@ def batches(text: str, file: str, variables: Mapping[str, str], include: Include
 
 class _Lines:
     def __init__(self, variables: Mapping[str, str], include: Include | None) -> None:
-        self.found: list[Batch | Problem] = []
+        self.found: list[SqlBatch | StatementProblem] = []
         self._given = {name.casefold(): value for name, value in variables.items()}
         self._variables = dict(self._given)
         self._include = include
@@ -106,19 +108,19 @@ class _Lines:
         """End the batch."""
         if any(line.strip() for line in self._pending):
             text = "\n".join(self._pending)
-            self.found.append(Batch(text, tuple(self._places), self._server, self._exits, self._connection))
+            self.found.append(SqlBatch(text, tuple(self._places), self._server, self._exits, self._connection))
         self._drop()
 
     def _drop(self) -> None:
         self._pending, self._places, self._state = [], [], CODE
 
     def _report(self, file: str, line: int, why: str) -> None:
-        self.found.append(Problem(file, line, why))
+        self.found.append(StatementProblem(file, line, why))
 
     def _line(self, line: str, file: str, number: int) -> None:
         found, state = segments(line, self._state)
         go = _go(_code(line, found)) if self._state == CODE else None
-        after = CODE if state.mode is Mode.LINE_COMMENT else state
+        after = CODE if state.mode is TextMode.LINE_COMMENT else state
         if go is not None:
             self._go(go, file, number)
             if after == CODE:
@@ -137,14 +139,14 @@ class _Lines:
             self._drop()
         self.flush()
 
-    def _replace(self, line: str, found: list[Segment], file: str, number: int) -> str:
+    def _replace(self, line: str, found: list[TextSegment], file: str, number: int) -> str:
         if "$" not in line and "{" not in line:
             return line
         parts = []
         for part in found:
             piece = line[part.start : part.end]
-            is_comment = part.mode in (Mode.COMMENT, Mode.LINE_COMMENT)
-            is_text = part.mode is Mode.STRING
+            is_comment = part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT)
+            is_text = part.mode is TextMode.STRING
             parts.append(piece if is_comment else self._fill(piece, file, number, is_text=is_text))
         return "".join(parts)
 
@@ -259,8 +261,9 @@ def _go(code: str) -> str | None:
     return parts[1] if len(parts) > 1 else ""
 
 
-def _code(line: str, found: list[Segment]) -> str:
+def _code(line: str, found: list[TextSegment]) -> str:
     parts = [
-        " " if part.mode in (Mode.COMMENT, Mode.LINE_COMMENT) else line[part.start : part.end] for part in found
+        " " if part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT) else line[part.start : part.end]
+        for part in found
     ]
     return "".join(parts)

@@ -9,7 +9,7 @@ ROUTES, SERVICES, DATABASES = "routes", "services", "databases"
 
 
 @dataclass(frozen=True)
-class Route:
+class RouteState:
     """A row of sys.routes; ``lifetime`` is the expiry, aware and UTC."""
 
     database_name: str
@@ -22,7 +22,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceState:
     """A row of sys.services."""
 
     database_name: str
@@ -30,7 +30,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Database:
+class DatabaseState:
     """A row of sys.databases; ``service_broker_guid`` is None where the server drew a new one."""
 
     name: str
@@ -40,7 +40,7 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class EndpointState:
     """The instance's SERVICE_BROKER endpoint; name and port are None where they are not known."""
 
     name: str | None = None
@@ -58,10 +58,10 @@ class InstanceState:
     without rows are named.
     """
 
-    routes: tuple[Route, ...] = ()
-    services: tuple[Service, ...] = ()
-    databases: tuple[Database, ...] = ()
-    endpoint: Endpoint | None = None
+    routes: tuple[RouteState, ...] = ()
+    services: tuple[ServiceState, ...] = ()
+    databases: tuple[DatabaseState, ...] = ()
+    endpoint: EndpointState | None = None
     other_endpoints: frozenset[str] = frozenset()
     in_part: frozenset[tuple[str, str]] = frozenset()
     whole: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)

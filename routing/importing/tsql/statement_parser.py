@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from routing.importing.tsql import definitions
+from routing.importing.tsql.batch_syntax import find_misspelt_definition
 from routing.importing.tsql.content import find_stray_sign, title_of
-from routing.importing.tsql.cursor import Cursor
+from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.declared import VariableNames
-from routing.importing.tsql.extents import Extent, at_end_of_condition
+from routing.importing.tsql.extents import StatementExtent, at_end_of_condition
 from routing.importing.tsql.modules import read_dropped
-from routing.importing.tsql.parsing import find_misspelt_definition
 from routing.importing.tsql.refusal import JOINED, SYNTAX, RefusalError, UnparsedError
 from routing.importing.tsql.simple_statements import (
     read_assignments,
@@ -22,18 +22,18 @@ from routing.importing.tsql.simple_statements import (
     read_text_call,
     read_transaction,
 )
-from routing.importing.tsql.tokens import Kind, Tokens
+from routing.importing.tsql.tokens import LexemeKind, LexemeList
 from routing.importing.tsql.tree import (
-    Definition,
+    BatchFault,
+    DefinitionNode,
     DropModules,
-    Fault,
-    Goto,
-    Node,
+    GotoNode,
     OtherStatement,
     Place,
-    Return,
-    Throw,
-    Use,
+    ReturnNode,
+    ScriptNode,
+    ThrowNode,
+    UseNode,
     Words,
 )
 from routing.importing.tsql.vocabulary import find_unknown_variable
@@ -62,14 +62,14 @@ class ParserSettings:
 class StatementParser:
     """Reads statements at its cursor; ``faults`` are why the batch cannot be parsed."""
 
-    def __init__(self, tokens: Tokens, locate: Locate, settings: ParserSettings) -> None:
+    def __init__(self, tokens: LexemeList, locate: Locate, settings: ParserSettings) -> None:
         self._tokens = tokens
         self._locate = locate
         self._settings = settings
-        self._cursor = Cursor(tokens, settings.template_defaults)
+        self._cursor = LexemeCursor(tokens, settings.template_defaults)
         self._names = VariableNames(tokens.lexemes, settings.declared)
-        self._faults: list[Fault] = []
-        self._gotos: list[Goto] = []
+        self._faults: list[BatchFault] = []
+        self._gotos: list[GotoNode] = []
         self._handlers = 0
         self._module = "batch"
         # A variable of sqlcmd without value may stand for anything: what cannot be parsed is then not certain.
@@ -77,7 +77,7 @@ class StatementParser:
         self._is_balanced = True
 
     def _add_fault(self, place: Place, why: str, number: int | None) -> None:
-        self._faults.append(Fault(place, why, number))
+        self._faults.append(BatchFault(place, why, number))
 
     def _fault(self, place: Place, why: str, number: int | None = SYNTAX) -> bool:
         """Note why the batch cannot be parsed, where that is certain."""
@@ -89,15 +89,15 @@ class StatementParser:
     def _here(self) -> Place:
         return self._locate(self._cursor.peek().row)
 
-    def _skip(self) -> Extent:
+    def _skip(self) -> StatementExtent:
         """Move behind the statement."""
         place, start = self._here(), self._cursor.position
-        extent = Extent(self._cursor)
+        extent = StatementExtent(self._cursor)
         extent.skip()
         self._check_extent(extent, place, start)
         return extent
 
-    def _check_extent(self, extent: Extent, place: Place, start: int) -> None:
+    def _check_extent(self, extent: StatementExtent, place: Place, start: int) -> None:
         cursor = self._cursor
         if extent.lacks_semicolon:
             why = "WITH begins a common table expression here, and the statement before it has no semicolon"
@@ -118,7 +118,7 @@ class StatementParser:
     def _words(self, start: int) -> Words:
         return self._cursor.between(start, self._cursor.position)
 
-    def _other(self) -> Node:
+    def _other(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         extent = self._skip()
         if extent.calls_at is not None:
@@ -128,7 +128,7 @@ class StatementParser:
             return node
         return OtherStatement(place=place, words=self._words(start))
 
-    def _transaction(self) -> Node:
+    def _transaction(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         node = read_transaction(self._cursor, place)
         self._finish()
@@ -136,44 +136,44 @@ class StatementParser:
             return OtherStatement(place=place, words=self._words(start))
         return replace(node, words=self._words(start))
 
-    def _goto(self) -> Node:
+    def _goto(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         self._cursor.next()
         label = self._cursor.next().text.casefold()
         self._finish()
-        node = Goto(place=place, words=self._words(start), label=label)
-        if node.words[1:] and node.words[1].kind in (Kind.WORD, Kind.NAME):
+        node = GotoNode(place=place, words=self._words(start), label=label)
+        if node.words[1:] and node.words[1].kind in (LexemeKind.WORD, LexemeKind.NAME):
             self._gotos.append(node)
         return node
 
-    def _return(self) -> Node:
+    def _return(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         self._cursor.next()
         if not at_end_of_condition(self._cursor) and self._module in _RETURNS_NOTHING:
             self._fault(place, "RETURN has a value outside a procedure or function", _VALUE_RETURNED)
         self._finish()
-        return Return(place=place, words=self._words(start))
+        return ReturnNode(place=place, words=self._words(start))
 
-    def _throw(self) -> Node:
+    def _throw(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         self._cursor.next()
         if at_end_of_condition(self._cursor) and not self._handlers:
             self._fault(place, "THROW has no arguments outside a CATCH block", _RETHROW)
         self._finish()
-        return Throw(place=place, words=self._words(start))
+        return ThrowNode(place=place, words=self._words(start))
 
-    def _raise(self) -> Node:
+    def _raise(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         node = read_error(self._cursor, place)
         self._finish()
         return replace(node, words=self._words(start))
 
-    def _declare(self) -> Node:
+    def _declare(self) -> ScriptNode:
         if not self._cursor.peek(1).text.startswith("@"):
             return self._other()
         return self._assign(is_declaration=True)
 
-    def _set(self) -> Node:
+    def _set(self) -> ScriptNode:
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         if not cursor.peek(1).text.startswith("@"):
             node = read_options(cursor, place)
@@ -181,13 +181,13 @@ class StatementParser:
             return replace(node, words=self._words(start))
         return self._assign()
 
-    def _select(self) -> Node:
+    def _select(self) -> ScriptNode:
         cursor = self._cursor
         if not (cursor.peek(1).text.startswith("@") and cursor.peek(2).text in ("=", "+")):
             return self._other()
         return self._assign()
 
-    def _assign(self, is_declaration: bool = False) -> Node:
+    def _assign(self, is_declaration: bool = False) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         self._skip()
         end, self._cursor.position = self._cursor.position, start
@@ -195,7 +195,7 @@ class StatementParser:
         self._cursor.position = end
         return replace(node, words=self._words(start))
 
-    def _use(self) -> Node:
+    def _use(self) -> ScriptNode:
         place, start, cursor = self._here(), self._cursor.position, self._cursor
         cursor.next()
         self._take_notes()
@@ -210,13 +210,13 @@ class StatementParser:
             if isinstance(error, UnparsedError):
                 self._fault(place, f"USE: {error.why}", error.number)
         self._finish()
-        return Use(place=place, words=self._words(start), name=name, refusal=refusal, notes=self._take_notes())
+        return UseNode(place=place, words=self._words(start), name=name, refusal=refusal, notes=self._take_notes())
 
-    def _execute(self) -> Node:
+    def _execute(self) -> ScriptNode:
         if self._cursor.peek(1).upper == "AS":
             return self._other()
         place, start = self._here(), self._cursor.position
-        if self._cursor.peek(1).text == "(" and self._cursor.peek(1).kind is Kind.SIGN:
+        if self._cursor.peek(1).text == "(" and self._cursor.peek(1).kind is LexemeKind.SIGN:
             self._cursor.next()
             run = read_text_call(self._cursor, place)
             self._finish()
@@ -224,7 +224,7 @@ class StatementParser:
         self._cursor.next()
         return self._call(start)
 
-    def _call(self, start: int | None = None) -> Node:
+    def _call(self, start: int | None = None) -> ScriptNode:
         cursor = self._cursor
         start = cursor.position if start is None else start
         place = self._locate(cursor.between(start, start + 1)[0].row)
@@ -238,7 +238,7 @@ class StatementParser:
         cursor.position = max(cursor.position, start + 1)
         return replace(found.call, words=self._words(start))
 
-    def _brings_database(self) -> Node:
+    def _brings_database(self) -> ScriptNode:
         """RESTORE, and DBCC CLONEDATABASE, bring routes and services that the script does not name."""
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         title, why = definitions.find_brought_database(cursor)
@@ -248,13 +248,13 @@ class StatementParser:
         self._skip()
         if title is None:
             return OtherStatement(place=place, words=self._words(start))
-        return Definition(place=place, words=self._words(start), title=title, refusal=RefusalError(why))
+        return DefinitionNode(place=place, words=self._words(start), title=title, refusal=RefusalError(why))
 
-    def _read_definition(self, read: definitions.Definition) -> Node:
+    def _read_definition(self, read: definitions.Definition) -> ScriptNode:
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         title = title_of(cursor)
         self._take_notes()
-        where = definitions.Place(*place, None, self._settings.scripted_at)
+        where = definitions.StatementPlace(*place, None, self._settings.scripted_at)
         try:
             statements = read(cursor, where)
         except RefusalError as refusal:
@@ -264,13 +264,13 @@ class StatementParser:
             cursor.position = max(cursor.position, start + 2)
             self._finish()
             words = self._words(start)
-            return Definition(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
+            return DefinitionNode(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
         notes = self._take_notes()
         self._finish()
         words = self._words(start)
-        return Definition(place=place, words=words, title=title, statements=tuple(statements), notes=notes)
+        return DefinitionNode(place=place, words=words, title=title, statements=tuple(statements), notes=notes)
 
-    def _drop_modules(self) -> Node:
+    def _drop_modules(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         keys, if_exists = read_dropped(self._cursor)
         self._finish()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from routing.importing.tsql.fate import Fate
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.script_run import ScriptRun
-from routing.importing.tsql.tokens import Kind, Lexeme
-from routing.importing.tsql.tree import Definition, RaiseError, SetOptions, TransactionStatement
+from routing.importing.tsql.statement_condition import StatementCondition
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tree import DefinitionNode, RaiseError, SetOptions, TransactionStatement
 
 _RUNS_NOTHING = frozenset(["NOEXEC", "PARSEONLY", "SHOWPLAN_XML", "SHOWPLAN_ALL", "SHOWPLAN_TEXT"])
 _IMPLICIT = frozenset(["IMPLICIT_TRANSACTIONS", "ANSI_DEFAULTS"])
@@ -27,7 +27,7 @@ _LEAST_ERROR, _MOST_UNLOGGED, _LEAST_FATAL = 11, 18, 20
 _RAISED, _NOT_LOGGED = 50000, 2754
 
 
-def set_options(run: ScriptRun, node: SetOptions, fate: Fate) -> None:
+def set_options(run: ScriptRun, node: SetOptions, fate: StatementCondition) -> None:
     """Run a SET of options that decide what runs and how errors and transactions end."""
     connection = run.connection
     line = node.place[1]
@@ -48,7 +48,7 @@ def set_options(run: ScriptRun, node: SetOptions, fate: Fate) -> None:
         connection.error = 0
 
 
-def starts_transaction(run: ScriptRun, words: Sequence[Lexeme], effective: Fate) -> None:
+def starts_transaction(run: ScriptRun, words: Sequence[Lexeme], effective: StatementCondition) -> None:
     """Begin the transaction that IMPLICIT_TRANSACTIONS begins before some statements."""
     connection = run.connection
     if not connection.is_implicit or connection.transaction.is_open or not words:
@@ -58,7 +58,7 @@ def starts_transaction(run: ScriptRun, words: Sequence[Lexeme], effective: Fate)
         run.begin_transaction(effective.guards)
 
 
-def find_transaction_refusal(run: ScriptRun, node: Definition) -> RefusalError | None:
+def find_transaction_refusal(run: ScriptRun, node: DefinitionNode) -> RefusalError | None:
     """Return why a statement is refused in the transaction that is open, if it is."""
     transaction = run.connection.transaction
     if transaction.doomed:
@@ -74,7 +74,7 @@ def find_transaction_refusal(run: ScriptRun, node: Definition) -> RefusalError |
     return None
 
 
-def run_transaction(run: ScriptRun, node: TransactionStatement, fate: Fate) -> None:
+def run_transaction(run: ScriptRun, node: TransactionStatement, fate: StatementCondition) -> None:
     """Run BEGIN, COMMIT, SAVE or ROLLBACK of a transaction."""
     effective = run.settle(fate)
     transaction = run.connection.transaction
@@ -102,16 +102,16 @@ def run_transaction(run: ScriptRun, node: TransactionStatement, fate: Fate) -> N
         run.fail(number, words, node.place[1], effective)
 
 
-def _name_of(run: ScriptRun, word: Lexeme | None, effective: Fate) -> str | None:
+def _name_of(run: ScriptRun, word: Lexeme | None, effective: StatementCondition) -> str | None:
     if word is None:
         return None
-    if word.kind is Kind.WORD and word.text.startswith("@"):
+    if word.kind is LexemeKind.WORD and word.text.startswith("@"):
         value = run.value_of(word.text, effective)
         return None if value is None else value.text
     return word.text
 
 
-def _commit(run: ScriptRun, effective: Fate) -> int | None:
+def _commit(run: ScriptRun, effective: StatementCondition) -> int | None:
     """Commit the innermost transaction; return the number of an error."""
     transaction = run.connection.transaction
     if not transaction.is_open:
@@ -125,7 +125,9 @@ def _commit(run: ScriptRun, effective: Fate) -> int | None:
     return None
 
 
-def _roll_back(run: ScriptRun, node: TransactionStatement, name: str | None, effective: Fate) -> int | None:
+def _roll_back(
+    run: ScriptRun, node: TransactionStatement, name: str | None, effective: StatementCondition
+) -> int | None:
     """Roll back the whole transaction, or to a savepoint; return the number of an error."""
     transaction, line = run.connection.transaction, node.place[1]
     if not transaction.is_open:
@@ -151,7 +153,7 @@ def _roll_back(run: ScriptRun, node: TransactionStatement, name: str | None, eff
     return None
 
 
-def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: Fate) -> None:
+def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: StatementCondition) -> None:
     """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
     transaction = run.connection.transaction
     if effective.never or effective.after_error or effective.passed_over or not transaction.is_open:
@@ -167,7 +169,7 @@ def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: Fate) -
         transaction.perhaps_ended = f"COMMIT in line {node.place[1]}"
 
 
-def raise_error(run: ScriptRun, node: RaiseError, fate: Fate) -> None:
+def raise_error(run: ScriptRun, node: RaiseError, fate: StatementCondition) -> None:
     """Run RAISERROR: severity 11 and more leaves a TRY block, 20 and more WITH LOG ends the connection."""
     run.frame.texts.show(node.words)
     effective = run.settle(fate)
@@ -191,9 +193,9 @@ def raise_error(run: ScriptRun, node: RaiseError, fate: Fate) -> None:
         run.frame.courses[-1].leave(words, fate, is_error=True)
 
 
-def _severity_of(run: ScriptRun, node: RaiseError, effective: Fate) -> int | None:
+def _severity_of(run: ScriptRun, node: RaiseError, effective: StatementCondition) -> int | None:
     words = node.severity
-    is_negative = bool(words) and words[0].kind is Kind.SIGN and words[0].text == "-"
+    is_negative = bool(words) and words[0].kind is LexemeKind.SIGN and words[0].text == "-"
     value = run.evaluate(words[1:] if is_negative else words, effective)
     if value is None or not value.is_number:
         return None

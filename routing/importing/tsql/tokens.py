@@ -18,11 +18,11 @@ from sqlglot import Token, TokenType
 from sqlglot.dialects.tsql import TSQL
 from sqlglot.errors import TokenError
 
-from routing.importing.tsql.lexical import CODE, Mode, Segment, State, segments
+from routing.importing.tsql.lexical import CODE, LexicalState, TextMode, TextSegment, segments
 from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTERS
 
 
-class Kind(Enum):
+class LexemeKind(Enum):
     """What a lexeme is; END follows the last, CUT marks a string or comment that is not closed."""
 
     WORD = "word"
@@ -42,7 +42,7 @@ class Lexeme:
     string that is written with N before it.
     """
 
-    kind: Kind
+    kind: LexemeKind
     text: str
     upper: str
     start: int
@@ -52,7 +52,7 @@ class Lexeme:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class LexemeList:
     """A text's lexemes; one that ends too early was opened at row ``cut``, by a ``cut_in``.
 
     ``invisible`` has the row and the first invisible character of each row that holds one outside strings, names
@@ -79,7 +79,7 @@ class _Lexer(TSQL.Tokenizer):
     QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
 
 
-def tokenize(text: str) -> Tokens:
+def tokenize(text: str) -> LexemeList:
     """Return the lexemes of a text, up to the string, name or comment that is not closed."""
     found, last = segments(text)
     strays = _find_invisible(text, found)
@@ -96,34 +96,34 @@ def tokenize(text: str) -> Tokens:
     by_row = {bisect_right(row_starts, start): text[start] for start, _end in reversed(strays)}
     invisible = tuple(sorted(by_row.items()))
     if cut is None:
-        return Tokens(text, tuple(merged), invisible=invisible)
+        return LexemeList(text, tuple(merged), invisible=invisible)
     row = bisect_right(row_starts, cut)
-    merged.append(Lexeme(Kind.CUT, cut_in, "", cut, len(text), row))
-    return Tokens(text, tuple(merged), row, cut_in, invisible)
+    merged.append(Lexeme(LexemeKind.CUT, cut_in, "", cut, len(text), row))
+    return LexemeList(text, tuple(merged), row, cut_in, invisible)
 
 
-def _find_cut(found: list[Segment], last: State) -> int | None:
-    if last == CODE or last.mode is Mode.LINE_COMMENT or not found:
+def _find_cut(found: list[TextSegment], last: LexicalState) -> int | None:
+    if last == CODE or last.mode is TextMode.LINE_COMMENT or not found:
         return None
     return found[-1].start
 
 
-def _find_invisible(text: str, found: list[Segment]) -> list[tuple[int, int]]:
+def _find_invisible(text: str, found: list[TextSegment]) -> list[tuple[int, int]]:
     """Return the beginning and end of each run of invisible characters in code."""
     if text.isascii():
         return []
-    in_code = (part for part in found if part.mode is Mode.CODE)
+    in_code = (part for part in found if part.mode is TextMode.CODE)
     return [match.span() for part in in_code for match in _INVISIBLE_RUN.finditer(text, part.start, part.end)]
 
 
-def _plain(text: str, found: list[Segment], strays: list[tuple[int, int]]) -> str:
+def _plain(text: str, found: list[TextSegment], strays: list[tuple[int, int]]) -> str:
     """Return the text, as long as before, without what the tokenizer takes for something else.
 
     ``{#`` would open a comment; an invisible character would stick to a keyword.
     """
     if "{" in text:
         parts = (text[part.start : part.end] for part in found)
-        kinds = (part.mode is Mode.CODE for part in found)
+        kinds = (part.mode is TextMode.CODE for part in found)
         text = "".join(
             piece.replace("{", "?") if is_code else piece for piece, is_code in zip(parts, kinds, strict=True)
         )
@@ -149,15 +149,15 @@ def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:
     first = raw[:1]
     row = bisect_right(row_starts, start)
     if first == "'" or (first in "nN" and raw[1:2] == "'" and len(raw) > 2):
-        return Lexeme(Kind.STRING, token.text, "", start, end, row, is_national=first != "'")
+        return Lexeme(LexemeKind.STRING, token.text, "", start, end, row, is_national=first != "'")
     if first in ('"', "["):
-        return Lexeme(Kind.NAME, token.text, "", start, end, row)
+        return Lexeme(LexemeKind.NAME, token.text, "", start, end, row)
     if first in "0123456789":
-        return Lexeme(Kind.NUMBER, raw, "", start, end, row)
+        return Lexeme(LexemeKind.NUMBER, raw, "", start, end, row)
     if len(raw) > 1 or first == "_" or first.isalnum() or ord(first) > 127:
         word = INVISIBLE.sub("", raw)
-        return Lexeme(Kind.WORD, word, _upper(word), start, end, row)
-    return Lexeme(Kind.SIGN, raw, "", start, end, row)
+        return Lexeme(LexemeKind.WORD, word, _upper(word), start, end, row)
+    return Lexeme(LexemeKind.SIGN, raw, "", start, end, row)
 
 
 def _upper(word: str) -> str:
@@ -173,16 +173,16 @@ def _merge(lexemes: list[Lexeme], text: str) -> list[Lexeme]:
         first = last = lexemes[index]
         index += 1
         while _is_mark(last) and index < len(lexemes) and lexemes[index].start == last.end:
-            if not _is_mark(lexemes[index]) and lexemes[index].kind is not Kind.WORD:
+            if not _is_mark(lexemes[index]) and lexemes[index].kind is not LexemeKind.WORD:
                 break
             last = lexemes[index]
             index += 1
         if last is not first:
             raw = text[first.start : last.end]
-            first = Lexeme(Kind.WORD, raw, _upper(raw), first.start, last.end, first.row)
+            first = Lexeme(LexemeKind.WORD, raw, _upper(raw), first.start, last.end, first.row)
         merged.append(first)
     return merged
 
 
 def _is_mark(lexeme: Lexeme) -> bool:
-    return lexeme.kind is Kind.SIGN and lexeme.text in "@#"
+    return lexeme.kind is LexemeKind.SIGN and lexeme.text in "@#"

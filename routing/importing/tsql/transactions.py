@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from routing.importing.tsql.statements import Guard
+from routing.importing.tsql.script_statements import ConditionGuard
 
 
 @dataclass(frozen=True)
-class Mark:
+class SavePoint:
     """A point to go back to: how many effects a script had by then, and how many changes could be undone."""
 
     effects: int
@@ -16,7 +16,7 @@ class Mark:
 
 
 @dataclass
-class Transaction:
+class OpenTransaction:
     """The one that is open; ``depth`` is @@TRANCOUNT, ``start`` where the outermost began, under ``guards``.
 
     ``line`` and ``name`` are those of its BEGIN. ``savepoints`` are names, in their order, with their marks.
@@ -25,12 +25,12 @@ class Transaction:
     """
 
     depth: int = 0
-    start: Mark = Mark(0, 0)
-    guards: tuple[Guard, ...] = ()
+    start: SavePoint = SavePoint(0, 0)
+    guards: tuple[ConditionGuard, ...] = ()
     name: str | None = None
     doomed: bool = False
     perhaps_ended: str | None = None
-    savepoints: list[tuple[str, Mark]] = field(default_factory=list)
+    savepoints: list[tuple[str, SavePoint]] = field(default_factory=list)
 
     @property
     def is_open(self) -> bool:
@@ -42,7 +42,7 @@ class Transaction:
         """Return what XACT_STATE() does."""
         return 0 if not self.is_open else (-1 if self.doomed else 1)
 
-    def begin(self, mark: Mark, guards: tuple[Guard, ...], name: str | None) -> None:
+    def begin(self, mark: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
         """Begin it, or one inside it."""
         if self.is_open:
             self.depth += 1
@@ -50,11 +50,11 @@ class Transaction:
             self.reset()
             self.depth, self.start, self.guards, self.name = 1, mark, guards, name
 
-    def save(self, name: str, mark: Mark) -> None:
+    def save(self, name: str, mark: SavePoint) -> None:
         """Note a savepoint."""
         self.savepoints.append((name, mark))
 
-    def find_savepoint(self, name: str) -> Mark | None:
+    def find_savepoint(self, name: str) -> SavePoint | None:
         """Return the newest savepoint of this name, exactly; those behind it are gone."""
         for index in range(len(self.savepoints) - 1, -1, -1):
             if self.savepoints[index][0] == name:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from routing.importing.tsql.refusal import RefusalError
-from routing.importing.tsql.statements import Statement
+from routing.importing.tsql.script_statements import ScriptStatement
 from routing.importing.tsql.tokens import Lexeme
 
 Place = tuple[str, int]
@@ -18,7 +18,7 @@ Words = tuple[Lexeme, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class ScriptNode:
     """One statement; ``words`` are all of its lexemes, or those of its head."""
 
     place: Place
@@ -26,7 +26,7 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherStatement(Node):
+class OtherStatement(ScriptNode):
     """A statement that says nothing about routing."""
 
     @property
@@ -36,63 +36,63 @@ class OtherStatement(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block(Node):
+class BlockNode(ScriptNode):
     """BEGIN … END."""
 
-    body: tuple[Node, ...]
+    body: tuple[ScriptNode, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class IfElse(Node):
+class IfElse(ScriptNode):
     """IF, of which ``words`` are the condition; ``is_else``: an ELSE whose IF was not recognised."""
 
-    then: Node | None
+    then: ScriptNode | None
     is_else: bool = False
-    otherwise: Node | None = None
+    otherwise: ScriptNode | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop(Node):
+class LoopNode(ScriptNode):
     """WHILE."""
 
-    body: Node | None
+    body: ScriptNode | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TryCatch(Node):
+class TryCatch(ScriptNode):
     """BEGIN TRY … END TRY BEGIN CATCH … END CATCH."""
 
-    body: tuple[Node, ...]
-    handler: tuple[Node, ...]
+    body: tuple[ScriptNode, ...]
+    handler: tuple[ScriptNode, ...]
     catch_line: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Label(Node):
+class LabelNode(ScriptNode):
     """A place that GOTO names, in lower case."""
 
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goto(Node):
+class GotoNode(ScriptNode):
     """GOTO; the label in lower case."""
 
     label: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Return(Node):
+class ReturnNode(ScriptNode):
     """RETURN."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Throw(Node):
+class ThrowNode(ScriptNode):
     """THROW."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaiseError(Node):
+class RaiseError(ScriptNode):
     """RAISERROR; ``severity`` is the words of its second argument."""
 
     severity: Words
@@ -100,7 +100,7 @@ class RaiseError(Node):
 
 
 @dataclass(frozen=True)
-class Assignment:
+class VariableAssignment:
     """One variable that DECLARE, SET or SELECT gives a value: by ``=``, by another sign, or by none."""
 
     name: str
@@ -110,16 +110,16 @@ class Assignment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assign(Node):
+class AssignNode(ScriptNode):
     """DECLARE, SET or SELECT of variables; with ``has_source`` a FROM or WHERE decides what they hold."""
 
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[VariableAssignment, ...]
     is_declaration: bool = False
     has_source: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetOptions(Node):
+class SetOptions(ScriptNode):
     """SET of options of the session; ``is_on`` None where they are set to something else."""
 
     options: tuple[str, ...]
@@ -127,7 +127,7 @@ class SetOptions(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransactionStatement(Node):
+class TransactionStatement(ScriptNode):
     """BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; ``name`` is its own, a savepoint's, or a variable."""
 
     verb: str
@@ -135,7 +135,7 @@ class TransactionStatement(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Definition(Node):
+class DefinitionNode(ScriptNode):
     """A statement about routes, services, endpoints or databases.
 
     It makes ``statements``, whose database is filled in when it runs, or is refused. ``is_fault``: for that its
@@ -143,14 +143,14 @@ class Definition(Node):
     """
 
     title: str
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[ScriptStatement, ...] = ()
     refusal: RefusalError | None = field(default=None, compare=False)
     notes: tuple[str, ...] = ()
     is_fault: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Use(Node):
+class UseNode(ScriptNode):
     """USE; ``name`` None where it is not known."""
 
     name: str | None
@@ -159,7 +159,7 @@ class Use(Node):
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ProcedureParameter:
     """A parameter of a procedure; ``default`` None without one."""
 
     name: str
@@ -169,7 +169,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Module(Node):
+class ModuleNode(ScriptNode):
     """CREATE or ALTER of a procedure, function or trigger: all that follows in the batch is its ``body``.
 
     ``name`` is as written, ``key`` its schema and name in lower case.
@@ -179,13 +179,13 @@ class Module(Node):
     kind: str
     name: str
     key: tuple[str, str]
-    parameters: tuple[Parameter, ...]
-    body: tuple[Node, ...]
+    parameters: tuple[ProcedureParameter, ...]
+    body: tuple[ScriptNode, ...]
     labels: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DropModules(Node):
+class DropModules(ScriptNode):
     """DROP PROCEDURE; ``keys`` are the schemas and names in lower case."""
 
     keys: tuple[tuple[str, str], ...]
@@ -193,7 +193,7 @@ class DropModules(Node):
 
 
 @dataclass(frozen=True)
-class Argument:
+class CallArgument:
     """What a call gives: by name, or in order; ``words`` empty for DEFAULT."""
 
     name: str | None
@@ -202,7 +202,7 @@ class Argument:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call(Node):
+class CallNode(ScriptNode):
     """EXEC of a procedure, whose name has up to four ``parts`` or is what the ``variable`` holds.
 
     ``result`` is the variable of its return value.
@@ -211,11 +211,11 @@ class Call(Node):
     parts: tuple[str, ...]
     variable: Lexeme | None
     result: str | None
-    arguments: tuple[Argument, ...]
+    arguments: tuple[CallArgument, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunText(Node):
+class RunText(ScriptNode):
     """EXEC of a text in parentheses; ``server`` is a linked server."""
 
     value: Words
@@ -223,7 +223,7 @@ class RunText(Node):
 
 
 @dataclass(frozen=True)
-class Fault:
+class BatchFault:
     """For what SQL Server cannot parse a batch, and its number."""
 
     place: Place
@@ -239,8 +239,8 @@ class ParsedBatch:
     recognised, about whatever they are.
     """
 
-    nodes: tuple[Node, ...]
-    faults: tuple[Fault, ...]
+    nodes: tuple[ScriptNode, ...]
+    faults: tuple[BatchFault, ...]
     labels: frozenset[str]
     unread: Place | None = None
     statements: int = 0

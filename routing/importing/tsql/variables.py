@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from routing.importing.tsql.constants import Constant, Type
-from routing.importing.tsql.fate import Fate
-from routing.importing.tsql.tokens import Kind, Lexeme
+from routing.importing.tsql.constants import KnownValue, VariableType
+from routing.importing.tsql.statement_condition import StatementCondition
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
 
 @dataclass
 class _Variable:
-    type: Type
-    value: Constant | None = None
-    assigned: Fate | None = None
+    type: VariableType
+    value: KnownValue | None = None
+    assigned: StatementCondition | None = None
 
 
-class Variables:
+class VariableValues:
     """Values by name, in any case; a value counts only where what it was assigned under holds as well."""
 
     def __init__(self) -> None:
         self._variables: dict[str, _Variable] = {}
 
-    def declare(self, name: str, kind: Type) -> None:
+    def declare(self, name: str, kind: VariableType) -> None:
         """A variable that holds nothing yet."""
         self._variables[name.casefold()] = _Variable(kind)
 
-    def assign(self, name: str, value: Constant | None, fate: Fate) -> Constant | None:
+    def assign(self, name: str, value: KnownValue | None, fate: StatementCondition) -> KnownValue | None:
         """Give a variable its value, None for one that is not known; what it holds then."""
         variable = self._variables.get(name.casefold())
         if variable is None:
@@ -35,8 +35,8 @@ class Variables:
         variable.value, variable.assigned = variable.type.hold(value), fate
         return variable.value
 
-    def value(self, name: str, fate: Fate) -> Constant | None:
-        """What a variable surely holds where this fate is; None where that is not known."""
+    def value(self, name: str, fate: StatementCondition) -> KnownValue | None:
+        """Return what a variable surely holds where this fate is; None where that is not known."""
         variable = self._variables.get(name.casefold())
         if variable is None or variable.assigned is None:
             return None
@@ -44,19 +44,21 @@ class Variables:
         holds = fate.guards[: len(then.guards)] == then.guards and then.why_not in (None, fate.why_not)
         return variable.value if holds else None
 
-    def resolve(self, words: Sequence[Lexeme], fate: Fate) -> tuple[Lexeme, ...]:
-        """The words, with constants in the place of variables whose values are known."""
+    def resolve(self, words: Sequence[Lexeme], fate: StatementCondition) -> tuple[Lexeme, ...]:
+        """Return the words, with constants in the place of variables whose values are known."""
         return tuple(self._resolve(word, fate) for word in words)
 
-    def _resolve(self, word: Lexeme, fate: Fate) -> Lexeme:
-        value = self.value(word.text, fate) if word.kind is Kind.WORD else None
+    def _resolve(self, word: Lexeme, fate: StatementCondition) -> Lexeme:
+        value = self.value(word.text, fate) if word.kind is LexemeKind.WORD else None
         if value is None:
             return word
-        return replace(word, kind=Kind.NUMBER if value.is_number else Kind.STRING, text=value.text, upper="")
+        return replace(
+            word, kind=LexemeKind.NUMBER if value.is_number else LexemeKind.STRING, text=value.text, upper=""
+        )
 
     def forget(self, name: str) -> None:
         """The variable gets a value that only the server knows."""
-        self.assign(name, None, Fate())
+        self.assign(name, None, StatementCondition())
 
     def forget_all(self) -> None:
         """So do all, as where a label stands, to which a GOTO comes from elsewhere."""
@@ -65,11 +67,11 @@ class Variables:
 
 
 def find_changed(words: Sequence[Lexeme]) -> set[str]:
-    """The variables that a statement, which is not an assignment alone, may give other values."""
+    """Return the variables that a statement, which is not an assignment alone, may give other values."""
     is_call = bool(words) and words[0].upper in ("EXEC", "EXECUTE")
     found = set()
     for index, word in enumerate(words):
-        if word.kind is not Kind.WORD or not word.text.startswith("@"):
+        if word.kind is not LexemeKind.WORD or not word.text.startswith("@"):
             continue
         following = [after.text for after in words[index + 1 : index + 3]]
         is_output = following[:1] and following[0].upper() in ("OUTPUT", "OUT")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.errors import StorageError
-from routing.importing.journal import ORDER
+from routing.importing.import_journal import ORDER
 
 JOURNAL = "unfinished_imports"
 WRITTEN = tuple(key for key in ORDER if key in ("routes", "messages", "imports"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.config import in_reading_order
-from routing.storage import protocol
+from routing.delta import protocol
 from tests.log_in_memory import LogsInMemory
 
 KEYS = ("pending_messages", "resolved_routes")
@@ -54,7 +54,7 @@ class Job:
         row |= {"writer": self.writer, "inputs": inputs}
         protocol.finish(tables, start, written, {**row, "table_ids": {}, "commit_identities": {}})
 
-    def _outputs(self, tables: Any, start: protocol.Start, version: int) -> tuple[dict[str, Any], bool]:
+    def _outputs(self, tables: Any, start: protocol.RunStart, version: int) -> tuple[dict[str, Any], bool]:
         messages = tables.rows("messages", version)
         if self.mode == "full":
             return {"resolved_routes": (resolved(messages, {}, self.writer), False)}, False

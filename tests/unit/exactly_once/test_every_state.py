@@ -28,7 +28,7 @@ def _one_run(mode: str = "incremental") -> LogsInMemory:
 
 def _a_killed_run() -> LogsInMemory:
     """It has replaced one output, and somebody has looked after that since."""
-    from routing.storage import protocol
+    from routing.delta import protocol
 
     tables = _one_run()
     start = protocol.begin(tables, "killed", is_full=False)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from routing.delta import protocol
+from routing.delta.protocol import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, OutputError, RoutingError, StorageError
-from routing.storage import protocol
-from routing.storage.protocol import RESTORE, RUN, Mark
 from tests.log_in_memory import Log, LogsInMemory
 from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told
 
-OWN, OTHERS = Mark(RUN, "x", "out/runs"), Mark(RUN, "x", "elsewhere/runs")
+OWN, OTHERS = CommitMark(RUN, "x", "out/runs"), CommitMark(RUN, "x", "elsewhere/runs")
 Found = Callable[[LogsInMemory], None]
 
 
@@ -234,7 +234,7 @@ def test_a_log_that_was_cleaned_up(tables: LogsInMemory, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("mark", "is_refused"), [(OWN, False), (OTHERS, True), (None, False)])
-def test_a_first_run_where_something_stands(mark: Mark | None, is_refused: bool) -> None:
+def test_a_first_run_where_something_stands(mark: CommitMark | None, is_refused: bool) -> None:
     """A killed first run is replaced, another job's tables are not; of rows without a mark there is a note."""
     log = Log("id").and_then("WRITE", frozenset({"x"}), None if mark is None else mark.as_text())
     tables = LogsInMemory(KEYS, {"resolved_routes": log})

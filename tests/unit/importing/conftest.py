@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from routing.importing.tsql import Script, read_script
+from routing.importing.tsql import ReadScript, read_script
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -21,10 +21,10 @@ def _no_session_is_given() -> Iterator[None]:
 
 
 @pytest.fixture
-def read() -> Callable[..., Script]:
+def read() -> Callable[..., ReadScript]:
     """Reads a script written at the start of May 2024, in database db."""
 
-    def read_text(text: str, **options: object) -> Script:
+    def read_text(text: str, **options: object) -> ReadScript:
         settings: dict[str, object] = {
             "file": "f.sql",
             "scripted_at": datetime(2024, 5, 1, tzinfo=timezone.utc),

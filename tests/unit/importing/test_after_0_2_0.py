@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.config import Location
+from routing.config import TableLocation
 from tests.imports import KEYS, rows_at
 from tests.store_release import STORED_BY_0_2_0
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 def rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table; of columns that a newer release adds those that hold something."""
-    found = {key: rows_at(Location(str(folder / "in" / key))) for key in KEYS}
+    found = {key: rows_at(TableLocation(str(folder / "in" / key))) for key in KEYS}
     filled = {
         key: [{name: value for name, value in row.items() if value is not None} for row in rows]
         for key, rows in found.items()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from routing.errors import ContractError
-from routing.importing.catalog import Export, StandIns, read_export
+from routing.importing.catalog import CatalogExport, StandIns, read_export
 from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.date_formats import date_format
 
@@ -67,13 +67,13 @@ def grid(columns: list[str], *rows: list[str], separator: str = "\t", end: str =
     return "".join(f"{line}{end}" for line in lines)
 
 
-def read(tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB) -> Export:
+def read(tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB) -> CatalogExport:
     file = tmp_path / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_export([str(tmp_path)], stand_ins)
 
 
-def only_row(export: Export, view: str) -> dict[str, Any]:
+def only_row(export: CatalogExport, view: str) -> dict[str, Any]:
     [row] = export.rows[view]
     return row
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.importing.catalog import VIEWS, Export, StandIns, cover, queries, read_export
-from routing.importing.catalog.conversations import reject_without_endpoint
-from routing.importing.covered import Covered
-from routing.importing.spelling import Spelling
+from routing.importing.catalog import VIEWS, CatalogExport, StandIns, cover, queries, read_export
+from routing.importing.catalog.conversation_rows import reject_without_endpoint
+from routing.importing.covered import CoveredRows
+from routing.importing.spelling import NameSpelling
 from routing.rules.observed import NUMBERS
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -23,14 +23,14 @@ GUIDS = "dddddddd-0000-0000-0000-000000000000,eeeeeeee-0000-0000-0000-0000000000
 DIALOG = "cccccccc-0000-0000-0000-00000000000{}"
 
 
-def export_of(tmp_path: Path, **views: str) -> Export:
+def export_of(tmp_path: Path, **views: str) -> CatalogExport:
     for view, text in views.items():
         (tmp_path / f"{view}.csv").write_text(text, encoding="utf-8")
     return read_export([str(tmp_path)], StandIns("HUB", "shop", AT))
 
 
-def covered_of(tmp_path: Path, *addresses: str, spelling: Spelling | None = None, **views: str) -> Covered:
-    return cover(export_of(tmp_path, **views), spelling or Spelling(), addresses)
+def covered_of(tmp_path: Path, *addresses: str, spelling: NameSpelling | None = None, **views: str) -> CoveredRows:
+    return cover(export_of(tmp_path, **views), spelling or NameSpelling(), addresses)
 
 
 ENDPOINTS = f"""conversation_handle,conversation_id,is_initiator,conversation_group_id,lifetime,far_service,\
@@ -126,7 +126,7 @@ def test_what_a_far_broker_id_is_from_is_not_claimed(tmp_path: Path) -> None:
 def test_names_are_spelled_as_the_tables_spell_them(tmp_path: Path) -> None:
     covered = covered_of(
         tmp_path,
-        spelling=Spelling(["Hub"], [("Hub", "SHOP")]),
+        spelling=NameSpelling(["Hub"], [("Hub", "SHOP")]),
         databases="name,service_broker_guid\nShop,4C8C5A5C-1D3E-4B7A-9D5E-2F0A6B1C7D88\n",
         routes="name,address\nr,LOCAL\n",
     )
@@ -181,7 +181,7 @@ def test_what_a_broken_row_may_have_been(tmp_path: Path) -> None:
     assert covered.is_doubtful("services", {**shop, "name": "//any"})
 
 
-def instance(covered: Covered) -> dict[str, Any]:
+def instance(covered: CoveredRows) -> dict[str, Any]:
     (row,) = covered.rows["instances"]
     return row
 
@@ -230,7 +230,7 @@ def test_an_address_belongs_to_one_instance(tmp_path: Path) -> None:
 def test_of_several_exports_the_newest_counts(tmp_path: Path) -> None:
     text = "name,exported_at,database_name\n//old,2026-01-04T12:00:00Z,shop\n//new,2026-01-05T12:00:00Z,Shop\n"
     export = export_of(tmp_path, services=text + "//other,2026-01-04T12:00:00Z,other\n")
-    covered = cover(export, Spelling())
+    covered = cover(export, NameSpelling())
     assert [row["name"] for row in covered.rows["services"]] == ["//new", "//other"]
     assert export.left_out == {"services": 1}
     assert covered.units["services"] == {("HUB", "Shop"): AT, ("HUB", "other"): EARLIER}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from routing.errors import ContractError
-from routing.importing.catalog import Export, StandIns, read_export
+from routing.importing.catalog import CatalogExport, StandIns, read_export
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 HUB = StandIns("hub", "Shop", AT)
@@ -63,13 +63,15 @@ JSON = """{"NAME":"AutoCreatedLocal","address":"LOCAL"}
 """
 
 
-def read(tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB, **options: Any) -> Export:
+def read(
+    tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB, **options: Any
+) -> CatalogExport:
     file = tmp_path / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_export([str(file)], stand_ins, **options)
 
 
-def routes(export: Export) -> list[tuple[Any, ...]]:
+def routes(export: CatalogExport) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in NAMES) for row in export.rows["routes"]]
 
 

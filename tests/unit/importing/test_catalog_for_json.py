@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from routing.errors import ContractError
-from routing.importing.catalog import Export, StandIns, read_export
+from routing.importing.catalog import CatalogExport, StandIns, read_export
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 HUB = StandIns("hub", "Shop", AT)
@@ -25,7 +25,7 @@ CHUNKS = [WHOLE[start : start + 2033] for start in range(0, len(WHOLE), 2033)]
 SQLCMD = "".join(chunk + "\n" for chunk in CHUNKS)
 
 
-def read(tmp_path: Path, name: str, text: str, stand_ins: StandIns = HUB) -> Export:
+def read(tmp_path: Path, name: str, text: str, stand_ins: StandIns = HUB) -> CatalogExport:
     (tmp_path / name).write_bytes(text.encode())
     return read_export([str(tmp_path / name)], stand_ins)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.catalog import Export, StandIns, read_export
+from routing.importing.catalog import CatalogExport, StandIns, read_export
 
 HUB = StandIns("hub", "Shop", datetime(2026, 1, 5, 12, tzinfo=timezone.utc))
 GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
@@ -51,7 +51,7 @@ LENGTHS = [
 ]
 
 
-def read(tmp_path: Path, view: str, column: str, value: str) -> Export:
+def read(tmp_path: Path, view: str, column: str, value: str) -> CatalogExport:
     row = {**ROWS[view], column: value}
     with (tmp_path / f"{view}.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([row.keys(), row.values()])
@@ -70,9 +70,9 @@ def test_a_text_as_long_as_its_column_and_one_longer(tmp_path: Path, view: str, 
 
 def test_every_text_has_its_length() -> None:
     from routing.importing.catalog import VIEWS
-    from routing.importing.catalog.views import Kind
+    from routing.importing.catalog.views import CellKind
 
-    texts = {(view.name, c.name) for view in VIEWS.values() for c in view.columns if c.kind is Kind.TEXT}
+    texts = {(view.name, c.name) for view in VIEWS.values() for c in view.columns if c.kind is CellKind.TEXT}
     assert texts <= {(view, column) for view, column, _ in LENGTHS}
 
 

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from routing.errors import ContractError
-from routing.importing.catalog import Export, StandIns, Times, read_export
-from routing.importing.catalog.clocks import moment_of, time_zone
+from routing.importing.catalog import CatalogExport, StandIns, TimeFormats, read_export
+from routing.importing.catalog.clock_zones import moment_of, time_zone
 from routing.importing.catalog.date_formats import date_format
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -140,9 +140,11 @@ def test_a_moment_beyond_the_years() -> None:
         moment_of(datetime(1, 1, 1), timezone(timedelta(hours=2)))
 
 
-def read(tmp_path: Path, text: str, stand_ins: StandIns = HUB, name: str = "routes.csv", **times: Any) -> Export:
+def read(
+    tmp_path: Path, text: str, stand_ins: StandIns = HUB, name: str = "routes.csv", **times: Any
+) -> CatalogExport:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    return read_export([str(tmp_path / name)], stand_ins, times=Times(**times))
+    return read_export([str(tmp_path / name)], stand_ins, times=TimeFormats(**times))
 
 
 # Export-Csv of Windows PowerShell 5.1, by the culture en-US: GETDATE() and the view's own time, which is UTC.

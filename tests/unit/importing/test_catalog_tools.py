@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from routing.errors import ContractError
-from routing.importing.catalog import Export, StandIns, read_export
+from routing.importing.catalog import CatalogExport, StandIns, read_export
 
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 HUB = StandIns("hub", "Shop", AT)
@@ -31,7 +31,7 @@ ROUTES = [
 NAMES = ("name", "remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
 
 
-def read(tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB) -> Export:
+def read(tmp_path: Path, name: str, content: str | bytes, stand_ins: StandIns = HUB) -> CatalogExport:
     file = tmp_path / name
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_export([str(file)], stand_ins)
@@ -44,7 +44,7 @@ def refused(tmp_path: Path, name: str, content: str | bytes) -> str:
     return str(caught.value)
 
 
-def routes(export: Export) -> list[tuple[Any, ...]]:
+def routes(export: CatalogExport) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in NAMES) for row in export.rows["routes"]]
 
 

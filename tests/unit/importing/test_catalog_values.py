@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from routing.errors import ContractError
 from routing.importing.catalog import StandIns, cover, read_export
-from routing.importing.catalog.cells import lines
-from routing.importing.catalog.values import read_cell
-from routing.importing.catalog.views import VIEWS, Kind
-from routing.importing.spelling import Spelling
+from routing.importing.catalog.cell_values import read_cell
+from routing.importing.catalog.export_cells import lines
+from routing.importing.catalog.views import VIEWS, CellKind
+from routing.importing.spelling import NameSpelling
 
 GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
 
@@ -29,50 +29,50 @@ def utc(year: int, month: int, day: int, *parts: int) -> datetime:
 @pytest.mark.parametrize(
     ("cell", "kind", "value"),
     [
-        (None, Kind.TEXT, None),
-        (" a ", Kind.TEXT, " a "),
-        ("", Kind.INTEGER, None),
-        ("  ", Kind.TIME, None),
-        (GUID.upper(), Kind.GUID, GUID),
-        ("{" + GUID + "}", Kind.GUID, GUID),
+        (None, CellKind.TEXT, None),
+        (" a ", CellKind.TEXT, " a "),
+        ("", CellKind.INTEGER, None),
+        ("  ", CellKind.TIME, None),
+        (GUID.upper(), CellKind.GUID, GUID),
+        ("{" + GUID + "}", CellKind.GUID, GUID),
         # A uniqueidentifier as binary: its first three groups are backwards.
-        ("0x5C5A8C4C3E1D7A4B9D5E2F0A6B1C7D88", Kind.GUID, GUID),
-        (" 12 ", Kind.INTEGER, 12),
-        ("-7", Kind.INTEGER, -7),
-        ("0x0000000F", Kind.INTEGER, 15),
-        (Decimal(4), Kind.INTEGER, 4),
-        ("1", Kind.FLAG, True),
-        ("False", Kind.FLAG, False),
-        (0, Kind.FLAG, False),
-        ("0x01", Kind.FLAG, True),
-        ("2026-01-05", Kind.TIME, utc(2026, 1, 5)),
-        ("2026-01-05 12:34:56.1234567", Kind.TIME, utc(2026, 1, 5, 12, 34, 56, 123456)),
-        ("2026-01-05 12:34:56.1234567 +02:00", Kind.TIME, utc(2026, 1, 5, 10, 34, 56, 123456)),
-        ("2026-01-05T12:34Z", Kind.TIME, utc(2026, 1, 5, 12, 34)),
-        ("2026-01-05 00:00:00 -0530", Kind.TIME, utc(2026, 1, 5, 5, 30)),
-        (datetime(2026, 1, 5, 12), Kind.TIME, utc(2026, 1, 5, 12)),
+        ("0x5C5A8C4C3E1D7A4B9D5E2F0A6B1C7D88", CellKind.GUID, GUID),
+        (" 12 ", CellKind.INTEGER, 12),
+        ("-7", CellKind.INTEGER, -7),
+        ("0x0000000F", CellKind.INTEGER, 15),
+        (Decimal(4), CellKind.INTEGER, 4),
+        ("1", CellKind.FLAG, True),
+        ("False", CellKind.FLAG, False),
+        (0, CellKind.FLAG, False),
+        ("0x01", CellKind.FLAG, True),
+        ("2026-01-05", CellKind.TIME, utc(2026, 1, 5)),
+        ("2026-01-05 12:34:56.1234567", CellKind.TIME, utc(2026, 1, 5, 12, 34, 56, 123456)),
+        ("2026-01-05 12:34:56.1234567 +02:00", CellKind.TIME, utc(2026, 1, 5, 10, 34, 56, 123456)),
+        ("2026-01-05T12:34Z", CellKind.TIME, utc(2026, 1, 5, 12, 34)),
+        ("2026-01-05 00:00:00 -0530", CellKind.TIME, utc(2026, 1, 5, 5, 30)),
+        (datetime(2026, 1, 5, 12), CellKind.TIME, utc(2026, 1, 5, 12)),
     ],
 )
-def test_a_cell(cell: object, kind: Kind, value: object) -> None:
+def test_a_cell(cell: object, kind: CellKind, value: object) -> None:
     assert read_cell(cell, kind) == value
 
 
 @pytest.mark.parametrize(
     ("cell", "kind"),
     [
-        ("4c8c5a5c", Kind.GUID),
-        ("0x5C5A", Kind.GUID),
-        ("1.5", Kind.INTEGER),
-        ("99999999999999999999", Kind.INTEGER),
-        (str(2**63), Kind.INTEGER),
-        ("yes", Kind.FLAG),
-        ("1/5/2026 12:00", Kind.TIME),
-        ("2026-13-01", Kind.TIME),
-        ("0001-01-01 00:00 +14:00", Kind.TIME),
-        (["a"], Kind.TEXT),
+        ("4c8c5a5c", CellKind.GUID),
+        ("0x5C5A", CellKind.GUID),
+        ("1.5", CellKind.INTEGER),
+        ("99999999999999999999", CellKind.INTEGER),
+        (str(2**63), CellKind.INTEGER),
+        ("yes", CellKind.FLAG),
+        ("1/5/2026 12:00", CellKind.TIME),
+        ("2026-13-01", CellKind.TIME),
+        ("0001-01-01 00:00 +14:00", CellKind.TIME),
+        (["a"], CellKind.TEXT),
     ],
 )
-def test_a_cell_that_is_something_else(cell: object, kind: Kind) -> None:
+def test_a_cell_that_is_something_else(cell: object, kind: CellKind) -> None:
     with pytest.raises(ValueError, match=r" is (not|neither) | does not fit "):
         read_cell(cell, kind)
 
@@ -111,7 +111,7 @@ def test_any_text_ends_in_rows_or_a_reason(tmp_path: Path, text: str, view: str,
     read = sum(export.rows_read.values())
     kept = sum("is_empty" not in row for rows in export.rows.values() for row in rows)
     assert kept + len(export.rejected) == read
-    cover(export, Spelling())
+    cover(export, NameSpelling())
 
 
 @OPTIONS

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from routing import cli
-from routing.importing.events.parsing import BrokenEventError, parse_event
-from routing.importing.events.reading import read_event
+from routing.importing.events.event_rows import read_event
+from routing.importing.events.event_xml import BrokenEventError, parse_event
 from routing.schemas import DATABASES, DIALOGS, MESSAGES
 from tests.frames import arrow_of
 from tests.half_imports import ended_after
@@ -434,7 +434,7 @@ def test_files_that_cannot_be_read(
 
 
 def test_the_script_records_and_reads_the_events(capsys: pytest.CaptureFixture[str]) -> None:
-    from routing.importing.events.reading import SOURCES
+    from routing.importing.events.event_rows import SOURCES
 
     assert cli.main(["import", "queries", "--events"]) == 0
     script = capsys.readouterr().out

@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import session_files
+from routing.delta.opening import TableOpener
+from routing.delta.session_files import Folder, ListedFile
 from routing.errors import EnvironmentFault, InputError
 from routing.importing import fetching
 from routing.importing.fetching import SessionPath, reach_by
 from routing.importing.reach import on_this_disk
 from routing.importing.scripts import read_scripts
-from routing.storage import files
-from routing.storage.files import Folder, Listed
-from routing.storage.opening import Opener
 
 AT = datetime(2026, 1, 5, 18, tzinfo=timezone.utc)
 MADE = b"USE Sales;\nGO\nCREATE ROUTE R WITH ADDRESS = N'LOCAL';\n"
@@ -30,8 +30,8 @@ class Bucket:
         self.looked: list[str] = []
         self.fetched: list[list[str]] = []
 
-    def look(self, _: Any, path: str) -> Folder | Listed | None:
-        """As `files.look`."""
+    def look(self, _: Any, path: str) -> Folder | ListedFile | None:
+        """As `session_files.look`."""
         self.looked.append(path)
         below = path.removeprefix("s3://b").strip("/")
         if below in self.content:
@@ -42,26 +42,26 @@ class Bucket:
                 found[name.removeprefix(below).strip("/")] = self._listed(name)
         return found or None
 
-    def read(self, _: Any, wanted: list[Listed]) -> dict[str, bytes]:
-        """As `files.read`."""
+    def read(self, _: Any, wanted: list[ListedFile]) -> dict[str, bytes]:
+        """As `session_files.read`."""
         self.fetched.append([Path(file.path).name for file in wanted])
         return {file.path: self.content[file.path.removeprefix("s3://b/")] for file in wanted}
 
-    def _listed(self, name: str) -> Listed:
-        return Listed(f"s3://b/{name}", len(self.content[name]), AT)
+    def _listed(self, name: str) -> ListedFile:
+        return ListedFile(f"s3://b/{name}", len(self.content[name]), AT)
 
 
 def in_session(monkeypatch: pytest.MonkeyPatch, **content: bytes) -> Bucket:
     """Have every session find these files in s3://b."""
     bucket = Bucket(**content)
-    monkeypatch.setattr(files, "look", bucket.look)
-    monkeypatch.setattr(files, "read", bucket.read)
+    monkeypatch.setattr(session_files, "look", bucket.look)
+    monkeypatch.setattr(session_files, "read", bucket.read)
     return bucket
 
 
-def opener() -> Opener:
+def opener() -> TableOpener:
     """One whose session is a stand-in."""
-    return Opener(lambda: object())  # type: ignore[arg-type,return-value]
+    return TableOpener(lambda: object())  # type: ignore[arg-type,return-value]
 
 
 def never() -> NoReturn:
@@ -70,7 +70,7 @@ def never() -> NoReturn:
 
 
 def test_files_of_this_machine_ask_no_session(tmp_path: Path) -> None:
-    reach = reach_by(Opener(never))
+    reach = reach_by(TableOpener(never))
     (tmp_path / "there").touch()
     for named in (
         str(tmp_path / "there"),
@@ -85,7 +85,9 @@ def test_files_of_this_machine_ask_no_session(tmp_path: Path) -> None:
 def test_a_path_that_is_not_here_is_the_sessions_where_its_paths_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Opener, "placed", lambda self, key, location: Location(location.text, is_elsewhere=True))
+    monkeypatch.setattr(
+        TableOpener, "placed", lambda self, key, location: TableLocation(location.text, is_elsewhere=True)
+    )
     reach = reach_by(opener())
     (tmp_path / "there").touch()
     assert isinstance(reach("/Volumes/main/shop/in"), SessionPath)
@@ -96,7 +98,7 @@ def test_a_path_that_is_not_here_is_the_sessions_where_its_paths_are(
 @pytest.mark.parametrize("named", ["s3a://key:word@b/x", "abfss://c@a.net/x?sig=abc"])
 def test_an_address_with_a_secret_is_not_given_to_spark(named: str) -> None:
     with pytest.raises(InputError, match="holds what looks like a secret") as caught:
-        reach_by(Opener(never))(named)
+        reach_by(TableOpener(never))(named)
     assert "b/x" not in str(caught.value)
     assert "abc" not in str(caught.value)
 
@@ -106,7 +108,7 @@ def test_why_a_session_is_needed_is_told_where_there_is_none() -> None:
         raise EnvironmentFault.no_package("pyspark", "local")
 
     with pytest.raises(EnvironmentFault, match=r"'s3://b/x' is read by Spark \(it is a URI\)"):
-        reach_by(Opener(start))("s3://b/x").exists()
+        reach_by(TableOpener(start))("s3://b/x").exists()
 
 
 @pytest.mark.parametrize("named", ["s3://b/x", "dbfs:/x", "file:/x"])

@@ -10,8 +10,8 @@ import pytest
 from routing.errors import InputError
 from routing.importing import order
 from routing.importing.covered import Unit
-from routing.importing.history import Changes, instance_rows, present_changes, route_changes
-from routing.importing.spelling import Spelling
+from routing.importing.history import TableChanges, instance_rows, present_changes, route_changes
+from routing.importing.spelling import NameSpelling
 
 Row = dict[str, Any]
 MONDAY, TUESDAY, WEDNESDAY = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (5, 6, 7))
@@ -28,7 +28,7 @@ def version(name: str, address: str, begins: datetime | None, ends: datetime | N
     return {**route(name, address), "valid_from": begins, "valid_to": ends}
 
 
-def put(changes: Changes) -> list[tuple[Any, ...]]:
+def put(changes: TableChanges) -> list[tuple[Any, ...]]:
     return [(row["name"], row["address"], row["valid_from"], row["valid_to"]) for row in changes.put]
 
 
@@ -281,7 +281,7 @@ def test_the_first_import_of_routes(
 
 
 def test_spelling() -> None:
-    names = Spelling(["Hub"], [("Hub", "Shop"), ("Hub", "SHOP"), ("Hub", "Stock")])
+    names = NameSpelling(["Hub"], [("Hub", "Shop"), ("Hub", "SHOP"), ("Hub", "Stock")])
     assert names.instance("HUB") == "Hub"
     assert names.instance("Spoke") == "Spoke"
     assert names.instance("spoke") == "Spoke"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from routing.importing.covered import line_order
-from routing.importing.result import Imported, describe_import
+from routing.importing.result import ImportResult, describe_import
 from routing.importing.spelling import say_near_names, say_servers
 from routing.render.text import write_text
 from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_script, import_views, no_spark
@@ -107,13 +107,13 @@ def test_a_script_for_an_instance_with_nearly_a_known_name(tmp_path: Path) -> No
     assert "the instance 'HUB' is new to the tables, which know 'HUB2': is it another?" in done.notes
 
 
-def shown(done: Imported) -> list[str]:
+def shown(done: ImportResult) -> list[str]:
     return [" ".join(line.split()) for line in write_text(describe_import(done), width=100).splitlines()]
 
 
 def test_counts_say_what_they_count() -> None:
-    views = Imported(is_dry_run=False, rows_read={"routes": (5, 2, 1)})
-    scripts = Imported(is_dry_run=True, counted="statements", rows_read={"a.sql": (4, 1, 0)})
+    views = ImportResult(is_dry_run=False, rows_read={"routes": (5, 2, 1)})
+    scripts = ImportResult(is_dry_run=True, counted="statements", rows_read={"a.sql": (4, 1, 0)})
     assert shown(views)[-3:] == ["Rows read", "view rows of them rejected of them left out", "routes 5 2 1"]
     assert shown(scripts)[-3:] == [
         "Statements read",
@@ -162,7 +162,7 @@ def test_counts_say_what_they_count() -> None:
 def test_the_answer_is_what_was_written_and_rejected(
     is_dry_run: bool, written: dict[str, dict[str, int]], read: tuple[int, int, int], answer: list[str]
 ) -> None:
-    done = Imported(is_dry_run=is_dry_run, rows_read={"routes": read})
+    done = ImportResult(is_dry_run=is_dry_run, rows_read={"routes": read})
     for table, counts in written.items():
         done.tell(table, counts)
     assert shown(done)[:2] == answer

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from routing.config import Location
-from routing.importing.history import Changes
-from routing.importing.storing import Stored, make_ready, put
+from routing.config import TableLocation
+from routing.delta.local_tables import UnreadableTable
+from routing.importing.history import TableChanges
+from routing.importing.stored_tables import StoredTables, make_ready, put
 from routing.schemas import SERVICES
-from routing.storage.kinds import arrow_schema
-from routing.storage.local import Unfit
+from routing.tables.column_kinds import arrow_schema
 from tests.hostile import NAMES
 from tests.imports import make_table, no_spark, open_tables, place, rows_at
 
@@ -57,7 +57,7 @@ def test_what_spark_has_to_write(tmp_path: Path, what: str) -> None:
     # It is read all the same.
     assert store.rows("services") == []
     found = store.opener.open_to_write(where, 0)
-    assert isinstance(found, Unfit)
+    assert isinstance(found, UnreadableTable)
     assert why in found.why
     with pytest.raises(AssertionError, match="Spark was started"):
         store.writer("services")
@@ -70,8 +70,8 @@ def test_a_comment_is_no_hindrance(tmp_path: Path) -> None:
     where = place(tmp_path, "services")
     DeltaTable.create(where.text, _with(pyarrow, pyarrow.string(), {"comment": "theirs"}))
     row = {"instance_name": "HUB", "database_name": "db", "name": "s"}
-    put(open_tables(tmp_path, "services"), "services", Changes(put=[row]))
-    put(open_tables(tmp_path, "services"), "services", Changes(put=[{**row, "name": "t"}], remove=[row]))
+    put(open_tables(tmp_path, "services"), "services", TableChanges(put=[row]))
+    put(open_tables(tmp_path, "services"), "services", TableChanges(put=[{**row, "name": "t"}], remove=[row]))
     assert rows_at(where) == [{**row, "name": "t", "x": None}]
     assert DeltaTable(where.text).schema().fields[-1].metadata == {"comment": "theirs"}
 
@@ -82,8 +82,8 @@ MISTAKEN = ["a%20b", "100%", "a%2Fb", "[x]", "]", "a\\b", "a|b", "a^b", "a\nb", 
 
 @pytest.mark.parametrize("name", MISTAKEN)
 def test_a_path_that_deltalake_mistakes_goes_by_spark(tmp_path: Path, name: str) -> None:
-    make_table(Location(str(tmp_path / "a b" / "services")), [{"name": "wrong"}], SERVICES)
-    where = Location(str(tmp_path / name / "services"))
+    make_table(TableLocation(str(tmp_path / "a b" / "services")), [{"name": "wrong"}], SERVICES)
+    where = TableLocation(str(tmp_path / name / "services"))
     with pytest.raises(AssertionError, match="Spark was started"):
         _put_service(where)
     Path(where.text, "_delta_log").mkdir(parents=True)
@@ -112,15 +112,15 @@ def test_a_path_that_deltalake_mistakes_goes_by_spark(tmp_path: Path, name: str)
     ],
 )
 def test_any_other_path(tmp_path: Path, name: str) -> None:
-    where = Location(str(tmp_path / name / "services"))
+    where = TableLocation(str(tmp_path / name / "services"))
     _put_service(where)
     assert rows_at(where) == [{"instance_name": "HUB", "database_name": "db", "name": "s"}]
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def _put_service(where: Location) -> None:
+def _put_service(where: TableLocation) -> None:
 
-    store = Stored(no_spark(), {"services": where}, {}, {"services": None})
+    store = StoredTables(no_spark(), {"services": where}, {}, {"services": None})
     make_ready(store)
     row = {"instance_name": "HUB", "database_name": "db", "name": "s"}
-    put(store, "services", Changes(put=[row]))
+    put(store, "services", TableChanges(put=[row]))

@@ -38,7 +38,7 @@ from tests.stored import written
 
 if TYPE_CHECKING:
     from routing import Config
-    from routing.importing.result import Imported
+    from routing.importing.result import ImportResult
 
 pytest.importorskip("deltalake")
 
@@ -46,7 +46,7 @@ pytest.importorskip("deltalake")
 class Step(NamedTuple):
     """What an import said, the tables' versions afterwards, and what they held."""
 
-    done: Imported
+    done: ImportResult
     versions: dict[str, int | None]
     tables: dict[str, list[dict[str, Any]]]
 
@@ -69,7 +69,7 @@ def steps(config: Config, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     make_table(locations["routes"], [THEIR_ROUTE], Schema(ROUTES_SCHEMA.fields[:8]), note="keep")
     steps: dict[str, Step] = {}
 
-    def look(name: str, done: Imported) -> None:
+    def look(name: str, done: ImportResult) -> None:
         found = newest(config)
         tables = {key: rows_at(locations[key]) for key, version in found.items() if version is not None}
         steps[name] = Step(done, found, tables)

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta.local_tables import dataset_of
 from routing.errors import InputError, StorageError
-from routing.importing.history import Changes
-from routing.importing.storing import make_ready, put
+from routing.importing.history import TableChanges
+from routing.importing.stored_tables import make_ready, put
 from routing.schemas import DIALOGS, KEPT, MESSAGES, OBSERVED_ROUTING, ROUTES, Schema
-from routing.storage.arrow import table_of
-from routing.storage.kinds import arrow_schema
-from routing.storage.local import dataset_of
+from routing.tables.arrow_rows import table_of
+from routing.tables.column_kinds import arrow_schema
 from tests.hostile import NAMES
 from tests.imports import (
     FIRST_VIEWS,
@@ -60,12 +60,12 @@ def test_any_name_and_any_time(tmp_path: Path) -> None:
     rows = [route(name, database_name=name, instance_name=name, **times) for name in names]
     store = open_tables(tmp_path, "routes")
     make_ready(store)
-    put(store, "routes", Changes(put=rows))
+    put(store, "routes", TableChanges(put=rows))
     assert by_name(rows_at(place(tmp_path, "routes"))) == by_name(rows)
     for row in rows:
         assert open_tables(tmp_path, "routes").rows("routes", {"instance_name": [row["name"]]}) == [row]
     changed = [{**row, "address": row["name"] or "none"} for row in rows[::3]]
-    put(open_tables(tmp_path, "routes"), "routes", Changes(put=changed, remove=rows[1::3]))
+    put(open_tables(tmp_path, "routes"), "routes", TableChanges(put=changed, remove=rows[1::3]))
     assert by_name(rows_at(place(tmp_path, "routes"))) == by_name([*changed, *rows[2::3]])
 
 
@@ -81,7 +81,7 @@ def test_the_columns_of_somebody_else_stay(tmp_path: Path) -> None:
     store = open_tables(tmp_path, "routes")
     assert store.rows("routes") == [route("r")]
     make_ready(store)
-    put(store, "routes", Changes(put=[route("r", address="TRANSPORT"), route("new")]))
+    put(store, "routes", TableChanges(put=[route("r", address="TRANSPORT"), route("new")]))
     new, kept = sorted(rows_at(place(tmp_path, "routes")), key=lambda row: str(row["NAME"]))
     added = ["remote_service_name", "broker_instance", "lifetime", "mirror_address", "valid_from", "valid_to"]
     assert list(kept) == [*table, *added]
@@ -99,7 +99,7 @@ def test_a_column_that_may_not_be_null_for_somebody_else(tmp_path: Path) -> None
     schema = arrow_schema(ROUTES).append(pyarrow.field("theirs", pyarrow.string(), nullable=False))
     DeltaTable.create(place(tmp_path, "routes").text, schema)
     with pytest.raises(StorageError, match=r"writing tables\.routes"):
-        put(open_tables(tmp_path, "routes"), "routes", Changes(put=[route("new")]))
+        put(open_tables(tmp_path, "routes"), "routes", TableChanges(put=[route("new")]))
     assert newest(config_in(tmp_path))["routes"] == 0
 
 
@@ -116,7 +116,7 @@ def test_dialogs_are_found_without_case_and_others_pass_through(tmp_path: Path) 
         {**row, "conversation_id": row["conversation_id"].lower()} for row in rows if row["instance_name"] == "i3"
     ]
     changed = [{**row, "far_service": "new"} for row in mine[::2]]
-    put(open_tables(tmp_path, "dialogs"), "dialogs", Changes(put=changed, remove=mine[1::2]))
+    put(open_tables(tmp_path, "dialogs"), "dialogs", TableChanges(put=changed, remove=mine[1::2]))
     found = {row["conversation_id"]: row for row in rows_at(place(tmp_path, "dialogs"))}
     assert len(found) == 999 - len(mine[1::2])
     assert found == {
@@ -189,7 +189,7 @@ def test_a_wider_number_stays_as_it_is(tmp_path: Path) -> None:
     write_deltalake(place(tmp_path, "databases").text, pyarrow.Table.from_pylist([row]))
     store = open_tables(tmp_path, "databases")
     make_ready(store)
-    put(store, "databases", Changes(put=[{**row, "database_id": 6, "is_broker_enabled": True}]))
+    put(store, "databases", TableChanges(put=[{**row, "database_id": 6, "is_broker_enabled": True}]))
     assert rows_at(place(tmp_path, "databases")) == [{**row, "database_id": 6, "is_broker_enabled": True}]
     types = {
         field.name: str(field.type) for field in DeltaTable(place(tmp_path, "databases").text).schema().fields
@@ -229,7 +229,9 @@ def test_the_commands_where_there_is_no_pyspark(tmp_path: Path) -> None:
         assert "Rows written" in done.stdout
         assert "tables.routes: written by deltalake" in done.stderr
         assert "Spark" not in done.stderr
-    assert len(rows_at(Location(str(folder / "data" / "messages")))) == 2
-    found = {row["name"]: row["valid_to"] is None for row in rows_at(Location(str(folder / "data" / "routes")))}
+    assert len(rows_at(TableLocation(str(folder / "data" / "messages")))) == 2
+    found = {
+        row["name"]: row["valid_to"] is None for row in rows_at(TableLocation(str(folder / "data" / "routes")))
+    }
     assert found["Billing"] is True
     assert found["Doomed"] is False

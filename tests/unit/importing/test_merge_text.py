@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from routing.config import Location
+from routing.config import TableLocation
+from routing.delta import spark_tables
 from routing.errors import StorageError
-from routing.storage import tables
 
 
 class Session:
@@ -41,9 +41,9 @@ class Rows:
         self.sparkSession.views.append(name)
 
 
-def merged(location: Location, *columns: str, **options: Any) -> str:
+def merged(location: TableLocation, *columns: str, **options: Any) -> str:
     session = Session()
-    tables.merge(Rows(session, *columns), "routes", location, ["k"], **options)  # type: ignore[arg-type]
+    spark_tables.merge(Rows(session, *columns), "routes", location, ["k"], **options)  # type: ignore[arg-type]
     assert session.views == []
     (text,) = session.texts
     # The name of the view is another one each time.
@@ -51,7 +51,7 @@ def merged(location: Location, *columns: str, **options: Any) -> str:
 
 
 def test_rows_replace_are_removed_and_added() -> None:
-    assert merged(Location("/data/a`b"), "k", "v", tables.REMOVE) == (
+    assert merged(TableLocation("/data/a`b"), "k", "v", spark_tables.REMOVE) == (
         "MERGE INTO `delta`.`/data/a``b` AS t USING `view` AS s ON t.`k` <=> s.`k`"
         " WHEN MATCHED AND s.`_remove` THEN DELETE"
         " WHEN MATCHED THEN UPDATE SET t.`k` = s.`k`, t.`v` = s.`v`"
@@ -60,7 +60,7 @@ def test_rows_replace_are_removed_and_added() -> None:
 
 
 def test_rows_are_only_added() -> None:
-    assert merged(Location("main.broker.m", is_name=True), "k", "v", insert_only=True, folded=("k",)) == (
+    assert merged(TableLocation("main.broker.m", is_name=True), "k", "v", insert_only=True, folded=("k",)) == (
         "MERGE INTO `main`.`broker`.`m` AS t USING `view` AS s ON lower(t.`k`) <=> lower(s.`k`)"
         " WHEN NOT MATCHED THEN INSERT (`k`, `v`) VALUES (s.`k`, s.`v`)"
     )
@@ -75,5 +75,5 @@ def test_the_view_is_dropped_where_the_merge_fails(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(session, "sql", failing)
     rows: Any = Rows(session, "k")
     with pytest.raises(StorageError, match=r"writing tables\.routes to /data: disk full"):
-        tables.merge(rows, "routes", Location("/data"), ["k"])
+        spark_tables.merge(rows, "routes", TableLocation("/data"), ["k"])
     assert session.views == []

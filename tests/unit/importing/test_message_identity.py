@@ -14,7 +14,7 @@ from tests.imports import MONDAY, TUESDAY, config_in, import_views, make_table, 
 
 if TYPE_CHECKING:
     from routing.config import Config
-    from routing.importing.result import Imported
+    from routing.importing.result import ImportResult
 
 pytest.importorskip("deltalake")
 DATABASES = {"Orders": "0d0d0d0d", "Archive": "0a0a0a0a"}
@@ -50,7 +50,7 @@ def ids_of(folder: Path, key: str = "messages") -> list[tuple[str, str]]:
     return sorted((row["database_name"], row["message_id"]) for row in rows_at(place(folder, key)))
 
 
-def added(done: Imported) -> tuple[int, int]:
+def added(done: ImportResult) -> tuple[int, int]:
     return done.written["messages"]["added"], done.written["observed_routing"]["added"]
 
 

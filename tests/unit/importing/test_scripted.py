@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from routing.importing.history import Changes, apply_changes
-from routing.importing.result import Imported
-from routing.importing.scripted import TimedScript, apply_all, apply_in_turn, changes_of, state_of
-from routing.importing.spelling import Spelling
-from routing.importing.tsql import Script, apply_script
+from routing.importing.history import TableChanges, apply_changes
+from routing.importing.result import ImportResult
+from routing.importing.script_rows import TimedScript, apply_all, apply_in_turn, changes_of, state_of
+from routing.importing.spelling import NameSpelling
+from routing.importing.tsql import ReadScript, apply_script
 
 Row = dict[str, Any]
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 LATER = datetime(2026, 1, 6, 12, tzinfo=timezone.utc)
 LATEST = datetime(2026, 1, 7, 12, tzinfo=timezone.utc)
@@ -42,10 +42,10 @@ def own() -> dict[str, list[Row]]:
 
 
 @pytest.fixture
-def change(read: ReadText) -> Callable[[str], dict[str, Changes]]:
+def change(read: ReadText) -> Callable[[str], dict[str, TableChanges]]:
     """Applies a script in database shop, scripted a day later than the rows."""
 
-    def changed(text: str) -> dict[str, Changes]:
+    def changed(text: str) -> dict[str, TableChanges]:
         rows = own()
         script = read(text, database="shop", scripted_at=LATER)
         before = state_of(rows, LATER)
@@ -55,10 +55,10 @@ def change(read: ReadText) -> Callable[[str], dict[str, Changes]]:
     return changed
 
 
-Change = Callable[[str], dict[str, Changes]]
+Change = Callable[[str], dict[str, TableChanges]]
 
 
-def versions(changes: Changes) -> list[tuple[Any, ...]]:
+def versions(changes: TableChanges) -> list[tuple[Any, ...]]:
     return [(r["database_name"], r["name"], r["valid_from"], r["valid_to"]) for r in changes.put]
 
 
@@ -112,10 +112,10 @@ CREATE, ALTER = "CREATE ROUTE {} WITH ADDRESS = 'LOCAL'", "ALTER ROUTE {} WITH A
 
 def apply(
     read: ReadText, *scripts: tuple[str, datetime], snapshot: bool = False, is_first: bool = False
-) -> tuple[Imported, dict[str, Changes], History]:
+) -> tuple[ImportResult, dict[str, TableChanges], History]:
     """What scripts in database shop change, each of its time, and the routes' history afterwards."""
-    done, rows = Imported(is_dry_run=False), own()
-    spelling = Spelling([], [("hub", "Shop"), ("hub", "Stock")])
+    done, rows = ImportResult(is_dry_run=False), own()
+    spelling = NameSpelling([], [("hub", "Shop"), ("hub", "Stock")])
     timed = [
         TimedScript(read(text, database="shop", scripted_at=at, file=f"{place}/f.sql"), at, {("hub", "Shop")})
         for place, (text, at) in enumerate(scripts)
@@ -254,7 +254,7 @@ def test_what_one_script_makes_is_known_to_the_next(read: ReadText) -> None:
 
 def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
     """What reading finds and what applying finds, together."""
-    rows, done = own(), Imported(is_dry_run=True)
+    rows, done = own(), ImportResult(is_dry_run=True)
     script = read(
         "DROP ROUTE none DECLARE @x char, @y char\nEXEC(@x)\n"
         "ALTER DATABASE shop SET OFFLINE\nDROP ROUTE neither\nEXEC(@y)\n"
@@ -268,7 +268,7 @@ def test_rejections_and_notes_come_in_line_order(read: ReadText) -> None:
 
 
 def test_a_script_about_something_else_gets_a_note(read: ReadText) -> None:
-    done = Imported(is_dry_run=True)
+    done = ImportResult(is_dry_run=True)
     script = read("CREATE TABLE t (a int)\nINSERT t VALUES (1)")
     apply_all(done, state_of(own(), LATER), [script])
     assert done.notes == ["f.sql: none of its 2 statements is about routing"]

@@ -9,7 +9,7 @@ import pytest
 
 from routing.errors import ContractError
 from routing.importing.catalog import StandIns, read_export
-from routing.importing.events.files import read_events
+from routing.importing.events.event_files import read_events
 from routing.importing.reach import on_this_disk
 from routing.importing.scripts import read_scripts
 from tests.without import SPARK, without

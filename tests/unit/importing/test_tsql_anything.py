@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from routing.importing.tsql import Database, InstanceState, Script, apply_script, read_script
+from routing.importing.tsql import DatabaseState, InstanceState, ReadScript, apply_script, read_script
 from routing.importing.tsql.decoding import decode
-from routing.importing.tsql.lexical import CODE, Mode, segments
-from routing.importing.tsql.tokens import Kind, tokenize
+from routing.importing.tsql.lexical import CODE, TextMode, segments
+from routing.importing.tsql.tokens import LexemeKind, tokenize
 
 AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
 LONG_ENOUGH = settings(
@@ -68,7 +68,7 @@ SCRIPTS = st.one_of(
 )
 
 
-def _read(text: str) -> Script:
+def _read(text: str) -> ReadScript:
     return read_script(text, file="f.sql", scripted_at=AT, database="db", variables={"v": "it's"})
 
 
@@ -87,7 +87,7 @@ def test_any_text_ends_in_statements_or_problems(text: str) -> None:
 @LONG_ENOUGH
 @given(SCRIPTS)
 def test_whatever_is_read_can_be_applied(text: str) -> None:
-    state = InstanceState(databases=(Database("db", "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"),))
+    state = InstanceState(databases=(DatabaseState("db", "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"),))
     script = _read(text)
     applied = apply_script(state, script)
     named = {(found.file, found.line) for found in (*applied.statements, *applied.passed_over)}
@@ -124,19 +124,19 @@ def test_any_bytes_are_some_text(data: bytes) -> None:
 def test_the_tokenizer_and_the_line_reader_agree_on_strings_and_comments(text: str) -> None:
     found, last = segments(text)
     tokens = tokenize(text)
-    open_at_end = last.mode not in (Mode.CODE, Mode.LINE_COMMENT)
+    open_at_end = last.mode not in (TextMode.CODE, TextMode.LINE_COMMENT)
     assert (tokens.cut is not None) == open_at_end
     if tokens.cut_in:
         assert tokens.cut_in == last.mode.value
     quoted = {
         (part.start, part.end)
         for part in (found[:-1] if open_at_end else found)
-        if part.mode in (Mode.STRING, Mode.BRACKET, Mode.QUOTED)
+        if part.mode in (TextMode.STRING, TextMode.BRACKET, TextMode.QUOTED)
     }
     lexemes = {
         (token.start + text[token.start : token.start + 1].isalpha(), token.end)
         for token in tokens.lexemes
-        if token.kind in (Kind.STRING, Kind.NAME)
+        if token.kind in (LexemeKind.STRING, LexemeKind.NAME)
     }
     assert lexemes == quoted
 

@@ -9,22 +9,22 @@ from datetime import datetime, timezone
 import pytest
 
 from routing.importing.tsql import (
-    Applied,
-    Database,
-    Endpoint,
+    AppliedScript,
+    DatabaseState,
+    EndpointState,
     InstanceState,
-    Route,
-    Script,
-    Service,
+    ReadScript,
+    RouteState,
+    ServiceState,
     apply_script,
 )
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
 STATE = InstanceState(
     routes=(
-        Route("Shop", "AutoCreatedLocal", "LOCAL"),
-        Route(
+        RouteState("Shop", "AutoCreatedLocal", "LOCAL"),
+        RouteState(
             "Shop",
             "ToStock",
             "TCP://stock:4022",
@@ -33,19 +33,19 @@ STATE = InstanceState(
             lifetime=datetime(2025, 1, 1, tzinfo=timezone.utc),
             mirror_address="TCP://stock2:4022",
         ),
-        Route("msdb", "AutoCreatedLocal", "LOCAL"),
+        RouteState("msdb", "AutoCreatedLocal", "LOCAL"),
     ),
-    services=(Service("Shop", "//shop"),),
-    databases=(Database("Shop", GUID), Database("msdb", GUID, is_broker_enabled=False)),
-    endpoint=Endpoint("broker", 4022),
+    services=(ServiceState("Shop", "//shop"),),
+    databases=(DatabaseState("Shop", GUID), DatabaseState("msdb", GUID, is_broker_enabled=False)),
+    endpoint=EndpointState("broker", 4022),
 )
 
 
 @pytest.fixture
-def run(read: ReadText) -> Callable[..., Applied]:
+def run(read: ReadText) -> Callable[..., AppliedScript]:
     """Applies a script in database Shop to STATE."""
 
-    def applied(text: str, state: InstanceState = STATE, **options: object) -> Applied:
+    def applied(text: str, state: InstanceState = STATE, **options: object) -> AppliedScript:
         script = read(text, **{"database": "SHOP", **options})
         assert script.problems == ()
         return apply_script(state, script)
@@ -53,11 +53,11 @@ def run(read: ReadText) -> Callable[..., Applied]:
     return applied
 
 
-Run = Callable[..., Applied]
+Run = Callable[..., AppliedScript]
 
 
 def test_nothing_changes_nothing(run: Run) -> None:
-    assert run("") == Applied(STATE)
+    assert run("") == AppliedScript(STATE)
 
 
 def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
@@ -69,14 +69,14 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
            CREATE ROUTE Gone WITH ADDRESS = 'LOCAL' DROP ROUTE Gone"""
     )
     assert set(result.state.routes) == {
-        Route(
+        RouteState(
             "Shop",
             "New",
             "TCP://b:1",
             remote_service_name="s",
             lifetime=datetime(2024, 5, 1, 0, 1, tzinfo=timezone.utc),
         ),
-        Route(
+        RouteState(
             "Shop",
             "ToStock",
             "TCP://stock:4022",
@@ -85,7 +85,7 @@ def test_routes_are_created_altered_and_dropped_in_order(run: Run) -> None:
             lifetime=datetime(2024, 5, 1, 0, 2, tzinfo=timezone.utc),
             mirror_address="TCP://stock2:4022",
         ),
-        Route("msdb", "AutoCreatedLocal", "LOCAL"),
+        RouteState("msdb", "AutoCreatedLocal", "LOCAL"),
     }
     assert (result.applied, result.passed_over, result.refused) == (6, (), 0)
     assert result.problems == ()
@@ -153,7 +153,7 @@ def test_without_a_database_a_route_has_no_place(run: Run) -> None:
 
 def test_services_are_found_exactly(run: Run) -> None:
     result = run("CREATE SERVICE [//SHOP] ON QUEUE q\nDROP SERVICE [//shop]")
-    assert result.state.services == (Service("Shop", "//SHOP"),)
+    assert result.state.services == (ServiceState("Shop", "//SHOP"),)
 
 
 def test_broker_options(run: Run) -> None:
@@ -162,15 +162,15 @@ def test_broker_options(run: Run) -> None:
            ALTER DATABASE msdb SET ENABLE_BROKER"""
     )
     assert result.state.databases == (
-        Database("Shop", GUID, is_broker_enabled=False),
-        Database("msdb", GUID),
+        DatabaseState("Shop", GUID, is_broker_enabled=False),
+        DatabaseState("msdb", GUID),
     )
     assert result.problems == ()
 
 
 def test_a_new_broker_has_an_id_that_only_the_server_knows(run: Run) -> None:
     result = run("ALTER DATABASE msdb SET NEW_BROKER")
-    assert result.state.databases == (Database("Shop", GUID), Database("msdb", None))
+    assert result.state.databases == (DatabaseState("Shop", GUID), DatabaseState("msdb", None))
     (problem,) = result.problems
     assert (problem.line, problem.counted) == (1, True)
     assert "service_broker_guid" in problem.why
@@ -178,10 +178,10 @@ def test_a_new_broker_has_an_id_that_only_the_server_knows(run: Run) -> None:
 
 def test_a_new_database_has_its_local_route(run: Run) -> None:
     result = run("CREATE DATABASE Stock\nGO\nUSE stock\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
-    assert result.state.databases[-1] == Database("Stock", None)
+    assert result.state.databases[-1] == DatabaseState("Stock", None)
     assert result.state.routes[-2:] == (
-        Route("Stock", "AutoCreatedLocal", "LOCAL"),
-        Route("Stock", "r", "LOCAL"),
+        RouteState("Stock", "AutoCreatedLocal", "LOCAL"),
+        RouteState("Stock", "r", "LOCAL"),
     )
     assert [problem.counted for problem in result.problems] == [True]
 
@@ -196,21 +196,24 @@ def test_a_dropped_database_takes_its_rows_along(run: Run) -> None:
 
 def test_conversations_that_end_with_an_error_have_a_broker(run: Run) -> None:
     result = run("ALTER DATABASE msdb SET ERROR_BROKER_CONVERSATIONS WITH ROLLBACK IMMEDIATE")
-    assert result.state.databases == (Database("Shop", GUID), Database("msdb", GUID))
+    assert result.state.databases == (DatabaseState("Shop", GUID), DatabaseState("msdb", GUID))
     (problem,) = result.problems
     assert problem.counted
     assert "its conversations end with an error" in problem.why
 
 
 def test_a_renamed_database_takes_its_rows_along(run: Run) -> None:
-    named = replace(STATE, databases=(Database("Shop", GUID, database_id=7), Database("msdb", GUID)))
+    named = replace(STATE, databases=(DatabaseState("Shop", GUID, database_id=7), DatabaseState("msdb", GUID)))
     result = run("ALTER DATABASE SHOP MODIFY NAME = Store\nDROP ROUTE ToStock\nDROP SERVICE [//shop]", named)
     assert set(result.state.routes) == {
-        Route("Store", "AutoCreatedLocal", "LOCAL"),
-        Route("msdb", "AutoCreatedLocal", "LOCAL"),
+        RouteState("Store", "AutoCreatedLocal", "LOCAL"),
+        RouteState("msdb", "AutoCreatedLocal", "LOCAL"),
     }
     assert result.state.services == ()
-    assert set(result.state.databases) == {Database("Store", GUID, database_id=7), Database("msdb", GUID)}
+    assert set(result.state.databases) == {
+        DatabaseState("Store", GUID, database_id=7),
+        DatabaseState("msdb", GUID),
+    }
     (problem,) = result.problems
     assert problem.counted
     assert "called 'Store' from here on" in problem.why
@@ -250,7 +253,7 @@ def test_the_endpoint(run: Run) -> None:
         """ALTER ENDPOINT BROKER FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)
            ALTER ENDPOINT broker AS TCP (LISTENER_PORT = 4023)"""
     )
-    assert result.state.endpoint == Endpoint("broker", 4023, is_message_forwarding_enabled=True)
+    assert result.state.endpoint == EndpointState("broker", 4023, is_message_forwarding_enabled=True)
     result = run(
         """DROP ENDPOINT broker
            CREATE ENDPOINT mirror AS TCP (LISTENER_PORT = 5022) FOR DATABASE_MIRRORING ()
@@ -258,13 +261,13 @@ def test_the_endpoint(run: Run) -> None:
            CREATE ENDPOINT e AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()
            ALTER ENDPOINT mirror AS TCP (LISTENER_PORT = 5023) DROP ENDPOINT web"""
     )
-    assert result.state.endpoint == Endpoint("e", 4023)
+    assert result.state.endpoint == EndpointState("e", 4023)
     assert result.state.other_endpoints == {"mirror"}
     assert [(problem.line, problem.counted) for problem in result.problems] == [(4, True)]
 
 
 def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
-    unnamed = InstanceState(endpoint=Endpoint(None, 4022))
+    unnamed = InstanceState(endpoint=EndpointState(None, 4022))
     result = run(
         """ALTER ENDPOINT a STATE = STARTED
            ALTER ENDPOINT a AS TCP (LISTENER_PORT = 4023)
@@ -273,9 +276,9 @@ def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
         unnamed,
     )
     assert [(problem.line, problem.counted) for problem in result.problems] == [(1, True), (2, False), (3, False)]
-    assert result.state.endpoint == Endpoint("a", 4022, is_message_forwarding_enabled=True)
+    assert result.state.endpoint == EndpointState("a", 4022, is_message_forwarding_enabled=True)
     result = run("CREATE ENDPOINT b AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()", unnamed)
-    assert result.state.endpoint == Endpoint("b", 4023)
+    assert result.state.endpoint == EndpointState("b", 4023)
 
 
 @pytest.mark.parametrize(
@@ -303,27 +306,27 @@ def test_an_endpoint_whose_name_is_not_known(run: Run) -> None:
 def test_a_condition_that_does_not_hold(run: Run, text: str, passed_over: int) -> None:
     result = run(text)
     assert len(result.passed_over) == passed_over
-    assert result == Applied(STATE, passed_over=result.passed_over)
+    assert result == AppliedScript(STATE, passed_over=result.passed_over)
 
 
 @pytest.mark.parametrize(
     ("endpoint", "asked", "is_made", "doubts"),
     [
         (None, "", True, 0),
-        (Endpoint("broker", 4023), "", False, 0),
-        (Endpoint("broker", 4023), " WHERE name = 'BROKER'", False, 0),
+        (EndpointState("broker", 4023), "", False, 0),
+        (EndpointState("broker", 4023), " WHERE name = 'BROKER'", False, 0),
         # One that forwards is there, whatever its name, which no table holds.
-        (Endpoint(is_message_forwarding_enabled=True), "", False, 0),
-        (Endpoint(), "", True, 1),
+        (EndpointState(is_message_forwarding_enabled=True), "", False, 0),
+        (EndpointState(), "", True, 1),
     ],
 )
 def test_whether_there_is_an_endpoint(
-    run: Run, endpoint: Endpoint | None, asked: str, is_made: bool, doubts: int
+    run: Run, endpoint: EndpointState | None, asked: str, is_made: bool, doubts: int
 ) -> None:
     made = "CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4024) FOR SERVICE_BROKER ()"
     text = f"IF NOT EXISTS (SELECT * FROM sys.service_broker_endpoints{asked}) {made}"
     result = run(text, InstanceState(endpoint=endpoint))
-    assert result.state.endpoint == (Endpoint("e", 4024) if is_made else endpoint)
+    assert result.state.endpoint == (EndpointState("e", 4024) if is_made else endpoint)
     assert [problem.counted for problem in result.problems] == [True] * doubts
 
 
@@ -340,15 +343,15 @@ def test_a_condition_is_asked_once(run: Run) -> None:
            IF EXISTS (SELECT * FROM sys.routes WHERE name = 'ToStock') DROP ROUTE ToStock
            ELSE CREATE ROUTE ToStock WITH ADDRESS = 'TCP://new'"""
     )
-    assert Route("Shop", "ToStock", "TCP://new") in result.state.routes
+    assert RouteState("Shop", "ToStock", "TCP://new") in result.state.routes
     assert [statement.line for statement in result.passed_over] == [7, 8]
     assert (result.applied, result.refused) == (4, 0)
 
 
 def test_names_that_differ_in_case_alone_are_told_apart_where_both_exist(run: Run) -> None:
-    both = InstanceState(routes=(Route("Shop", "r", "LOCAL"), Route("Shop", "R", "TRANSPORT")))
-    assert run("DROP ROUTE R", both).state.routes == (Route("Shop", "r", "LOCAL"),)
-    assert run("DROP ROUTE r", both).state.routes == (Route("Shop", "R", "TRANSPORT"),)
-    assert run("USE sHop CREATE ROUTE q WITH ADDRESS = 'LOCAL'", both).state.routes[-1] == Route(
+    both = InstanceState(routes=(RouteState("Shop", "r", "LOCAL"), RouteState("Shop", "R", "TRANSPORT")))
+    assert run("DROP ROUTE R", both).state.routes == (RouteState("Shop", "r", "LOCAL"),)
+    assert run("DROP ROUTE r", both).state.routes == (RouteState("Shop", "R", "TRANSPORT"),)
+    assert run("USE sHop CREATE ROUTE q WITH ADDRESS = 'LOCAL'", both).state.routes[-1] == RouteState(
         "Shop", "q", "LOCAL"
     )

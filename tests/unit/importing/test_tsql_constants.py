@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import Script
-from routing.importing.tsql.statements import CreateRoute, DetachDatabase
+from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_statements import CreateRoute, DetachDatabase
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = ''LOCAL''"
 MAX = "DECLARE @x int, @sql nvarchar(max)"
 

@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from routing.importing.tsql.decoding import Decoded, decode
+from routing.importing.tsql.decoding import DecodedScript, decode
 
 SCRIPT = "CREATE ROUTE [Größe] WITH ADDRESS = 'LOCAL'\r\n"
 
@@ -26,16 +26,16 @@ SCRIPT = "CREATE ROUTE [Größe] WITH ADDRESS = 'LOCAL'\r\n"
     ],
 )
 def test_each_encoding_gives_the_same_text(data: bytes, encoding: str) -> None:
-    assert decode(data) == Decoded(SCRIPT, encoding)
+    assert decode(data) == DecodedScript(SCRIPT, encoding)
 
 
 def test_what_an_encoding_cannot_read_is_counted() -> None:
-    assert decode(b"a\x81\xe9") == Decoded("a\ufffdé", "Windows-1252", 1)
-    assert decode(codecs.BOM_UTF16_LE + b"a\x00b") == Decoded("a\ufffd", "UTF-16 LE with byte-order mark", 1)
+    assert decode(b"a\x81\xe9") == DecodedScript("a\ufffdé", "Windows-1252", 1)
+    assert decode(codecs.BOM_UTF16_LE + b"a\x00b") == DecodedScript("a\ufffd", "UTF-16 LE with byte-order mark", 1)
 
 
 def test_nothing_is_utf_8() -> None:
-    assert decode(b"") == Decoded("", "UTF-8")
+    assert decode(b"") == DecodedScript("", "UTF-8")
 
 
 def test_a_nul_alone_does_not_make_utf_16() -> None:

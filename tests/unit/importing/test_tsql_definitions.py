@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import Script
-from routing.importing.tsql.statements import (
+from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterDatabaseState,
     AlterEndpoint,
@@ -23,7 +23,7 @@ from routing.importing.tsql.statements import (
     RenameDatabase,
 )
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 ENDPOINT_FIELDS = ("for_service_broker", "listener_port", "is_message_forwarding_enabled")
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import Script
-from routing.importing.tsql.statements import CreateRoute
+from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_statements import CreateRoute
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = ''LOCAL''"
 DECLARED = (
     "DECLARE @a int, @b int, @h int, @m nvarchar(200), @n sysname, @name sysname, @rc int, @s nvarchar(max), "

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.tsql import InstanceState, Script, apply_script
+from routing.importing.tsql import InstanceState, ReadScript, apply_script
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
 COMMON = "c AS (SELECT 1 a) SELECT * FROM c"
 TCP = "AS TCP (LISTENER_PORT = 4022)"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from routing.importing.tsql import read_file
-from routing.importing.tsql.statements import CreateRoute
+from routing.importing.tsql.script_statements import CreateRoute
 
 SCRIPT = "CREATE ROUTE [Größe] WITH ADDRESS = 'LOCAL', LIFETIME = 60\r\n"
 

@@ -7,23 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from routing.importing.tsql import Database, InstanceState, Route, Script, apply_script
+from routing.importing.tsql import DatabaseState, InstanceState, ReadScript, RouteState, apply_script
 from routing.importing.tsql.conditions import SessionFacts, answer_condition
-from routing.importing.tsql.statements import Guard, Subject
+from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject
 from routing.importing.tsql.tokens import tokenize
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
 
 
-def _applied(script: Script, databases: tuple[str, ...] = ()) -> list[str]:
+def _applied(script: ReadScript, databases: tuple[str, ...] = ()) -> list[str]:
     """The names of the statements that are applied to an instance with these databases."""
-    routes = tuple(Route("db", name, "LOCAL") for name in "abc")
-    state = InstanceState(routes, databases=tuple(Database(name, None) for name in (*databases, "db")))
+    routes = tuple(RouteState("db", name, "LOCAL") for name in "abc")
+    state = InstanceState(routes, databases=tuple(DatabaseState(name, None) for name in (*databases, "db")))
     return [statement.name for statement in apply_script(state, script).statements]
 
 
-def _contexts(script: Script) -> list[tuple[str, str | None]]:
+def _contexts(script: ReadScript) -> list[tuple[str, str | None]]:
     return [(found.name, found.database) for found in script.statements]
 
 
@@ -55,8 +55,8 @@ def test_a_use_that_cannot_be_known_leaves_no_database(read: ReadText, name: str
     assert problem.why.endswith("the database in use is not known from here on")
 
 
-def _guard(subject: Subject, name: str, holds: bool, database: str | None = None) -> Guard:
-    return Guard(subject, database, name, holds)
+def _guard(subject: GuardSubject, name: str, holds: bool, database: str | None = None) -> ConditionGuard:
+    return ConditionGuard(subject, database, name, holds)
 
 
 @pytest.mark.parametrize(
@@ -64,83 +64,83 @@ def _guard(subject: Subject, name: str, holds: bool, database: str | None = None
     [
         (
             "EXISTS (SELECT * FROM sys.routes WHERE name = N'x')",
-            _guard(Subject.ROUTE, "x", True, "db"),
+            _guard(GuardSubject.ROUTE, "x", True, "db"),
         ),
         (
             "not exists (select 1 from [sys].[routes] as r where r.[name] = 'it''s')",
-            _guard(Subject.ROUTE, "it's", False, "db"),
+            _guard(GuardSubject.ROUTE, "it's", False, "db"),
         ),
         (
             "(NOT (EXISTS (SELECT TOP (1) name FROM msdb.sys.services s WHERE s.name = 'x')))",
-            _guard(Subject.SERVICE, "x", False, "msdb"),
+            _guard(GuardSubject.SERVICE, "x", False, "msdb"),
         ),
         (
             "EXISTS (SELECT TOP 1 1 FROM sys.endpoints e WHERE name = 'x')",
-            _guard(Subject.ENDPOINT, "x", True),
+            _guard(GuardSubject.ENDPOINT, "x", True),
         ),
         (
             "NOT EXISTS (SELECT 'y' FROM master..sysdatabases WHERE name = 'x')",
-            _guard(Subject.DATABASE, "x", False),
+            _guard(GuardSubject.DATABASE, "x", False),
         ),
         (
             "(SELECT COUNT(*) FROM sys.routes WHERE (name = 'x')) = 0",
-            _guard(Subject.ROUTE, "x", False, "db"),
+            _guard(GuardSubject.ROUTE, "x", False, "db"),
         ),
         (
             "NOT (SELECT COUNT(*) FROM sys.routes WHERE name = 'x') > 0",
-            _guard(Subject.ROUTE, "x", False, "db"),
+            _guard(GuardSubject.ROUTE, "x", False, "db"),
         ),
-        ("DB_ID(N'x') IS NOT NULL", _guard(Subject.DATABASE, "x", True)),
-        ("(DB_ID('x') IS NULL)", _guard(Subject.DATABASE, "x", False)),
-        ("NOT DB_ID('x') IS NULL", _guard(Subject.DATABASE, "x", True)),
+        ("DB_ID(N'x') IS NOT NULL", _guard(GuardSubject.DATABASE, "x", True)),
+        ("(DB_ID('x') IS NULL)", _guard(GuardSubject.DATABASE, "x", False)),
+        ("NOT DB_ID('x') IS NULL", _guard(GuardSubject.DATABASE, "x", True)),
         (
             "EXISTS (SELECT * FROM sys.databases WHERE name = 'x' AND is_broker_enabled = 0)",
-            _guard(Subject.BROKER, "x", False),
+            _guard(GuardSubject.BROKER, "x", False),
         ),
         (
             "NOT EXISTS (SELECT * FROM sys.databases d WHERE d.is_broker_enabled = 1 AND d.name = DB_NAME())",
-            _guard(Subject.BROKER, "db", False),
+            _guard(GuardSubject.BROKER, "db", False),
         ),
         (
             "(SELECT is_broker_enabled FROM sys.databases WHERE database_id = DB_ID()) = 0",
-            _guard(Subject.BROKER, "db", False),
+            _guard(GuardSubject.BROKER, "db", False),
         ),
         (
             "(SELECT is_broker_enabled FROM sys.databases WHERE database_id = DB_ID('x')) = 1",
-            _guard(Subject.BROKER, "x", True),
+            _guard(GuardSubject.BROKER, "x", True),
         ),
         (
             "(SELECT d.is_broker_enabled FROM sys.databases AS d WHERE d.name LIKE 'x') <> 1",
-            _guard(Subject.BROKER, "x", False),
+            _guard(GuardSubject.BROKER, "x", False),
         ),
         (
             "NOT EXISTS (SELECT 1 FROM sys.databases WHERE name IN (N'x') AND is_broker_enabled != 0)",
-            _guard(Subject.BROKER, "x", False),
+            _guard(GuardSubject.BROKER, "x", False),
         ),
-        ("DATABASEPROPERTYEX(N'x', 'IsBrokerEnabled') = 0", _guard(Subject.BROKER, "x", False)),
-        ("DATABASEPROPERTYEX(DB_NAME(), 'isbrokerenabled') = 1", _guard(Subject.BROKER, "db", True)),
+        ("DATABASEPROPERTYEX(N'x', 'IsBrokerEnabled') = 0", _guard(GuardSubject.BROKER, "x", False)),
+        ("DATABASEPROPERTYEX(DB_NAME(), 'isbrokerenabled') = 1", _guard(GuardSubject.BROKER, "db", True)),
         (
             "NOT EXISTS (SELECT * FROM sys.service_broker_endpoints)",
-            _guard(Subject.BROKER_ENDPOINT, "", False),
+            _guard(GuardSubject.BROKER_ENDPOINT, "", False),
         ),
         (
             "EXISTS (SELECT 1 FROM sys.service_broker_endpoints e WHERE e.name = N'x')",
-            _guard(Subject.BROKER_ENDPOINT, "x", True),
+            _guard(GuardSubject.BROKER_ENDPOINT, "x", True),
         ),
         (
             "(SELECT COUNT(*) FROM sys.endpoints WHERE type_desc = 'SERVICE_BROKER') >= 1",
-            _guard(Subject.BROKER_ENDPOINT, "", True),
+            _guard(GuardSubject.BROKER_ENDPOINT, "", True),
         ),
         (
             "EXISTS (SELECT * FROM sys.tcp_endpoints WHERE type = 3 AND name = 'x')",
-            _guard(Subject.BROKER_ENDPOINT, "x", True),
+            _guard(GuardSubject.BROKER_ENDPOINT, "x", True),
         ),
     ],
 )
-def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: Guard) -> None:
-    asked: list[Guard] = []
+def test_conditions_that_the_state_can_answer(read: ReadText, condition: str, guard: ConditionGuard) -> None:
+    asked: list[ConditionGuard] = []
 
-    def ask(question: Guard) -> bool:
+    def ask(question: ConditionGuard) -> bool:
         asked.append(question)
         return True
 

@@ -9,9 +9,9 @@ import pytest
 
 from routing.errors import InputError
 from routing.importing.scripts import read_text
-from routing.importing.tsql import Script
+from routing.importing.tsql import ReadScript
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'TCP://h:4022'"
 PROSE = "the line is prose, not T-SQL: take the line out, or make it a comment (--)"
 DASH = "the line begins with a dash, which is no T-SQL: take it out; a comment begins with two hyphens (--)"

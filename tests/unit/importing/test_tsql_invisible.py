@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import Script
+from routing.importing.tsql import ReadScript
 from routing.importing.tsql.vocabulary import INVISIBLE, name_character
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 WITH = "WITH ADDRESS = 'TCP://h:4022'"
 
 

@@ -6,23 +6,30 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import Database, Endpoint, InstanceState, Route, Script, apply_script
+from routing.importing.tsql import (
+    DatabaseState,
+    EndpointState,
+    InstanceState,
+    ReadScript,
+    RouteState,
+    apply_script,
+)
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 
 
-def _names(script: Script) -> list[str]:
+def _names(script: ReadScript) -> list[str]:
     return [found.name for found in script.statements]
 
 
-def _applied(script: Script, *databases: str) -> list[str]:
+def _applied(script: ReadScript, *databases: str) -> list[str]:
     """The names of the statements that are applied to an instance with these databases."""
-    routes = tuple(Route("db", name, "LOCAL") for name in "abc")
-    state = InstanceState(routes, databases=tuple(Database(name, None) for name in (*databases, "db")))
+    routes = tuple(RouteState("db", name, "LOCAL") for name in "abc")
+    state = InstanceState(routes, databases=tuple(DatabaseState(name, None) for name in (*databases, "db")))
     return [statement.name for statement in apply_script(state, script).statements]
 
 
-def _doubts(script: Script) -> list[tuple[str, str | None]]:
+def _doubts(script: ReadScript) -> list[tuple[str, str | None]]:
     return [(found.name, found.doubt) for found in script.statements]
 
 
@@ -132,7 +139,7 @@ def test_what_follows_is_applied_and_named_as_depending_on_it(read: ReadText, le
     doubt = f"it runs only if the {words} does not, which depends on the IF in line 2, {SERVERS_OWN}"
     assert _doubts(script) == [("a", None), ("b", doubt), ("c", None)]
     assert script.problems == ()
-    state = InstanceState(routes=tuple(Route("db", name, "LOCAL") for name in "abc"))
+    state = InstanceState(routes=tuple(RouteState("db", name, "LOCAL") for name in "abc"))
     applied = apply_script(state, script)
     assert applied.state.routes == ()
     assert [(problem.line, problem.why, problem.counted) for problem in applied.problems] == [
@@ -163,8 +170,8 @@ def test_a_condition_that_the_state_cannot_answer_is_named(read: ReadText) -> No
         ELSE
             CREATE ENDPOINT e STATE = STARTED AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()"""
     )
-    applied = apply_script(InstanceState(endpoint=Endpoint()), script)
-    assert applied.state.endpoint == Endpoint("e", None, True)
+    applied = apply_script(InstanceState(endpoint=EndpointState()), script)
+    assert applied.state.endpoint == EndpointState("e", None, True)
     assert [found.line for found in applied.passed_over] == [2, 6]
     assert [(problem.line, problem.why) for problem in applied.problems] == [
         (4, "ALTER ENDPOINT 'e': it runs only if the endpoint 'e' exists, which is not known")

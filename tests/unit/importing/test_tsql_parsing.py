@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import routing.importing.catalog as catalog
-from routing.importing.tsql import Script
+from routing.importing.tsql import ReadScript
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"
 
 

@@ -10,16 +10,23 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from routing.importing.tsql import Database, Endpoint, InstanceState, Route, Script, apply_script
+from routing.importing.tsql import (
+    DatabaseState,
+    EndpointState,
+    InstanceState,
+    ReadScript,
+    RouteState,
+    apply_script,
+)
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 
 CASH = ("ToCash", "TCP://cash:4022")
 STOCK = ("ToStock", "TCP://stock:4022")
 BEFORE = InstanceState(
-    routes=(Route("Sales", *CASH),),
-    databases=(Database("Sales", "00000000-0000-0000-0000-000000000001", False),),
-    endpoint=Endpoint(),
+    routes=(RouteState("Sales", *CASH),),
+    databases=(DatabaseState("Sales", "00000000-0000-0000-0000-000000000001", False),),
+    endpoint=EndpointState(),
 )
 
 
@@ -422,7 +429,7 @@ def test_the_clauses_of_an_endpoint_stand_in_either_order(read: ReadText, clause
     script = read(f"CREATE ENDPOINT Broker\n{clauses}\nGO\n")
     assert script.problems == ()
     result = apply_script(InstanceState(), script)
-    assert result.state.endpoint == Endpoint("Broker", 4022, True)
+    assert result.state.endpoint == EndpointState("Broker", 4022, True)
     assert [problem.why.partition(";")[0] for problem in result.problems] == (
         [] if is_started else ["CREATE ENDPOINT 'Broker': it is made STOPPED"]
     )

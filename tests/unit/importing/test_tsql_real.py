@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from routing.importing.tsql import Script
-from routing.importing.tsql.statements import CreateRoute
+from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_statements import CreateRoute
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "real-route-statements.jsonl"
 
 NO_VALUE = "has no value"
@@ -45,7 +45,7 @@ def _rows() -> list[dict[str, Any]]:
     return [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
 
 
-def _values(script: Script) -> list[dict[str, str | None]]:
+def _values(script: ReadScript) -> list[dict[str, str | None]]:
     found = []
     for statement in script.statements:
         assert isinstance(statement, CreateRoute)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routing.importing.covered import Unit
-from routing.importing.scripted import changes_of, state_of
+from routing.importing.script_rows import changes_of, state_of
 from routing.importing.tsql import InstanceState, apply_script, read_script
 
 Row = dict[str, Any]

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from routing.importing.tsql import Script
-from routing.importing.tsql.statements import (
+from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_statements import (
     AlterRoute,
     CreateRoute,
     DropRoute,
     RouteOptions,
 )
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 LOCAL = RouteOptions(address="LOCAL")
 
 

@@ -6,13 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import Database, Endpoint, InstanceState, Route, Script, apply_script
+from routing.importing.tsql import (
+    DatabaseState,
+    EndpointState,
+    InstanceState,
+    ReadScript,
+    RouteState,
+    apply_script,
+)
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 STATE = InstanceState(
-    routes=(Route("D", "old", "TCP://old:4022", remote_service_name="s"),),
-    databases=(Database("D", None), Database("Other", None)),
-    endpoint=Endpoint(),
+    routes=(RouteState("D", "old", "TCP://old:4022", remote_service_name="s"),),
+    databases=(DatabaseState("D", None), DatabaseState("Other", None)),
+    endpoint=EndpointState(),
 )
 OLD = ("old", "TCP://old:4022")
 BAD = "CREATE ROUTE bad WITH ADDRESS = 'nonsense'"
@@ -232,7 +239,7 @@ def test_a_refusal_steers_what_follows(read: ReadText, form: str) -> None:
 )
 def test_where_nothing_tells_a_statement_succeeds(read: ReadText, text: str, note: str) -> None:
     script = read(f"BEGIN TRY\n{text}\n{A}\nEND TRY BEGIN CATCH {B} END CATCH", database="D")
-    applied = apply_script(InstanceState(endpoint=Endpoint()), script)
+    applied = apply_script(InstanceState(endpoint=EndpointState()), script)
     assert {route.name for route in applied.state.routes} == {"a"}
     assert [problem.number for problem in applied.problems] == [None, None]
     assert note in applied.problems[0].why
@@ -606,16 +613,16 @@ def test_what_a_procedure_does_is_named_where_that_is_not_known(
 @pytest.mark.parametrize(
     ("endpoint", "is_refused"),
     [
-        (Endpoint(), False),
-        (Endpoint(is_message_forwarding_enabled=True), True),
-        (Endpoint("one", 4022, False), True),
+        (EndpointState(), False),
+        (EndpointState(is_message_forwarding_enabled=True), True),
+        (EndpointState("one", 4022, False), True),
         (None, False),
     ],
 )
 def test_an_instance_has_one_endpoint_for_service_broker(
-    read: ReadText, endpoint: Endpoint | None, is_refused: bool
+    read: ReadText, endpoint: EndpointState | None, is_refused: bool
 ) -> None:
     text = "CREATE ENDPOINT two STATE = STARTED AS TCP (LISTENER_PORT = 4023) FOR SERVICE_BROKER ()"
     applied = apply_script(InstanceState(endpoint=endpoint), read(text))
-    assert applied.state.endpoint == (endpoint if is_refused else Endpoint("two", 4023))
+    assert applied.state.endpoint == (endpoint if is_refused else EndpointState("two", 4023))
     assert [problem.number for problem in applied.problems] == ([7862] if is_refused else [])

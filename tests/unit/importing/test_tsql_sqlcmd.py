@@ -11,16 +11,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from routing.importing.tsql import Script
-from routing.importing.tsql.sqlcmd import Batch, _go, batches
-from routing.importing.tsql.statements import CreateRoute, Problem
+from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_statements import CreateRoute, StatementProblem
+from routing.importing.tsql.sqlcmd import SqlBatch, _go, batches
 
-ReadText = Callable[..., Script]
+ReadText = Callable[..., ReadScript]
 
 
 def _texts(text: str, **variables: str) -> list[str]:
     found = batches(text, "f", variables, None)
-    return [batch.text for batch in found if isinstance(batch, Batch)]
+    return [batch.text for batch in found if isinstance(batch, SqlBatch)]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,9 @@ def test_a_value_is_read_as_the_server_reads_it(read: ReadText) -> None:
         ("s", 3),
     ]
     assert read(text, variables={"v": "$(w)"}).problems == (
-        Problem("f.sql", 1, "CREATE ROUTE 'r': ADDRESS '$(w)' is not a valid address", 9744, by_server=True),
+        StatementProblem(
+            "f.sql", 1, "CREATE ROUTE 'r': ADDRESS '$(w)' is not a valid address", 9744, by_server=True
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.importing.tsql.tokens import Kind, tokenize
+from routing.importing.tsql.tokens import LexemeKind, tokenize
 
 
 def _lexemes(text: str) -> list[tuple[str, str]]:
@@ -75,7 +75,7 @@ def test_a_text_that_ends_too_early_keeps_what_stands_before(text: str, row: int
     tokens = tokenize(text)
     assert (tokens.cut, tokens.cut_in) == (row, what)
     assert tokens.lexemes[0].text == "a"
-    assert tokens.lexemes[-1].kind is Kind.CUT
+    assert tokens.lexemes[-1].kind is LexemeKind.CUT
 
 
 def test_rows_count_every_line_of_strings_and_comments() -> None:

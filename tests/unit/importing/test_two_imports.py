@@ -43,7 +43,7 @@ def test_the_lock_is_held_from_the_first_read_to_the_last_commit(
     engine: str, config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever engine comes second: it has looked at nothing yet, and started no session."""
-    from routing.storage import local
+    from routing.delta import local_tables
 
     older = exports(tmp_path / "older", MONDAY, **VIEWS)
     newer = exports(tmp_path / "newer", TUESDAY, **VIEWS)
@@ -52,21 +52,21 @@ def test_the_lock_is_held_from_the_first_read_to_the_last_commit(
     def come_second(moment: str) -> None:
         with monkeypatch.context() as patch:
             if engine == "Spark":
-                patch.setattr(local, "find_spec", lambda name: None)
+                patch.setattr(local_tables, "find_spec", lambda name: None)
             with pytest.raises(StorageError) as error:
                 import_views(no_spark(), config, newer)
             caught.append((moment, error.value))
             with pytest.raises(StorageError, match="another run is at work"):
                 import_script(no_spark(), config, tmp_path / "s.sql", SCRIPT)
 
-    commit = local.LocalTable.commit
+    commit = local_tables.LocalTable.commit
 
     def commit_last(self: Any, *rows: Any, **how: Any) -> None:
         commit(self, *rows, **how)
         if Path(self.table.table_uri).name == "imports":
             come_second("after the last commit")
 
-    monkeypatch.setattr(local.LocalTable, "commit", commit_last)
+    monkeypatch.setattr(local_tables.LocalTable, "commit", commit_last)
     import_views(no_spark(), config, older, progress=come_second)
     assert [moment for moment, _ in caught] == [
         "reading the tables",
@@ -84,9 +84,9 @@ def test_somebody_has_written_since_the_tables_were_read(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is no lock, as on another system."""
-    from routing.storage import locking
+    from routing.delta import run_lock
 
-    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     import_views(no_spark(), config, exports(tmp_path / "older", MONDAY, **VIEWS))
     newer = exports(tmp_path / "newer", TUESDAY, routes=ROUTES.replace("TCP://stock:4022", "TCP://late:4022"))
     moved = ROUTES.replace("TCP://stock:4022", "TCP://moved:4022")
@@ -110,15 +110,15 @@ def test_somebody_writes_at_the_same_moment(
     """Between the last look and the commit, which deltalake would put after the other one by itself."""
     from deltalake import write_deltalake
 
+    from routing.delta import local_tables
     from routing.schemas import INPUTS
-    from routing.storage import local
-    from routing.storage.arrow import table_of
+    from routing.tables.arrow_rows import table_of
 
     import_views(no_spark(), config, exports(tmp_path / "older", MONDAY, **VIEWS))
     key = "services" if adds else "routes"
     where = locations_of(config)[key]
     views = {"services": "name\n//shop\n"} if adds else {"routes": ROUTES.replace("stock:4022", "new:4022")}
-    commit = local.LocalTable.commit
+    commit = local_tables.LocalTable.commit
 
     def commit_late(self: Any, *rows: Any, **how: Any) -> None:
         if Path(self.folder) != Path(where.text):
@@ -129,7 +129,7 @@ def test_somebody_writes_at_the_same_moment(
         write_deltalake(where.text, table_of([theirs], INPUTS[key]), mode="append")
         commit(self, *rows, **how)
 
-    monkeypatch.setattr(local.LocalTable, "commit", commit_late)
+    monkeypatch.setattr(local_tables.LocalTable, "commit", commit_late)
     before = rows_at(where)
     with pytest.raises(StorageError, match=r"somebody else has written to tables\.") as late:
         import_views(no_spark(), config, exports(tmp_path / "newer", TUESDAY, **views))
@@ -142,12 +142,12 @@ def test_somebody_writes_at_the_same_moment(
 def test_a_commit_that_fails_for_another_reason(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from routing.storage import local
+    from routing.delta import local_tables
 
     def fail(*_: Any, **__: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(local.LocalTable, "commit", fail)
+    monkeypatch.setattr(local_tables.LocalTable, "commit", fail)
     with pytest.raises(StorageError, match=r"writing tables\.databases to .*: disk full") as caught:
         import_views(no_spark(), config, exports(tmp_path / "older", MONDAY, **VIEWS))
     assert caught.value.exit_code == 3

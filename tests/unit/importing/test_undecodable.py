@@ -15,8 +15,8 @@ import pytest
 
 from routing import cli
 from routing.importing.catalog import StandIns
-from routing.importing.catalog.reading import Export, read_export
-from routing.importing.events.files import Raw, read_events
+from routing.importing.catalog.typed_rows import CatalogExport, read_export
+from routing.importing.events.event_files import RawEvent, read_events
 from routing.importing.reach import on_this_disk
 from routing.importing.undecodable import KEEP, as_shown, is_writable
 from routing.rules.text import decode_utf8
@@ -26,16 +26,16 @@ GIVEN = StandIns("hub", "Sales", AT)
 HEAD = b"name,remote_service_name,address\r\n"
 
 
-def exported(tmp_path: Path, name: str, data: bytes) -> Export:
+def exported(tmp_path: Path, name: str, data: bytes) -> CatalogExport:
     (tmp_path / name).write_bytes(data)
     return read_export([str(tmp_path / name)], GIVEN)
 
 
-def names(export: Export, view: str = "routes") -> list[Any]:
+def names(export: CatalogExport, view: str = "routes") -> list[Any]:
     return [row["name"] for row in export.rows[view]]
 
 
-def told(export: Export) -> list[str]:
+def told(export: CatalogExport) -> list[str]:
     return [sentence.partition(", row ")[2] for sentence in export.rejected]
 
 
@@ -184,7 +184,7 @@ def as_parquet(cell: bytes) -> tuple[str, bytes]:
     return "e.parquet", stream.getvalue()
 
 
-def raws(tmp_path: Path, name: str, data: bytes) -> list[Raw]:
+def raws(tmp_path: Path, name: str, data: bytes) -> list[RawEvent]:
     (tmp_path / name).write_bytes(data)
     return list(read_events([str(tmp_path / name)], on_this_disk, []))
 

@@ -29,13 +29,13 @@ from tests.imports import (
 
 if TYPE_CHECKING:
     from routing import Config
-    from routing.config import Location
+    from routing.config import TableLocation
 
 pytest.importorskip("deltalake")
 STOCK, BILLING = route("stock", "stock"), route("billing", "billing")
 
 
-def journal_of(config: Config) -> Location:
+def journal_of(config: Config) -> TableLocation:
     assert config.journal is not None
     return config.journal
 
@@ -134,7 +134,7 @@ def _import_later(config: Config, _: Path) -> None:
     from deltalake import write_deltalake
 
     from routing.schemas import IMPORTS
-    from routing.storage.arrow import table_of
+    from routing.tables.arrow_rows import table_of
 
     row: dict[str, Any] = {"instance_name": "HUB", "database_name": "Shop", "view_or_file": "routes"}
     row |= {"exported_at": WEDNESDAY, "imported_at": WEDNESDAY}
@@ -156,7 +156,7 @@ def _change_journal(**columns: Any) -> Callable[[Config, Path], None]:
         from deltalake import write_deltalake
 
         from routing.schemas import UNFINISHED_IMPORTS
-        from routing.storage.arrow import table_of
+        from routing.tables.arrow_rows import table_of
 
         rows = [
             {**row, **columns} if row["table_key"] == "services" else row for row in rows_at(journal_of(config))
@@ -205,9 +205,9 @@ UNFIT = {
 def test_what_cannot_be_completed_is_refused_until_it_is_dropped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from routing.importing import journal
+    from routing.importing import import_journal
 
-    monkeypatch.setattr(journal, "release", lambda: "1.0")
+    monkeypatch.setattr(import_journal, "release", lambda: "1.0")
     config = half_done(tmp_path)
     spoil, why = UNFIT[name]
     spoil(config, tmp_path)
@@ -257,9 +257,9 @@ def test_an_overtaken_import_stops_before_its_next_commit(
     commit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a lock another import completes it, and does its own work: nothing of that is undone."""
-    from routing.storage import locking
+    from routing.delta import run_lock
 
-    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     estate(FIRST, STOCK)(no_spark(), tmp_path)
 
     def overtake() -> None:
@@ -280,11 +280,11 @@ def test_an_overtaken_import_stops_before_its_next_commit(
 
 def test_the_second_to_store_its_changes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its last look and its commit another import stores what it is about to write."""
-    from routing.storage import local, locking
+    from routing.delta import local_tables, run_lock
 
-    monkeypatch.setattr(locking, "lock_file", lambda *_: None)
+    monkeypatch.setattr(run_lock, "lock_file", lambda *_: None)
     estate(FIRST, STOCK)(no_spark(), tmp_path)
-    commit, is_done = local.LocalTable.commit, False
+    commit, is_done = local_tables.LocalTable.commit, False
 
     def commit_late(self: Any, *rows: Any, **how: Any) -> None:
         nonlocal is_done
@@ -293,7 +293,7 @@ def test_the_second_to_store_its_changes_is_refused(tmp_path: Path, monkeypatch:
             estate(THIRD, STOCK, BILLING)(no_spark(), tmp_path)
         commit(self, *rows, **how)
 
-    monkeypatch.setattr(local.LocalTable, "commit", commit_late)
+    monkeypatch.setattr(local_tables.LocalTable, "commit", commit_late)
     with pytest.raises(StorageError, match=r"somebody else has written to tables\.unfinished_imports") as late:
         estate(SECOND, route("late", "late"))(no_spark(), tmp_path)
     assert late.value.exit_code == 3

@@ -7,9 +7,9 @@ from typing import Any
 
 from routing.rules import hashing, text
 from routing.rules.deciding import ConcerningRoutes, Decision
-from routing.rules.estate import Instance, Route, estate_of
-from routing.rules.requesting import ConversationEndpoint, Request, Requests
-from routing.rules.resolving import NO_DIALOG, Dialog, Message, Verdict, judge, key_of
+from routing.rules.estate import EstateRoute, SqlInstance, estate_of
+from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RouteRequest
+from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict, judge, key_of
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -23,13 +23,13 @@ def micros(time: datetime | None) -> int | None:
     return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // timedelta(microseconds=1)
 
 
-def instances_of(tables: Tables) -> dict[str, Instance]:
+def instances_of(tables: Tables) -> dict[str, SqlInstance]:
     """The instances of rows."""
     routes = (
         (
             row["instance_name"],
             row["database_name"],
-            Route.of_row(
+            EstateRoute.of_row(
                 row["name"],
                 row.get("remote_service_name"),
                 row.get("broker_instance"),
@@ -56,10 +56,10 @@ def instances_of(tables: Tables) -> dict[str, Instance]:
     )
 
 
-def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], Dialog]:
+def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], DialogFacts]:
     """The dialogs of rows, by instance, database, conversation and end."""
     return {
-        (r["instance_name"], r["database_name"], text.fold(r["conversation_id"]), r["is_initiator"]): Dialog(
+        (r["instance_name"], r["database_name"], text.fold(r["conversation_id"]), r["is_initiator"]): DialogFacts(
             text.broker_id(r.get("far_broker_instance")),
             text.broker_id(r.get("acknowledged_broker_instance")),
             micros(r.get("acknowledged_at")),
@@ -69,18 +69,20 @@ def dialogs_of(tables: Tables) -> dict[tuple[Any, ...], Dialog]:
     }
 
 
-def decisions_of(message: Message, dialog: Dialog, instance: Instance) -> tuple[Decision, ...]:
+def decisions_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -> tuple[Decision, ...]:
     """All that may be decided for a message at its time."""
     return ConcerningRoutes.of(key_of(message, dialog, instance), instance).decide(message.t)
 
 
-def request_of(row: Row) -> Request:
+def request_of(row: Row) -> RouteRequest:
     """A row of ``route_requests``."""
     endpoint = ConversationEndpoint.of_row(row.get("conversation_id"), row.get("is_initiator"))
-    return Request(micros(row["requested_at"]) or 0, row["message_id"], micros(row.get("ended_at")), endpoint)
+    return RouteRequest(micros(row["requested_at"]) or 0, row["message_id"], micros(row.get("ended_at")), endpoint)
 
 
-def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requests) -> Verdict:
+def resolve(
+    message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance, requests: InstanceRequests
+) -> Verdict:
     """Resolve one message of a known dialog; ``requests`` have seen what asked before, and learn of its own."""
     decision = hashing.pick(decisions_of(message, dialog, instance), message.conversation_id or "")
     return judge(message, dialog, decision, requests)
@@ -89,9 +91,9 @@ def resolve(message: Message, dialog: Dialog, instance: Instance, requests: Requ
 def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict]:
     """The verdicts of messages without a fault, by the place of their row."""
     instances, dialogs = instances_of(tables), dialogs_of(tables)
-    requests: dict[str, Requests] = {}
+    requests: dict[str, InstanceRequests] = {}
     for name in instances:
-        requests[name] = Requests.on_record(
+        requests[name] = InstanceRequests.on_record(
             (row["database_name"], row["service_name"], request_of(row))
             for row in tables.get("route_requests") or []
             if row["instance_name"] == name
@@ -102,7 +104,7 @@ def resolved(tables: Tables, as_of: datetime | None = None) -> dict[int, Verdict
         conversation = text.fold(row["conversation_id"])
         dialog = dialogs.get((row["instance_name"], database, conversation, row["is_initiator"]), NO_DIALOG)
         t = micros(decided_at(row, as_of)) or 0
-        message = Message(
+        message = RoutedMessage(
             row["message_id"],
             conversation,
             row["is_initiator"],

@@ -8,13 +8,13 @@ from typing import Any
 
 from routing.plan.paths import PathChoice, PathPlanner
 from routing.rules import hashing, text
-from routing.rules.following import Errand, follow
-from routing.rules.network import Addressee, Network
-from routing.rules.pathing import Path, Sender, trace_back
-from routing.rules.requesting import Request
+from routing.rules.following import TracedMessage, follow
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender, PathWithReturn, trace_back
+from routing.rules.requesting import RouteRequest
 from routing.rules.resolving import NO_DIALOG, Verdict
 from routing.rules.timeline import TimeInterval
-from routing.rules.ways import Hop, Trace, Way
+from routing.rules.ways import HopPath, MessageTrace, PathHop
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.reference import ways
 from tests.unit.rules import by_rules
@@ -42,11 +42,11 @@ class Followed:
     """The messages of an estate without faults, each followed by itself, or by the plan of its key."""
 
     def __init__(self, tables: Tables) -> None:
-        requests: dict[tuple[str, str, str], list[Request]] = {}
+        requests: dict[tuple[str, str, str], list[RouteRequest]] = {}
         for row in tables["route_requests"]:
             scope = (row["instance_name"], row["database_name"], row["service_name"])
             requests.setdefault(scope, []).append(by_rules.request_of(row))
-        self.network = Network(by_rules.instances_of(tables), requests)
+        self.network = EstateNetwork(by_rules.instances_of(tables), requests)
         self.tables = tables
         self.planner = PathPlanner(self.network)
         self.named = {row["remote_service_name"] for row in tables["routes"]} | {BROKER_CONFIGURATION_SERVICE}
@@ -67,18 +67,18 @@ class Followed:
             broker = text.broker_id(row["to_broker_instance"]) or dialog.acknowledged(t) or dialog.far_broker
             yield Sent(row, t, verdicts[place], broker, hashing.dialog_id_hash(conversation))
 
-    def walked(self, message: Sent) -> Path:
+    def walked(self, message: Sent) -> PathWithReturn:
         """The path of a message by a walk of its own."""
         row = message.row
         conversation = text.fold(row["conversation_id"])
-        sender, to = self._sender(row, conversation), Addressee.of_name(row["to_service_name"])
-        errand = Errand(to, row["is_initiator"], message.t, message.hashed, conversation)
+        sender, to = self._sender(row, conversation), ServiceAddress.of_name(row["to_service_name"])
+        errand = TracedMessage(to, row["is_initiator"], message.t, message.hashed, conversation)
         scope = row["database_name"] or "msdb"
         args = (errand, sender.instance, message.verdict, scope, message.hops)
         there = follow(self.network, decide_now, *args).trace
         return trace_back(self.network, decide_now, sender, there, message.t)[0]
 
-    def planned(self, message: Sent) -> Path | None:
+    def planned(self, message: Sent) -> PathWithReturn | None:
         """The path that the plan of its key has for a message; None for one that waits, or is over."""
         if message.verdict.decision is None or message.verdict.requested_in is not None:
             return None
@@ -107,28 +107,28 @@ class Followed:
         most = len(choice.paths) - 1
         return choice.paths[most if message.hops is None else max(0, min(message.hops, most))]
 
-    def _sender(self, row: Row, conversation: str | None) -> Sender:
+    def _sender(self, row: Row, conversation: str | None) -> PathSender:
         back = row["from_service_name"]
-        return Sender(
+        return PathSender(
             self.network.instances[row["instance_name"]],
             row["database_name"],
             row["is_initiator"],
-            Addressee.of_name(back) if back else None,
+            ServiceAddress.of_name(back) if back else None,
             conversation,
         )
 
-    def _shared(self, service: str) -> Addressee:
+    def _shared(self, service: str) -> ServiceAddress:
         """The addressee of all messages for services that nothing names, and that begin with no known address."""
-        whole = Addressee.of_name(service)
+        whole = ServiceAddress.of_name(service)
         if service in self.named:
             return whole
         known = whole.address is not None and any(
             text.comparable_address(whole.address) in one.own_addresses for one in self.network.instances.values()
         )
-        return Addressee(None, whole.address if known else None, whole.holds_address)
+        return ServiceAddress(None, whole.address if known else None, whole.holds_address)
 
 
-def hop(found: Hop, service: str) -> ways.Hop:
+def hop(found: PathHop, service: str) -> ways.Hop:
     """A hop as the tests' own walk writes it; an address that is the service's own is filled in."""
     address = text.address_in_name(service) if found.reads_address else found.address
     step = None if found.matching_step is None else int(found.matching_step)
@@ -145,7 +145,7 @@ def hop(found: Hop, service: str) -> ways.Hop:
     )
 
 
-def way(found: Way, service: str) -> Row:
+def way(found: HopPath, service: str) -> Row:
     """A way: its hops, and how it ends."""
     hops = [hop(one, service) for one in found.hops]
     left = found.address
@@ -162,7 +162,7 @@ def way(found: Way, service: str) -> Row:
     }
 
 
-def trace(found: Trace, service: str) -> Row:
+def trace(found: MessageTrace, service: str) -> Row:
     """All ways, and what they say together."""
     return {
         "ways": [way(one, service) for one in found.ways],
@@ -173,7 +173,7 @@ def trace(found: Trace, service: str) -> Row:
     }
 
 
-def path(found: Path, row: Row) -> Row:
+def path(found: PathWithReturn, row: Row) -> Row:
     """There and back."""
     back = row["from_service_name"]
     return {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from routing.rules.deciding import ConcerningRoutes, Decision, Key, Leg
-from routing.rules.estate import Instance, Route, estate_of
-from routing.rules.resolving import Message
+from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey
+from routing.rules.estate import EstateRoute, SqlInstance, estate_of
+from routing.rules.resolving import RoutedMessage
 from routing.rules.timeline import TimeInterval
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
@@ -27,19 +27,19 @@ def route(
     valid_from: int | None = None,
     valid_to: int | None = None,
     lifetime: int | None = None,
-) -> Route:
+) -> EstateRoute:
     """A route of a row."""
-    return Route.of_row(name, service, broker, address, mirror, valid_from, valid_to, lifetime)
+    return EstateRoute.of_row(name, service, broker, address, mirror, valid_from, valid_to, lifetime)
 
 
 def instance(
-    routes: Mapping[str, Iterable[Route]] | None = None,
+    routes: Mapping[str, Iterable[EstateRoute]] | None = None,
     databases: Iterable[tuple[str, str | None, bool | None]] = (("Orders", B, None), ("Parts", C, None)),
     services: Iterable[tuple[str, str]] = (("Orders", "OrderService"), ("Parts", "PartService")),
     *,
     forwards: bool | None = None,
     addresses: Iterable[str | None] | None = (OWN,),
-) -> Instance:
+) -> SqlInstance:
     """The instance ``hub``; routes by database."""
     given = [("hub", database, one) for database, some in (routes or {}).items() for one in some]
     return estate_of(
@@ -60,39 +60,39 @@ def message(
     t: int = 10,
     message_id: str = "m",
     hops: int | None = None,
-) -> Message:
+) -> RoutedMessage:
     """A message of a new dialog, sent from Orders."""
-    return Message(message_id, conversation_id, is_initiator, t, "hub", database, service, broker, hops)
+    return RoutedMessage(message_id, conversation_id, is_initiator, t, "hub", database, service, broker, hops)
 
 
-def names(routes: Iterable[Route]) -> list[str | None]:
+def names(routes: Iterable[EstateRoute]) -> list[str | None]:
     """The names of routes, in their order."""
     return [one.name for one in routes]
 
 
 def key_of(
-    hub: Instance,
+    hub: SqlInstance,
     database: str | None = "Orders",
     service: str = "S",
     broker: str | None = None,
     *,
     is_initiator: bool = True,
-) -> Key:
+) -> RoutingKey:
     """The key of a message sent from Orders."""
-    return Key.of_names(hub, database, service, broker, is_initiator=is_initiator)
+    return RoutingKey.of_names(hub, database, service, broker, is_initiator=is_initiator)
 
 
-def decide_at(key: Key, hub: Instance, t: int) -> tuple[Decision, ...]:
+def decide_at(key: RoutingKey, hub: SqlInstance, t: int) -> tuple[Decision, ...]:
     """The decisions of a key at one time, each made anew."""
     return ConcerningRoutes.of(key, hub).decide(t)
 
 
-def decide_now(key: Key, hub: Instance, t: int) -> TimeInterval[Decision]:
+def decide_now(key: RoutingKey, hub: SqlInstance, t: int) -> TimeInterval[Decision]:
     """The same as the walk of one message asks for it."""
     return TimeInterval(None, None, decide_at(key, hub, t))
 
 
-def _said(leg: Leg) -> str:
+def _said(leg: RouteSearch) -> str:
     """Step, pick's first letter, route and reason of a leg."""
     step = "-" if leg.step is None else str(int(leg.step))
     return f"{step} {(leg.pick or '-')[0]} {leg.route_name} {leg.end.reason}"

@@ -7,8 +7,8 @@ import pytest
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import network_of
 from routing.plan.verdicts import RowJudge
-from routing.storage.inputs import columns_of, read_messages
-from routing.storage.times import moment_of
+from routing.tables.input_columns import columns_of, read_messages
+from routing.tables.times import moment_of
 from tests import askers
 from tests.frames import arrow
 from tests.reference.resolver import resolve as reference

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from routing.rules import choosing
-from routing.rules.choosing import TIERS, Choice, End, Situation
+from routing.rules.choosing import TIERS, ChoiceEnd, ChoiceSituation, TierChoice
 from routing.rules.estate import IMPLIED_LOCAL, NameAddress
-from routing.rules.locating import Location
+from routing.rules.locating import DestinationLocation
 from routing.terms import Outcome, Reason
 from tests.unit.rules.made import OWN, names, route
 
 given = pytest.mark.parametrize
 TIER = {tier.letter: tier for tier in TIERS}
-HERE, NOT_HERE = Location("Orders", None), Location(None, Reason.SERVICE_NOT_FOUND)
+HERE, NOT_HERE = DestinationLocation("Orders", None), DestinationLocation(None, Reason.SERVICE_NOT_FOUND)
 INVALID = Reason.TRANSPORT_ADDRESS_INVALID
 # By their letters: mirrored, local, network, transport, one outside the grammar.
 ROUTES = {
@@ -27,13 +27,15 @@ ROUTES = {
 
 
 def situation(
-    location: Location = HERE,
+    location: DestinationLocation = HERE,
     name_address: NameAddress = NameAddress.ELSEWHERE,
     *,
     is_from_network: bool = False,
     is_forwarding: bool = True,
-) -> Situation:
-    return Situation(location, name_address, frozenset({OWN, "tcp://east:1"}), is_from_network, is_forwarding)
+) -> ChoiceSituation:
+    return ChoiceSituation(
+        location, name_address, frozenset({OWN, "tcp://east:1"}), is_from_network, is_forwarding
+    )
 
 
 @given(
@@ -54,14 +56,14 @@ def test_which_tiers_hold_a_route(name: str, held_by: str) -> None:
         (HERE, NameAddress.NONE, [None, None, None, INVALID]),
         (NOT_HERE, NameAddress.ELSEWHERE, [None, Reason.SERVICE_NOT_FOUND, None, None]),
         (
-            Location(None, Reason.BROKER_DISABLED),
+            DestinationLocation(None, Reason.BROKER_DISABLED),
             NameAddress.NONE,
             [None, Reason.BROKER_DISABLED, None, INVALID],
         ),
     ],
 )
 def test_why_a_tier_cannot_be_used(
-    location: Location, name_address: NameAddress, why_not: list[Reason | None]
+    location: DestinationLocation, name_address: NameAddress, why_not: list[Reason | None]
 ) -> None:
     assert [tier.why_not(situation(location, name_address)) for tier in TIERS] == why_not
 
@@ -126,7 +128,7 @@ def test_equal_routes_are_one(routes: list[tuple[str, str, str | None]], kept: l
 )
 def test_the_first_usable_tier(
     routes: str,
-    location: Location,
+    location: DestinationLocation,
     name_address: NameAddress,
     expected: tuple[str | None, list[str], Reason | None],
 ) -> None:
@@ -159,38 +161,52 @@ def test_the_order_of_the_tiers() -> None:
 @given(
     ("letter", "why_not", "arrived", "forwards", "own", "expected"),
     [
-        (None, None, False, True, False, End(Outcome.DELAYED, Reason.NO_ROUTE)),
+        (None, None, False, True, False, ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)),
         # D9: what arrived is DELAYED as well.
-        (None, None, True, False, False, End(Outcome.DELAYED, Reason.NO_ROUTE)),
+        (None, None, True, False, False, ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)),
         # D4.
-        ("B", Reason.SERVICE_NOT_FOUND, False, True, False, End(Outcome.DELAYED, Reason.SERVICE_NOT_FOUND)),
-        ("B", Reason.SERVICE_NOT_FOUND, True, True, False, End(Outcome.DROPPED, Reason.SERVICE_NOT_FOUND)),
-        ("D", INVALID, False, True, True, End(Outcome.DELAYED, INVALID)),
-        ("D", INVALID, True, False, True, End(Outcome.DROPPED, INVALID)),
-        ("B", None, False, False, True, End(Outcome.DELIVERED, Reason.LOCAL_SERVICE)),
-        ("B", None, True, False, True, End(Outcome.DELIVERED, Reason.LOCAL_SERVICE)),
-        ("A", None, False, False, True, End(Outcome.SENT, Reason.MIRROR_ADDRESS)),
-        ("C", None, False, False, False, End(Outcome.SENT, Reason.NETWORK_ADDRESS)),
-        ("C", None, False, False, True, End(Outcome.SENT, Reason.NETWORK_ADDRESS, is_own=True)),
-        ("D", None, False, False, False, End(Outcome.SENT, Reason.TRANSPORT_ADDRESS)),
-        ("D", None, False, True, True, End(Outcome.SENT, Reason.TRANSPORT_ADDRESS, is_own=True)),
-        ("A", None, True, False, True, End(Outcome.DROPPED, Reason.FORWARDING_DISABLED)),
-        ("C", None, True, False, False, End(Outcome.DROPPED, Reason.FORWARDING_DISABLED)),
-        ("C", None, True, False, True, End(Outcome.DROPPED, Reason.FORWARDING_DISABLED, is_own=True)),
-        ("D", None, True, False, False, End(Outcome.DROPPED, Reason.FORWARDING_DISABLED)),
-        ("A", None, True, True, True, End(Outcome.FORWARDED, Reason.MIRROR_ADDRESS, counts_hops=True)),
-        ("C", None, True, True, False, End(Outcome.FORWARDED, Reason.NETWORK_ADDRESS, counts_hops=True)),
-        ("D", None, True, True, False, End(Outcome.FORWARDED, Reason.TRANSPORT_ADDRESS, counts_hops=True)),
-        ("C", None, True, True, True, End(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own=True, counts_hops=True)),
-        ("D", None, True, True, True, End(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own=True, counts_hops=True)),
+        ("B", Reason.SERVICE_NOT_FOUND, False, True, False, ChoiceEnd(Outcome.DELAYED, Reason.SERVICE_NOT_FOUND)),
+        ("B", Reason.SERVICE_NOT_FOUND, True, True, False, ChoiceEnd(Outcome.DROPPED, Reason.SERVICE_NOT_FOUND)),
+        ("D", INVALID, False, True, True, ChoiceEnd(Outcome.DELAYED, INVALID)),
+        ("D", INVALID, True, False, True, ChoiceEnd(Outcome.DROPPED, INVALID)),
+        ("B", None, False, False, True, ChoiceEnd(Outcome.DELIVERED, Reason.LOCAL_SERVICE)),
+        ("B", None, True, False, True, ChoiceEnd(Outcome.DELIVERED, Reason.LOCAL_SERVICE)),
+        ("A", None, False, False, True, ChoiceEnd(Outcome.SENT, Reason.MIRROR_ADDRESS)),
+        ("C", None, False, False, False, ChoiceEnd(Outcome.SENT, Reason.NETWORK_ADDRESS)),
+        ("C", None, False, False, True, ChoiceEnd(Outcome.SENT, Reason.NETWORK_ADDRESS, is_own=True)),
+        ("D", None, False, False, False, ChoiceEnd(Outcome.SENT, Reason.TRANSPORT_ADDRESS)),
+        ("D", None, False, True, True, ChoiceEnd(Outcome.SENT, Reason.TRANSPORT_ADDRESS, is_own=True)),
+        ("A", None, True, False, True, ChoiceEnd(Outcome.DROPPED, Reason.FORWARDING_DISABLED)),
+        ("C", None, True, False, False, ChoiceEnd(Outcome.DROPPED, Reason.FORWARDING_DISABLED)),
+        ("C", None, True, False, True, ChoiceEnd(Outcome.DROPPED, Reason.FORWARDING_DISABLED, is_own=True)),
+        ("D", None, True, False, False, ChoiceEnd(Outcome.DROPPED, Reason.FORWARDING_DISABLED)),
+        ("A", None, True, True, True, ChoiceEnd(Outcome.FORWARDED, Reason.MIRROR_ADDRESS, counts_hops=True)),
+        ("C", None, True, True, False, ChoiceEnd(Outcome.FORWARDED, Reason.NETWORK_ADDRESS, counts_hops=True)),
+        ("D", None, True, True, False, ChoiceEnd(Outcome.FORWARDED, Reason.TRANSPORT_ADDRESS, counts_hops=True)),
+        (
+            "C",
+            None,
+            True,
+            True,
+            True,
+            ChoiceEnd(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own=True, counts_hops=True),
+        ),
+        (
+            "D",
+            None,
+            True,
+            True,
+            True,
+            ChoiceEnd(Outcome.DROPPED, Reason.ROUTING_LOOP, is_own=True, counts_hops=True),
+        ),
     ],
 )
 def test_what_becomes_of_a_choice(
-    letter: str | None, why_not: Reason | None, arrived: bool, forwards: bool, own: bool, expected: End
+    letter: str | None, why_not: Reason | None, arrived: bool, forwards: bool, own: bool, expected: ChoiceEnd
 ) -> None:
     address = {"B": "LOCAL", "D": "TRANSPORT"}.get(letter or "", OWN if own else "tcp://west:1")
     routes = () if letter is None else (route("1", address=address), route("2", address=OWN))
-    choice = Choice(None if letter is None else TIER[letter], routes, why_not)
+    choice = TierChoice(None if letter is None else TIER[letter], routes, why_not)
     named = NameAddress.OWN if own else NameAddress.ELSEWHERE
     at = situation(name_address=named, is_from_network=arrived, is_forwarding=forwards)
     assert choosing.end_of(choice, at) == expected

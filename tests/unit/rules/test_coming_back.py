@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.estate import Route
+from routing.rules.estate import EstateRoute
 from tests.unit.rules.made import OWN, B, C, decide_at, instance, key_of, route, ways
 
 given = pytest.mark.parametrize
@@ -39,8 +39,8 @@ WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
     ],
 )
 def test_a_message_that_comes_back(
-    routes: list[Route],
-    arrivals: list[Route],
+    routes: list[EstateRoute],
+    arrivals: list[EstateRoute],
     service: str,
     said: str,
 ) -> None:

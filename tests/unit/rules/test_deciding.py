@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.deciding import UNNAMED, ConcerningRoutes, Key, scope_of
+from routing.rules.deciding import UNNAMED, ConcerningRoutes, RoutingKey, scope_of
 from routing.rules.estate import NameAddress
 from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, names, route, ways
 
@@ -23,8 +23,8 @@ def test_the_routing_table_that_is_searched(database: str | None, scope: str) ->
     [("S", NameAddress.NONE), ("tcp://e:1/S", NameAddress.ELSEWHERE), (f"{OWN}/S", NameAddress.OWN)],
 )
 def test_the_key_of_a_message(service: str, named: NameAddress) -> None:
-    found = Key.of_names(instance(), None, service, B, is_initiator=False)
-    assert found == Key(None, service, B, False, named)
+    found = RoutingKey.of_names(instance(), None, service, B, is_initiator=False)
+    assert found == RoutingKey(None, service, B, False, named)
 
 
 # Section 1, then the scope's broker, then the search: sender, broker, who began the dialog; msdb's broker.
@@ -127,7 +127,7 @@ def test_a_name_that_nothing_names() -> None:
         (NameAddress.NONE, "5 - t TRANSPORT_ADDRESS_INVALID"),
         (NameAddress.ELSEWHERE, "5 - t TRANSPORT_ADDRESS"),
     ):
-        (decision,) = decide_at(Key("Orders", None, None, True, named), hub, 10)
+        (decision,) = decide_at(RoutingKey("Orders", None, None, True, named), hub, 10)
         assert (ways(decision), decision.first.asks) == (said, True)
         assert decision.last.reads_address is (named is not NameAddress.NONE)
 

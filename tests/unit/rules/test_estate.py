@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from routing.rules import estate
-from routing.rules.estate import Database, Kind, NameAddress, Route
+from routing.rules.estate import AddressKind, Database, EstateRoute, NameAddress
 from tests.unit.rules.made import ASKS, B, C, instance, names, route
 
 given = pytest.mark.parametrize
 
 
 def test_a_route_of_a_row() -> None:
-    assert route("n", "S", " {BBBBBBBB-0000-4000-8000-000000000000} ", " Local/", None, 3, 9, 7) == Route(
-        "n", "S", B, 3, 7, " Local/", None, Kind.LOCAL
+    assert route("n", "S", " {BBBBBBBB-0000-4000-8000-000000000000} ", " Local/", None, 3, 9, 7) == EstateRoute(
+        "n", "S", B, 3, 7, " Local/", None, AddressKind.LOCAL
     )
-    assert route("n", "", "", "tcp://East:1", "") == Route(
-        "n", None, None, None, None, "tcp://East:1", None, Kind.NETWORK
+    assert route("n", "", "", "tcp://East:1", "") == EstateRoute(
+        "n", None, None, None, None, "tcp://East:1", None, AddressKind.NETWORK
     )
     mirrored = route("n", None, None, " TCP://East:1/", "tcp://West:1//")
     assert (mirrored.address, mirrored.mirror_address) == (" TCP://East:1/", "tcp://West:1//")
@@ -24,9 +24,9 @@ def test_a_route_of_a_row() -> None:
     assert not mirrored.is_implied
     assert route().compared_mirror is None
     for address in (None, "LOCAL"):
-        implied = Route.implied(address)
-        assert (implied.is_implied, implied.kind, implied.address) == (True, Kind.LOCAL, address)
-    assert Route.implied(None).compared is None
+        implied = EstateRoute.implied(address)
+        assert (implied.is_implied, implied.kind, implied.address) == (True, AddressKind.LOCAL, address)
+    assert EstateRoute.implied(None).compared is None
 
 
 # Section 0: valid_from <= t < valid_to, either may be null, and lifetime null or t < lifetime.
@@ -60,15 +60,15 @@ def test_when_a_route_is_in_force(
     [
         (None, None),
         ("", None),
-        ("LOCAL", Kind.LOCAL),
-        (" local/ ", Kind.LOCAL),
-        ("Transport", Kind.TRANSPORT),
-        ("TCP://east:4022", Kind.NETWORK),
-        ("tcp://east", Kind.NETWORK),
+        ("LOCAL", AddressKind.LOCAL),
+        (" local/ ", AddressKind.LOCAL),
+        ("Transport", AddressKind.TRANSPORT),
+        ("TCP://east:4022", AddressKind.NETWORK),
+        ("tcp://east", AddressKind.NETWORK),
         ("east", None),
     ],
 )
-def test_the_kind_of_an_address(address: str | None, kind: Kind | None) -> None:
+def test_the_kind_of_an_address(address: str | None, kind: AddressKind | None) -> None:
     assert estate.kind_of(address) is kind
 
 
@@ -113,7 +113,7 @@ def test_what_is_not_listed_is_left_out() -> None:
         [("hub", None, None)], [("gone", "Orders", B, None)], [("hub", "Orders", "S")], [("gone", "d", route())]
     )
     assert list(found) == ["hub"]
-    assert found["hub"] == estate.Instance("hub", is_forwarding_known=False)
+    assert found["hub"] == estate.SqlInstance("hub", is_forwarding_known=False)
 
 
 @given(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.rules.pathing import Path
+from routing.rules.pathing import PathWithReturn
 from tests.reference import estate_words as words
 from tests.reference import ways
 from tests.reference.dialog_hash import xxhash64
@@ -66,7 +66,7 @@ def _route(instance: str, database: str, name: str, address: str, broker: str | 
     }
 
 
-def _only(tables: Tables) -> tuple[ways.Path, Path, Path]:
+def _only(tables: Tables) -> tuple[ways.Path, PathWithReturn, PathWithReturn]:
     """The one message's path by the tests' own walk, by the rules' and by their plan."""
     [path] = own_paths(tables)
     by_rules = Followed(tables)

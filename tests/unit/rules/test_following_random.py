@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from routing.rules.pathing import Path as FoundPath
+from routing.rules.pathing import PathWithReturn as FoundPath
 from tests.reference.networks import random_network
 from tests.reference.paths import own_paths
 from tests.reference.ways import Path, Way

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.estate import Database, Instance
-from routing.rules.locating import Location, has_id, is_reply, locate
+from routing.rules.estate import Database, SqlInstance
+from routing.rules.locating import DestinationLocation, has_id, is_reply, locate
 from routing.terms import Reason
 from tests.unit.rules.made import NOWHERE, B, C, D
 
@@ -20,7 +20,7 @@ LISTED = {
         Database("Parts", C, True),
     )
 }
-HUB = Instance("hub", databases=LISTED)
+HUB = SqlInstance("hub", databases=LISTED)
 NO_SERVICE, DISABLED = Reason.SERVICE_NOT_FOUND, Reason.BROKER_DISABLED
 NO_BROKER = Reason.BROKER_INSTANCE_NOT_FOUND
 
@@ -61,39 +61,41 @@ def test_a_database_has_the_id(database: str, broker: str | None, expected: bool
     ("holders", "sender", "broker", "expected"),
     [
         # Nobody holds the service.
-        ([], None, None, Location(None, NO_SERVICE)),
-        ([], "Orders", None, Location(None, NO_SERVICE)),
-        ([], "Orders", C, Location(None, NO_SERVICE)),
-        ([], "Orders", NOWHERE, Location(None, NO_BROKER)),
+        ([], None, None, DestinationLocation(None, NO_SERVICE)),
+        ([], "Orders", None, DestinationLocation(None, NO_SERVICE)),
+        ([], "Orders", C, DestinationLocation(None, NO_SERVICE)),
+        ([], "Orders", NOWHERE, DestinationLocation(None, NO_BROKER)),
         # Open: the sender if it holds it, else the first by name (D5).
-        (["Orders", "Parts"], "Parts", None, Location("Parts", None)),
-        (["Orders", "Parts"], "Bare", None, Location("Orders", None)),
-        (["Orders", "Parts"], None, None, Location("Orders", None)),
-        (["Bare", "Parts"], "Orders", None, Location("Bare", None)),
+        (["Orders", "Parts"], "Parts", None, DestinationLocation("Parts", None)),
+        (["Orders", "Parts"], "Bare", None, DestinationLocation("Orders", None)),
+        (["Orders", "Parts"], None, None, DestinationLocation("Orders", None)),
+        (["Bare", "Parts"], "Orders", None, DestinationLocation("Bare", None)),
         # Bound: the database with the id, the sender or not.
-        (["Orders", "Parts"], "Orders", C, Location("Parts", None)),
-        (["Orders", "Parts"], None, C, Location("Parts", None)),
-        (["Bare", "Parts"], "Bare", C, Location("Parts", None)),
-        (["Orders"], "Orders", C, Location(None, NO_SERVICE)),
-        (["Orders"], "Orders", NOWHERE, Location(None, NO_BROKER)),
-        (["Bare"], None, B, Location(None, NO_SERVICE)),
+        (["Orders", "Parts"], "Orders", C, DestinationLocation("Parts", None)),
+        (["Orders", "Parts"], None, C, DestinationLocation("Parts", None)),
+        (["Bare", "Parts"], "Bare", C, DestinationLocation("Parts", None)),
+        (["Orders"], "Orders", C, DestinationLocation(None, NO_SERVICE)),
+        (["Orders"], "Orders", NOWHERE, DestinationLocation(None, NO_BROKER)),
+        (["Bare"], None, B, DestinationLocation(None, NO_SERVICE)),
         # Whose broker is off is passed over, and said so where no other is left.
-        (["Aged", "Orders"], None, None, Location("Orders", None)),
-        (["Aged", "Orders"], "Aged", None, Location("Orders", None)),
-        (["Aged"], None, None, Location(None, DISABLED)),
-        (["Aged"], "Aged", D, Location(None, DISABLED)),
-        (["Aged", "Orders"], None, D, Location(None, DISABLED)),
-        (["Aged"], None, B, Location(None, NO_SERVICE)),
-        (["Aged"], None, NOWHERE, Location(None, NO_BROKER)),
+        (["Aged", "Orders"], None, None, DestinationLocation("Orders", None)),
+        (["Aged", "Orders"], "Aged", None, DestinationLocation("Orders", None)),
+        (["Aged"], None, None, DestinationLocation(None, DISABLED)),
+        (["Aged"], "Aged", D, DestinationLocation(None, DISABLED)),
+        (["Aged", "Orders"], None, D, DestinationLocation(None, DISABLED)),
+        (["Aged"], None, B, DestinationLocation(None, NO_SERVICE)),
+        (["Aged"], None, NOWHERE, DestinationLocation(None, NO_BROKER)),
     ],
 )
-def test_the_destination(holders: list[str], sender: str | None, broker: str | None, expected: Location) -> None:
+def test_the_destination(
+    holders: list[str], sender: str | None, broker: str | None, expected: DestinationLocation
+) -> None:
     assert locate(HUB, tuple(LISTED[name] for name in holders), sender, broker) == expected
 
 
 def test_two_databases_of_one_id() -> None:
     """A doubled id is for lint to tell: the first holder by name that is able has it (D5)."""
     twins = (Database("A", B, False), Database("B", B, True), Database("C", B, True))
-    hub = Instance("hub", databases={one.name: one for one in twins})
-    assert locate(hub, twins, "C", B) == Location("B", None)
-    assert locate(hub, twins, "C", None) == Location("C", None)
+    hub = SqlInstance("hub", databases={one.name: one for one in twins})
+    assert locate(hub, twins, "C", B) == DestinationLocation("B", None)
+    assert locate(hub, twins, "C", None) == DestinationLocation("C", None)

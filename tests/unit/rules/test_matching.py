@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from routing.rules import matching
-from routing.rules.estate import IMPLIED_LOCAL, Route
-from routing.rules.matching import STEPS, Bound, Match
+from routing.rules.estate import IMPLIED_LOCAL, EstateRoute
+from routing.rules.matching import STEPS, MatchKey, RouteMatch
 from routing.terms import MatchingStep
 from tests.unit.rules.made import ASKS, B, C, D, names, route
 
@@ -27,8 +27,13 @@ ROUTES = {
     "ask/B": route("ask/B", ASKS, B),
     "implied": IMPLIED_LOCAL,
 }
-OPEN, BOUND, NAMELESS, NAMELESS_BOUND = Bound("S", None), Bound("S", B), Bound(None, None), Bound(None, B)
-ASKING, ASKING_BOUND = Bound(ASKS, None), Bound(ASKS, B)
+OPEN, BOUND, NAMELESS, NAMELESS_BOUND = (
+    MatchKey("S", None),
+    MatchKey("S", B),
+    MatchKey(None, None),
+    MatchKey(None, B),
+)
+ASKING, ASKING_BOUND = MatchKey(ASKS, None), MatchKey(ASKS, B)
 
 
 # By route, one mark for each message: a digit for the step, a dot where it matches in none.
@@ -64,7 +69,7 @@ def test_the_step_of_a_route(name: str, steps: str) -> None:
         (matching.names_service, NAMELESS, ""),
         (matching.broker_instance, OPEN, ""),
         (matching.broker_instance, BOUND, "S/B"),
-        (matching.broker_instance, Bound("S", D), ""),
+        (matching.broker_instance, MatchKey("S", D), ""),
         (matching.broker_instance, NAMELESS_BOUND, ""),
         (matching.service, OPEN, "S"),
         (matching.service, BOUND, "S"),
@@ -80,7 +85,9 @@ def test_the_step_of_a_route(name: str, steps: str) -> None:
         (matching.service_of_this_instance, BOUND, "implied"),
     ],
 )
-def test_what_a_step_matches(matches: Callable[[Bound, Route], bool], message: Bound, expected: str) -> None:
+def test_what_a_step_matches(
+    matches: Callable[[MatchKey, EstateRoute], bool], message: MatchKey, expected: str
+) -> None:
     assert [name for name, one in ROUTES.items() if matches(message, one)] == expected.split()
 
 
@@ -107,10 +114,10 @@ def test_what_a_step_matches(matches: Callable[[Bound, Route], bool], message: B
         (NAMELESS_BOUND, "S S/B", "7"),
         # A message for the BrokerConfiguration service itself asks like any other.
         (ASKING, "ask ask/B", "2 ask"),
-        (Bound(ASKS, C), "ask/B any", "5* any"),
+        (MatchKey(ASKS, C), "ask/B any", "5* any"),
     ],
 )
-def test_the_first_step_with_a_match_ends_the_search(message: Bound, routes: str, expected: str) -> None:
+def test_the_first_step_with_a_match_ends_the_search(message: MatchKey, routes: str, expected: str) -> None:
     step, *found = expected.split()
     match = matching.search(message, [ROUTES[name] for name in routes.split()])
     assert (f"{int(match.step)}{'*' if match.asks else ''}", match.routes) == (
@@ -135,11 +142,11 @@ def test_the_order_of_the_steps() -> None:
 
 def test_what_step_3_picks_among() -> None:
     twice = (route("1", "S", D), route("2", "S", B.upper()), route("3", "S", B), route("4", "S", C))
-    assert matching.picks(Match(MatchingStep.BALANCED, twice, asks=False)) == [B, C, D]
-    assert matching.picks(Match(MatchingStep.BALANCED, twice[1:3], asks=False)) == [B]
+    assert matching.picks(RouteMatch(MatchingStep.BALANCED, twice, asks=False)) == [B, C, D]
+    assert matching.picks(RouteMatch(MatchingStep.BALANCED, twice[1:3], asks=False)) == [B]
     for step in MatchingStep:
         if step is not MatchingStep.BALANCED:
-            assert matching.picks(Match(step, twice, asks=False)) == [None]
+            assert matching.picks(RouteMatch(step, twice, asks=False)) == [None]
 
 
 # A mark after the name: > from 5 on, < until 5, none: always in force.
@@ -160,12 +167,12 @@ def test_what_step_3_picks_among() -> None:
         (BOUND, "S/C any", "any"),
     ],
 )
-def test_the_routes_that_can_concern_a_message(message: Bound, routes: str, expected: str) -> None:
+def test_the_routes_that_can_concern_a_message(message: MatchKey, routes: str, expected: str) -> None:
     made = [_bounded(name) for name in routes.split()]
     assert names(matching.concerning(message, made)) == expected.split()
 
 
-def _bounded(name: str) -> Route:
+def _bounded(name: str) -> EstateRoute:
     bare = ROUTES[name.rstrip("<>")]
     start, end = (5 if name.endswith(">") else None), (5 if name.endswith("<") else None)
     return route(name, bare.service, bare.broker, valid_from=start, valid_to=end)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.estate import Instance, own_addresses
-from routing.rules.network import Network
+from routing.rules.estate import SqlInstance, own_addresses
+from routing.rules.network import EstateNetwork
 
 KNOWN = {
     "BOX": ["tcp://box:4022", "tcp://box.example:4022"],
@@ -22,7 +22,7 @@ KNOWN = {
     "E1.EXAMPLE": ["tcp://e1.example:4022", "tcp://listener:4022"],
     "E2.EXAMPLE": ["tcp://e2.example.net:7023", "tcp://listener:7023"],
 }
-NETWORK = Network({name: Instance(name, own_addresses=own_addresses(of)) for name, of in KNOWN.items()})
+NETWORK = EstateNetwork({name: SqlInstance(name, own_addresses=own_addresses(of)) for name, of in KNOWN.items()})
 
 # From where, the address, and who gets it.
 OWNERS = {

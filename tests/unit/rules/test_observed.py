@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from routing.rules.observed import TABLE, TOPICS, Agreement, Topic, compare, topic_of
+from routing.rules.observed import TABLE, TOPICS, NumberAgreement, NumberTopic, compare, topic_of
 from routing.terms import ERROR_NUMBERS, MSDB_BROKER_DISABLED, Reason
 
 STATUSES = Path(__file__).parents[3] / "docs" / "reference" / "statuses.md"
 LETTERS = {
-    "A": Agreement.AGREES,
-    "c": Agreement.COMPATIBLE,
-    "X": Agreement.CONTRADICTS,
-    ".": Agreement.SAYS_NOTHING,
+    "A": NumberAgreement.AGREES,
+    "c": NumberAgreement.COMPATIBLE,
+    "X": NumberAgreement.CONTRADICTS,
+    ".": NumberAgreement.SAYS_NOTHING,
 }
 ORDER = (
     *("LOCAL_SERVICE", "NETWORK_ADDRESS", "MIRROR_ADDRESS", "TRANSPORT_ADDRESS", "ROUTE_REQUESTED", "NO_ROUTE"),
@@ -69,10 +69,26 @@ IN_MSDB = {
 }
 # The numbers of the views' documentation, by what they are about there.
 DOCUMENTED = {
-    Topic.ROUTING: (9750, 9793, 9795, 9796, 9792, 9770, 9761, 9788, 9789, 9790, 9791, 9794, 9787, 9797, 9798),
-    Topic.TRANSPORT: (9783, 9785, 9753, 9754, 9748, 9666, 28071),
-    Topic.TARGET: (28012, 28013, 28014, 28015, 28016, 28017, 28018),
-    Topic.IDENTITY: (9719, 9720, 9723, 9772, 9773, 9776, 9777),
+    NumberTopic.ROUTING: (
+        9750,
+        9793,
+        9795,
+        9796,
+        9792,
+        9770,
+        9761,
+        9788,
+        9789,
+        9790,
+        9791,
+        9794,
+        9787,
+        9797,
+        9798,
+    ),
+    NumberTopic.TRANSPORT: (9783, 9785, 9753, 9754, 9748, 9666, 28071),
+    NumberTopic.TARGET: (28012, 28013, 28014, 28015, 28016, 28017, 28018),
+    NumberTopic.IDENTITY: (9719, 9720, 9723, 9772, 9773, 9776, 9777),
 }
 
 
@@ -97,7 +113,7 @@ def test_a_number_has_one_topic() -> None:
         assert {topic_of(number) for number in documented} == {topic}
     # CREATE ROUTE is refused with these.
     refusals = (9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747)
-    assert {topic_of(number) for number in refusals} == {Topic.ROUTING}
+    assert {topic_of(number) for number in refusals} == {NumberTopic.ROUTING}
     assert [str(topic_of(number)) for number in (28047, 9731, 9617, 9784)] == [
         *("SECURITY", "SECURITY", "TARGET", "CONVERSATION")
     ]
@@ -111,7 +127,7 @@ def test_the_number_that_is_shown_for_a_reason_agrees_with_it() -> None:
 
 def test_what_is_compatible_says_why_in_one_sentence() -> None:
     for line in TABLE:
-        assert line.why or line.agreement == Agreement.AGREES
+        assert line.why or line.agreement == NumberAgreement.AGREES
         assert line.why is None or re.fullmatch(r"[A-Z][^.]*\.", line.why), line
     assert compare(Reason.NO_ROUTE, None).why == "Not tried yet, or sent and not acknowledged."
 
@@ -134,8 +150,8 @@ def test_the_page_of_statuses_prints_the_table() -> None:
     ]
 
 
-def _numbers(numbers: tuple[int, ...] | Topic) -> str:
-    if isinstance(numbers, Topic):
+def _numbers(numbers: tuple[int, ...] | NumberTopic) -> str:
+    if isinstance(numbers, NumberTopic):
         return str(numbers)
     return "every known number" if len(numbers) > 60 else ", ".join(map(str, numbers))
 

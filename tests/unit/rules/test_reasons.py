@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from routing.rules.estate import Route
-from routing.rules.requesting import Requests
-from routing.rules.resolving import NO_DIALOG, Dialog
+from routing.rules.estate import EstateRoute
+from routing.rules.requesting import InstanceRequests
+from routing.rules.resolving import NO_DIALOG, DialogFacts
 from routing.terms import Reason
 from tests.unit.rules.by_rules import columns, resolve
 from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, instance, message, route
@@ -36,13 +36,13 @@ def _of(
     } | further
 
 
-def _way(one: Route) -> dict[str, Any]:
+def _way(one: EstateRoute) -> dict[str, Any]:
     return {"route_name": one.name, "address": one.address, "mirror_address": one.mirror_address}
 
 
 # Routes by database, what else is known of the instance, the message, its dialog, and what becomes of it.
 _REASONS: dict[
-    str, list[tuple[dict[str, list[Route]], dict[str, Any], dict[str, Any], Dialog, dict[str, Any]]]
+    str, list[tuple[dict[str, list[EstateRoute]], dict[str, Any], dict[str, Any], DialogFacts, dict[str, Any]]]
 ] = {
     "LOCAL_SERVICE": [
         (
@@ -235,7 +235,7 @@ _REASONS: dict[
             {"Parts": [ASK, EAST]},
             {"databases": OFF},
             {"database": "Parts"},
-            Dialog(far_broker=C, lifetime=10),
+            DialogFacts(far_broker=C, lifetime=10),
             _of("DROPPED", "DIALOG_EXPIRED", None, broker_instance=C),
         )
     ],
@@ -245,5 +245,5 @@ _REASONS: dict[
 @pytest.mark.parametrize("reason", list(Reason), ids=str)
 def test_each_reason(reason: Reason) -> None:
     for routes, known, said, dialog, expected in _REASONS[reason]:
-        verdict = resolve(message(**said), dialog, instance(routes, **known), Requests())
+        verdict = resolve(message(**said), dialog, instance(routes, **known), InstanceRequests())
         assert columns(verdict) == expected

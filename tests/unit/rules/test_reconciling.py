@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.reconciling import Class, Seen, compare
+from routing.rules.reconciling import PairClass, SeenMessage, compare
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.unit.rules.made import B, C, route
@@ -22,12 +22,12 @@ MSDB_OFF = Verdict(None, Outcome.DELAYED, Reason.SCOPE_BROKER_DISABLED)
 OFF = Verdict(None, Outcome.DROPPED, Reason.FORWARDING_DISABLED)
 NO_HOPS = Verdict(None, Outcome.DROPPED, Reason.HOP_LIMIT)
 LOOP = Verdict(None, Outcome.DROPPED, Reason.ROUTING_LOOP)
-A, M, X, N = Class.CONFIRMED, Class.COMPATIBLE, Class.CONTRADICTED, Class.NOT_OBSERVED
+A, M, X, N = PairClass.CONFIRMED, PairClass.COMPATIBLE, PairClass.CONTRADICTED, PairClass.NOT_OBSERVED
 
 
-def seen(outcome: str | None, number: int | None = None, source: str = EVENT, **rest: object) -> Seen:
+def seen(outcome: str | None, number: int | None = None, source: str = EVENT, **rest: object) -> SeenMessage:
     known = None if outcome is None else Outcome(outcome)
-    return Seen(source, known, number, **rest)  # type: ignore[arg-type]
+    return SeenMessage(source, known, number, **rest)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def seen(outcome: str | None, number: int | None = None, source: str = EVENT, **
         (seen("DROPPED", source=DROPPED, time_to_live_seconds=60), FORWARDED, X),
     ],
 )
-def test_pairs(told: Seen, verdict: Verdict, expected: Class) -> None:
+def test_pairs(told: SeenMessage, verdict: Verdict, expected: PairClass) -> None:
     assert compare(told, verdict).kind is expected
 
 

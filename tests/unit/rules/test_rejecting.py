@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from routing.rules.estate import Database, Instance
+from routing.rules.estate import Database, SqlInstance
 from routing.rules.rejecting import REQUIRED, TEXTS, is_sound, rejections
 from routing.rules.text import decode_utf8
-from routing.schemas import MESSAGES, Kind
+from routing.schemas import MESSAGES, ColumnKind
 from tests.message_forms import PLACES, REJECTIONS, SOUND
 
 INSTANCES = {
-    name: Instance(name, databases={database: Database(database, None, is_enabled=False)})
+    name: SqlInstance(name, databases={database: Database(database, None, is_enabled=False)})
     for name, database in PLACES.items()
 }
 IDS = [str(other) for other, _ in REJECTIONS]
@@ -42,4 +42,4 @@ def test_a_row_of_a_listed_place(other: dict[str, Any], codes: list[str]) -> Non
 
 def test_what_is_required_is_what_the_table_requires() -> None:
     assert list(REQUIRED) == [field.name for field in MESSAGES if not field.nullable]
-    assert list(TEXTS) == [field.name for field in MESSAGES if field.kind == Kind.STRING]
+    assert list(TEXTS) == [field.name for field in MESSAGES if field.kind == ColumnKind.STRING]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from routing.rules.requesting import (
     ConversationEndpoint,
-    Request,
+    InstanceRequests,
     RequestAction,
-    Requests,
-    Scope,
+    RequestScope,
+    RouteRequest,
     escaped_attribute,
     missing_route,
 )
@@ -24,25 +24,27 @@ given = pytest.mark.parametrize
 @given(
     ("request_", "t", "message_id", "is_pending", "is_own"),
     [
-        (Request(5, "m", None), 4, "z", False, False),
-        (Request(5, "m", None), 5, "a", False, False),
-        (Request(5, "m", None), 5, "m", False, True),
-        (Request(5, "m", None), 5, "n", True, False),
-        (Request(5, "m", None), 6, "a", True, False),
-        (Request(5, "m", None), 6, "m", True, False),
+        (RouteRequest(5, "m", None), 4, "z", False, False),
+        (RouteRequest(5, "m", None), 5, "a", False, False),
+        (RouteRequest(5, "m", None), 5, "m", False, True),
+        (RouteRequest(5, "m", None), 5, "n", True, False),
+        (RouteRequest(5, "m", None), 6, "a", True, False),
+        (RouteRequest(5, "m", None), 6, "m", True, False),
         # D8: without an end, however long ago.
-        (Request(5, "m", None), 10**18, "a", True, False),
-        (Request(5, "m", 9), 8, "a", True, False),
-        (Request(5, "m", 9), 9, "a", False, False),
-        (Request(5, "m", 9), 10, "z", False, False),
-        (Request(5, "m", 9), 5, "m", False, True),
-        (Request(5, "m", 5), 5, "n", False, False),
+        (RouteRequest(5, "m", None), 10**18, "a", True, False),
+        (RouteRequest(5, "m", 9), 8, "a", True, False),
+        (RouteRequest(5, "m", 9), 9, "a", False, False),
+        (RouteRequest(5, "m", 9), 10, "z", False, False),
+        (RouteRequest(5, "m", 9), 5, "m", False, True),
+        (RouteRequest(5, "m", 5), 5, "n", False, False),
         # By code point.
-        (Request(5, "Z", None), 5, "a", True, False),
-        (Request(5, "\uffff", None), 5, "\U00010000", True, False),
+        (RouteRequest(5, "Z", None), 5, "a", True, False),
+        (RouteRequest(5, "\uffff", None), 5, "\U00010000", True, False),
     ],
 )
-def test_a_request_on_record(request_: Request, t: int, message_id: str, is_pending: bool, is_own: bool) -> None:
+def test_a_request_on_record(
+    request_: RouteRequest, t: int, message_id: str, is_pending: bool, is_own: bool
+) -> None:
     assert request_.is_pending(t, message_id) is is_pending
     assert request_.is_of(t, message_id) is is_own
 
@@ -55,26 +57,26 @@ def test_a_request_on_record(request_: Request, t: int, message_id: str, is_pend
         ([], [(5, "a", True), (5, "b", False), (9, "a", False)]),
         # Rows equal in (t, message_id) are decided alike.
         ([], [(5, "a", True), (5, "a", True), (6, "a", False)]),
-        ([Request(4, "x")], [(3, "a", True), (3, "b", False), (4, "w", False), (5, "a", False)]),
-        ([Request(4, "x", 7)], [(5, "a", False), (7, "b", True), (8, "c", False)]),
+        ([RouteRequest(4, "x")], [(3, "a", True), (3, "b", False), (4, "w", False), (5, "a", False)]),
+        ([RouteRequest(4, "x", 7)], [(5, "a", False), (7, "b", True), (8, "c", False)]),
         # One's own request on record is opened again, and does not count as new.
-        ([Request(5, "a")], [(5, "a", True), (5, "a", True), (6, "b", False)]),
-        ([Request(5, "a", 7)], [(5, "a", True), (6, "b", False), (7, "c", True), (8, "d", False)]),
+        ([RouteRequest(5, "a")], [(5, "a", True), (5, "a", True), (6, "b", False)]),
+        ([RouteRequest(5, "a", 7)], [(5, "a", True), (6, "b", False), (7, "c", True), (8, "d", False)]),
         # Not where another's is pending: the other one's on record, or one that was just opened.
-        ([Request(4, "x"), Request(5, "a")], [(5, "a", False)]),
-        ([Request(5, "b", 6)], [(4, "a", True), (5, "b", False)]),
-        ([Request(4, "x", 6), Request(6, "b", 8)], [(5, "a", False), (6, "b", True), (7, "c", False)]),
+        ([RouteRequest(4, "x"), RouteRequest(5, "a")], [(5, "a", False)]),
+        ([RouteRequest(5, "b", 6)], [(4, "a", True), (5, "b", False)]),
+        ([RouteRequest(4, "x", 6), RouteRequest(6, "b", 8)], [(5, "a", False), (6, "b", True), (7, "c", False)]),
     ],
 )
-def test_who_opens_a_request(on_record: list[Request], messages: list[tuple[int, str, bool]]) -> None:
-    scope = Scope(tuple(on_record))
+def test_who_opens_a_request(on_record: list[RouteRequest], messages: list[tuple[int, str, bool]]) -> None:
+    scope = RequestScope(tuple(on_record))
     assert [(t, name, _opens(scope, t, name)) for t, name, _ in messages] == messages
 
     # Once all have come, in any order.
     assert [(t, name, _opens(scope, t, name)) for t, name, _ in reversed(messages)] == messages[::-1]
 
 
-def _opens(scope: Scope, t: int, name: str) -> bool:
+def _opens(scope: RequestScope, t: int, name: str) -> bool:
     """Whether a message of any dialog opens a request."""
     action = scope.ask(t, name, None)
     assert action.stops is (action is RequestAction.OPENS)
@@ -110,30 +112,32 @@ def test_whose_a_request_is(
 _TIMES = st.integers(0, 6)
 _ENDPOINTS = st.sampled_from([_A, _A._replace(is_initiator=False)])
 _REQUESTS = st.builds(
-    Request, _TIMES, st.sampled_from("abc"), st.none() | st.integers(0, 9), st.none() | _ENDPOINTS
+    RouteRequest, _TIMES, st.sampled_from("abc"), st.none() | st.integers(0, 9), st.none() | _ENDPOINTS
 )
 
 
 @hypothesis.given(st.lists(_REQUESTS, max_size=8), _TIMES, st.sampled_from("abc"), _ENDPOINTS)
 def test_a_message_waits_where_any_pending_request_is_its_own(
-    record: list[Request], t: int, name: str, endpoint: ConversationEndpoint
+    record: list[RouteRequest], t: int, name: str, endpoint: ConversationEndpoint
 ) -> None:
     pending = [request for request in record if request.is_pending(t, name)]
     is_own = any(request.endpoint == endpoint for request in pending)
     expected = RequestAction.WAITS if is_own else RequestAction.GOES_ON if pending else RequestAction.OPENS
-    assert Scope(tuple(record)).ask(t, name, endpoint) is expected
+    assert RequestScope(tuple(record)).ask(t, name, endpoint) is expected
 
 
 @hypothesis.given(st.lists(_REQUESTS, max_size=8), _TIMES, st.sampled_from("abc"))
-def test_requests_on_record_are_looked_up_as_one_by_one(record: list[Request], t: int, name: str) -> None:
-    scope = Scope(tuple(record))
+def test_requests_on_record_are_looked_up_as_one_by_one(record: list[RouteRequest], t: int, name: str) -> None:
+    scope = RequestScope(tuple(record))
     assert scope.is_pending_on_record(t, name) == any(request.is_pending(t, name) for request in record)
     assert scope.is_on_record(t, name) == any(request.is_of(t, name) for request in record)
 
 
 def test_a_scope_and_a_service_are_asked_for_apart() -> None:
-    requests = Requests.on_record([("Orders", "S", Request(5, "a")), ("Orders", "S", Request(2, "b", 3))])
-    assert requests.of("Orders", "S").on_record == (Request(5, "a"), Request(2, "b", 3))
+    requests = InstanceRequests.on_record(
+        [("Orders", "S", RouteRequest(5, "a")), ("Orders", "S", RouteRequest(2, "b", 3))]
+    )
+    assert requests.of("Orders", "S").on_record == (RouteRequest(5, "a"), RouteRequest(2, "b", 3))
     opens = [
         (database, service, _opens(requests.of(database, service), 6, "m"))
         for database, service in (("Orders", "S"), ("Orders", "s"), ("msdb", "S"), ("Orders", "T"))
@@ -141,7 +145,7 @@ def test_a_scope_and_a_service_are_asked_for_apart() -> None:
     assert opens == [("Orders", "S", False), ("Orders", "s", True), ("msdb", "S", True), ("Orders", "T", True)]
     # It stays known.
     assert not _opens(requests.of("msdb", "S"), 6, "n")
-    assert Requests.on_record([]) == Requests()
+    assert InstanceRequests.on_record([]) == InstanceRequests()
 
 
 @given(

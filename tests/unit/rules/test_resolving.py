@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.estate import Instance
-from routing.rules.requesting import Request, Requests
-from routing.rules.resolving import NO_DIALOG, Dialog, bound_broker
+from routing.rules.estate import SqlInstance
+from routing.rules.requesting import InstanceRequests, RouteRequest
+from routing.rules.resolving import NO_DIALOG, DialogFacts, bound_broker
 from tests.unit.rules.by_rules import resolve
 from tests.unit.rules.made import ASKS, DIALOGS, OWN, B, C, D, instance, message, route
 
 given = pytest.mark.parametrize
-ACKNOWLEDGED = Dialog(far_broker=C, acknowledged_broker=D, acknowledged_at=10)
+ACKNOWLEDGED = DialogFacts(far_broker=C, acknowledged_broker=D, acknowledged_at=10)
 
 
 # Decided at 10.
@@ -19,17 +19,17 @@ ACKNOWLEDGED = Dialog(far_broker=C, acknowledged_broker=D, acknowledged_at=10)
     ("dialog", "acknowledged", "is_expired"),
     [
         (NO_DIALOG, None, False),
-        (Dialog(acknowledged_broker=D), None, False),
-        (Dialog(acknowledged_at=5), None, False),
-        (Dialog(acknowledged_broker=D, acknowledged_at=9), D, False),
-        (Dialog(acknowledged_broker=D, acknowledged_at=10), D, False),
-        (Dialog(acknowledged_broker=D, acknowledged_at=11), None, False),
-        (Dialog(lifetime=9), None, True),
-        (Dialog(lifetime=10), None, True),
-        (Dialog(lifetime=11), None, False),
+        (DialogFacts(acknowledged_broker=D), None, False),
+        (DialogFacts(acknowledged_at=5), None, False),
+        (DialogFacts(acknowledged_broker=D, acknowledged_at=9), D, False),
+        (DialogFacts(acknowledged_broker=D, acknowledged_at=10), D, False),
+        (DialogFacts(acknowledged_broker=D, acknowledged_at=11), None, False),
+        (DialogFacts(lifetime=9), None, True),
+        (DialogFacts(lifetime=10), None, True),
+        (DialogFacts(lifetime=11), None, False),
     ],
 )
-def test_a_dialog(dialog: Dialog, acknowledged: str | None, is_expired: bool) -> None:
+def test_a_dialog(dialog: DialogFacts, acknowledged: str | None, is_expired: bool) -> None:
     assert (dialog.acknowledged(10), dialog.is_expired(10)) == (acknowledged, is_expired)
 
 
@@ -40,13 +40,13 @@ def test_a_dialog(dialog: Dialog, acknowledged: str | None, is_expired: bool) ->
         (B, NO_DIALOG, B),
         (B, ACKNOWLEDGED, B),
         (None, ACKNOWLEDGED, D),
-        (None, Dialog(C, D, 11), C),
-        (None, Dialog(C, None, 9), C),
-        (None, Dialog(None, D, None), None),
-        (None, Dialog(C), C),
+        (None, DialogFacts(C, D, 11), C),
+        (None, DialogFacts(C, None, 9), C),
+        (None, DialogFacts(None, D, None), None),
+        (None, DialogFacts(C), C),
     ],
 )
-def test_the_broker_that_a_message_is_bound_to(own: str | None, dialog: Dialog, bound: str | None) -> None:
+def test_the_broker_that_a_message_is_bound_to(own: str | None, dialog: DialogFacts, bound: str | None) -> None:
     assert bound_broker(message(broker=own), dialog) == bound
 
 
@@ -70,14 +70,14 @@ EAST, BACK, ASK = route("east", address="tcp://east:1"), route("back", address=O
 )
 def test_the_hops_that_remain(database: str | None, hops: int | None, reason: str) -> None:
     hub = instance({"Orders": [EAST], "Parts": [BACK], "msdb": [EAST]}, forwards=True)
-    assert resolve(message(database=database, hops=hops), NO_DIALOG, hub, Requests()).reason == reason
+    assert resolve(message(database=database, hops=hops), NO_DIALOG, hub, InstanceRequests()).reason == reason
 
 
 def test_a_dialog_gets_one_of_several_ids() -> None:
     """By 2 the dialogs' hashes are 0, 1, 1, 0: one route more of an id changes no share."""
     routes = [route("1", "S", C, "tcp://c:1"), route("2", "S", B, "tcp://b:1"), route("3", "S", C, "tcp://c:2")]
     hub = instance({"Orders": routes})
-    verdicts = [resolve(message(conversation_id=d), NO_DIALOG, hub, Requests()) for d in DIALOGS]
+    verdicts = [resolve(message(conversation_id=d), NO_DIALOG, hub, InstanceRequests()) for d in DIALOGS]
     assert [(v.broker_instance, v.route_name, len(v.alternative_routes)) for v in verdicts] == [
         (B, "2", 0),
         (C, "1", 1),
@@ -87,7 +87,9 @@ def test_a_dialog_gets_one_of_several_ids() -> None:
     assert {v.matching_step for v in verdicts} == {3}
 
 
-def _asking(hub: Instance, requests: Requests, database: str | None = "Orders") -> tuple[str, str | None]:
+def _asking(
+    hub: SqlInstance, requests: InstanceRequests, database: str | None = "Orders"
+) -> tuple[str, str | None]:
     verdict = resolve(message(database=database), NO_DIALOG, hub, requests)
     return str(verdict.reason), verdict.requested_in
 
@@ -95,9 +97,9 @@ def _asking(hub: Instance, requests: Requests, database: str | None = "Orders") 
 def test_where_a_message_asks_for_a_route() -> None:
     asked = ("ROUTE_REQUESTED", "Orders")
     hub = instance({"Orders": [ASK, EAST], "msdb": [ASK, EAST]}, forwards=True)
-    assert _asking(hub, Requests()) == asked
-    assert _asking(hub, Requests(), None) == ("ROUTE_REQUESTED", "msdb")
-    pending = Requests.on_record([("Orders", "S", Request(9, "x"))])
+    assert _asking(hub, InstanceRequests()) == asked
+    assert _asking(hub, InstanceRequests(), None) == ("ROUTE_REQUESTED", "msdb")
+    pending = InstanceRequests.on_record([("Orders", "S", RouteRequest(9, "x"))])
     # D2: where one is pending, the search goes on.
     assert _asking(hub, pending) == ("NETWORK_ADDRESS", None)
     assert _asking(hub, pending, None) == ("ROUTE_REQUESTED", "msdb")
@@ -105,15 +107,15 @@ def test_where_a_message_asks_for_a_route() -> None:
 
 def test_a_message_that_came_back_asks_in_msdb() -> None:
     hub = instance({"Orders": [ASK, BACK], "msdb": [ASK, EAST]}, forwards=True)
-    assert _asking(hub, Requests()) == ("ROUTE_REQUESTED", "Orders")
-    here = ("Orders", "S", Request(9, "x"))
-    assert _asking(hub, Requests.on_record([here])) == ("ROUTE_REQUESTED", "msdb")
-    both = Requests.on_record([here, ("msdb", "S", Request(9, "x"))])
+    assert _asking(hub, InstanceRequests()) == ("ROUTE_REQUESTED", "Orders")
+    here = ("Orders", "S", RouteRequest(9, "x"))
+    assert _asking(hub, InstanceRequests.on_record([here])) == ("ROUTE_REQUESTED", "msdb")
+    both = InstanceRequests.on_record([here, ("msdb", "S", RouteRequest(9, "x"))])
     assert _asking(hub, both) == ("NETWORK_ADDRESS", None)
 
 
 def test_an_expired_dialog_opens_no_request() -> None:
-    requests = Requests()
+    requests = InstanceRequests()
     hub = instance({"Orders": [ASK]})
-    assert resolve(message(message_id="a"), Dialog(lifetime=3), hub, requests).requested_in is None
+    assert resolve(message(message_id="a"), DialogFacts(lifetime=3), hub, requests).requested_in is None
     assert resolve(message(message_id="b"), NO_DIALOG, hub, requests).requested_in == "Orders"

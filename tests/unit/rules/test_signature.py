@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from routing.rules.deciding import Key, signature
-from routing.rules.estate import Instance, NameAddress, Route
+from routing.rules.deciding import RoutingKey, signature
+from routing.rules.estate import EstateRoute, NameAddress, SqlInstance
 from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, route, ways
 
 # A route counts as the object that it is: both sides of a row have these.
@@ -21,11 +21,11 @@ HELD_TWICE = [("Orders", "S"), ("Parts", "S")]
 SENT, LEFT = "5 - far NETWORK_ADDRESS", "2 - named NETWORK_ADDRESS"
 RETURNS = "5 - home NETWORK_ADDRESS"
 
-Asked = tuple[Key, Instance]
+Asked = tuple[RoutingKey, SqlInstance]
 
 
 def asked(
-    routes: Mapping[str, Iterable[Route]],
+    routes: Mapping[str, Iterable[EstateRoute]],
     database: str | None = "Orders",
     service: str = "S",
     broker: str | None = None,

@@ -8,12 +8,12 @@ import pytest
 
 from routing.plan.paths import PathPlanner
 from routing.rules import hashing
-from routing.rules.following import Errand, follow
-from routing.rules.network import Addressee, Network
-from routing.rules.pathing import Path, Sender, trace_back
-from routing.rules.requesting import Requests
-from routing.rules.resolving import NO_DIALOG, Message
-from routing.rules.ways import Hop, Way
+from routing.rules.following import TracedMessage, follow
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender, PathWithReturn, trace_back
+from routing.rules.requesting import InstanceRequests
+from routing.rules.resolving import NO_DIALOG, RoutedMessage
+from routing.rules.ways import HopPath, PathHop
 from tests.frames import load_trace_cases, moment
 from tests.unit.rules import by_rules
 from tests.unit.rules.by_rules import Row
@@ -31,7 +31,7 @@ _NAMES = {
 }
 
 
-def _hop(hop: Hop) -> Row:
+def _hop(hop: PathHop) -> Row:
     found = {name: getattr(hop, attribute) for name, attribute in _NAMES.items()}
     return {
         **found,
@@ -41,7 +41,7 @@ def _hop(hop: Hop) -> Row:
     }
 
 
-def _way(way: Way, like: Row) -> Row:
+def _way(way: HopPath, like: Row) -> Row:
     found: Row = {
         "end": str(way.ending),
         "reason": None if way.reason is None else str(way.reason),
@@ -54,32 +54,32 @@ def _way(way: Way, like: Row) -> Row:
     return {name: found[name] for name in like}
 
 
-def _path(case: dict[str, Any]) -> Path:
+def _path(case: dict[str, Any]) -> PathWithReturn:
     """The path of a case by one walk."""
-    network = Network(by_rules.instances_of(case["tables"]))
+    network = EstateNetwork(by_rules.instances_of(case["tables"]))
     ask = case["ask"]
     t = by_rules.micros(moment(case["at"])) or 0
     instance, conversation = network.instances[ask["instance"]], ask["conversation_id"]
-    message = Message(
+    message = RoutedMessage(
         "m", conversation, True, t, instance.name, ask["database"], ask["service"], None, ask.get("hops_remaining")
     )
-    verdict = by_rules.resolve(message, NO_DIALOG, instance, Requests())
-    errand = Errand(Addressee.of_name(ask["service"]), True, t, hashing.dialog_id_hash(conversation))
+    verdict = by_rules.resolve(message, NO_DIALOG, instance, InstanceRequests())
+    errand = TracedMessage(ServiceAddress.of_name(ask["service"]), True, t, hashing.dialog_id_hash(conversation))
     done = follow(network, decide_now, errand, instance, verdict, ask["database"], message.hops_remaining)
     return trace_back(network, decide_now, _sender(case, network), done.trace, t)[0]
 
 
-def _sender(case: dict[str, Any], network: Network) -> Sender:
+def _sender(case: dict[str, Any], network: EstateNetwork) -> PathSender:
     ask = case["ask"]
-    return Sender(
-        network.instances[ask["instance"]], ask["database"], True, Addressee.of_name(ask["from_service"])
+    return PathSender(
+        network.instances[ask["instance"]], ask["database"], True, ServiceAddress.of_name(ask["from_service"])
     )
 
 
-def _planned_path(case: dict[str, Any]) -> Path:
+def _planned_path(case: dict[str, Any]) -> PathWithReturn:
     """The path of a case as the plan of all messages of its key has it."""
-    network, ask = Network(by_rules.instances_of(case["tables"])), case["ask"]
-    to = Addressee.of_name(ask["service"])
+    network, ask = EstateNetwork(by_rules.instances_of(case["tables"])), case["ask"]
+    to = ServiceAddress.of_name(ask["service"])
     t = by_rules.micros(moment(case["at"])) or 0
     for row in PathPlanner(network).timeline(_sender(case, network), to, None).intervals():
         if (row.valid_from is None or row.valid_from <= t) and (row.valid_to is None or t < row.valid_to):

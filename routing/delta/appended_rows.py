@@ -1,0 +1,147 @@
+"""The message rows that were appended to a Delta table between two versions, and nothing else.
+
+Three ways lead there (`ways`), of which the first that is open is taken. By the table's name: its change data
+feed, its row tracking, or its log where that can be read by path. A table that is given by path is read by its
+log; where columns are mapped, by the other two. Not the stream source, which would need a checkpoint and a copy
+of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+
+from routing.config import TableLocation
+from routing.delta import appended_by_feed, appended_by_log, appended_by_tracking
+from routing.delta.append_detection import AppendedRows, ClosedDetection, MessageVersion
+from routing.delta.commits import identity
+from routing.delta.session_files import as_pattern
+from routing.delta.spark_tables import TableSnapshot
+from routing.delta.table_details import detail
+from routing.errors import InputError, RoutingError, condition
+from routing.sessions.holding import ExistingSession
+
+# How Spark says that files, or what the log has of a version, are not there any more.
+_GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *appended_by_feed.GONE)
+
+
+@dataclass(frozen=True)
+class RecordedVersion:
+    """What a run recorded of ``messages``: the version that it read, and what tells table and commit from others.
+
+    Release 0.1.0 recorded the version alone.
+    """
+
+    version: int
+    table_id: str | None = None
+    identity: str | None = None
+
+
+class _Way(Protocol):
+    """The room of a way."""
+
+    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
+        """Why it does not lead on from now; None where it does."""
+
+    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
+        """Return the rows, or why it does not lead to them. Raises InputError, StorageError."""
+
+
+_BY_NAME: tuple[_Way, ...] = (appended_by_feed, appended_by_tracking, appended_by_log)
+_BY_PATH: tuple[_Way, ...] = (appended_by_log, appended_by_feed, appended_by_tracking)
+
+
+def _ways(location: TableLocation) -> tuple[_Way, ...]:
+    return _BY_NAME if location.is_name else _BY_PATH
+
+
+def check_ways(spark: SparkSession, messages: TableSnapshot) -> None:
+    """Refuse, before a first run writes anything, a table of which the next run could not tell what is new.
+
+    Raises InputError with the property to set.
+    """
+    table = MessageVersion(messages, detail(spark, messages.location))
+    closed = list[ClosedDetection]()
+    for way in _ways(table.location):
+        found = way.look(spark, table)
+        if found is None:
+            return
+        closed.append(found)
+    raise _refused(table, closed, is_first=True) from _cause(closed)
+
+
+def read_appended(spark: SparkSession, messages: TableSnapshot, known: RecordedVersion) -> AppendedRows:
+    """Return the rows that came in after the version that is known, up to the snapshot's version.
+
+    Raises InputError where this is another table or was put back, where anything else than an append, or
+    maintenance that leaves the rows as they are, happened in between, its files are gone, or no way to them is
+    open; StorageError where the log is damaged.
+    """
+    location, since = messages.location, known.version
+    table = MessageVersion(messages, detail(spark, location))
+    if table.version < since or known.table_id not in (None, table.detail.table_id):
+        raise InputError.full_run_needed(f"{str(location)!r} was made anew or put back since the last run")
+    if known.identity is not None and identity(ExistingSession(spark), location, since) != known.identity:
+        raise InputError.full_run_needed(
+            f"version {since} of {str(location)!r} is not the one that the last run read: the table was put back,"
+            " or its log has been cleaned up"
+        )
+    if table.version == since:
+        return table.no_rows(spark)
+    closed = list[ClosedDetection]()
+    for way in _ways(location):
+        found = way.read(spark, table, since)
+        if isinstance(found, AppendedRows):
+            return found
+        closed.append(found)
+    raise _refused(table, closed, is_first=False) from _cause(closed)
+
+
+def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
+    """Why no way is open, and what opens one: the feed, where it is not on yet."""
+    to_set = None if table.detail.is_on(appended_by_feed.PROPERTY) else appended_by_feed.PROPERTY
+    return InputError.new_rows_unknown(table.place, [way.why for way in closed], to_set, is_first=is_first)
+
+
+def _cause(closed: Sequence[ClosedDetection]) -> Exception | None:
+    return next((way.cause for way in closed if way.cause is not None), None)
+
+
+@contextmanager
+def files_of(
+    table: TableSnapshot, refused: Callable[[str], RoutingError] = InputError.full_run_needed
+) -> Iterator[None]:
+    """Refuse within it a version of a table of which files are gone; ``messages``, if not told otherwise.
+
+    ``refused`` makes the error of the sentence that says so.
+    """
+    try:
+        yield
+    except Exception as error:
+        if condition(error) not in _GONE:
+            raise
+        raise refused(
+            f"files of version {table.version} of {str(table.location)!r}, which this run needs,"
+            " have been vacuumed"
+        ) from error
+
+
+def check_files(
+    spark: SparkSession, table: TableSnapshot, refused: Callable[[str], RoutingError] = InputError.full_run_needed
+) -> None:
+    """Refuse a version of a table of which files are gone, before it is read (`files_of`).
+
+    That of a name is told by reading it: a catalog may keep its paths to itself.
+    """
+    if table.location.is_name:
+        return
+    with files_of(table, refused):
+        files = [as_pattern(unquote(file)) for file in table.read(spark).inputFiles()]
+        if files:
+            # The paths are looked up, the files are not read.
+            _ = spark.read.format("binaryFile").load(files).columns

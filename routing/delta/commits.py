@@ -1,0 +1,199 @@
+"""The history of a Delta table, commit by commit, and what tells one commit from any other of its number.
+
+Of a table on a local file system the log is read without asking Spark: a table's version is the number of its
+newest commit, which is a file of that name. Everywhere else DESCRIBE HISTORY says the same, by a query each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routing.config import TableLocation
+from routing.delta.protocol import RESTORE, CommitMark, TableCommit, read_mark
+from routing.errors import HistoryGap, StorageError, condition
+from routing.tables import sql_statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing.sessions.holding import HasSession
+
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+# As many of the newest commits are looked at where nothing says how far to go back.
+_LATEST = 20
+# The property that announces a RESTORE where the session refuses to mark the commit itself.
+ANNOUNCEMENT = "sbroute.restore"
+_TOLD = (
+    *("operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend"),
+    *("operationMetrics", "userMetadata", "engineInfo"),
+)
+Told = list[tuple[int, Mapping[str, Any]]]
+"""Versions, each with what its commit says of itself."""
+
+
+def is_local(location: TableLocation) -> bool:
+    """Whether a table lies on this machine's disk, by its path; a configuration makes such paths absolute."""
+    return not (location.is_name or location.is_elsewhere) and Path(location.text).is_absolute()
+
+
+def newest_version(location: TableLocation) -> int | None:
+    """Return the number of the newest commit of a local table; None where there is none, or no log at hand."""
+    return max(_files(location), default=None)
+
+
+def commits_after(asked: HasSession, location: TableLocation, version: int) -> list[TableCommit]:
+    """Return every commit after a version, in order.
+
+    Raises HistoryGap where one of them cannot be told any more, StorageError where the log is damaged.
+    """
+    return list(_read(told_after(asked, location, version)))
+
+
+def told_after(asked: HasSession, location: TableLocation, version: int) -> Told:
+    """Return what every commit after a version says of itself, in order: operation, operationParameters and so on.
+
+    Raises HistoryGap, StorageError.
+    """
+    files = _files(location)
+    told = _from_files(files, location, version) if files else _from_spark(asked.spark, location, version)
+    return _without_gap(told, location, version)
+
+
+def _without_gap(told: Told, location: TableLocation, version: int) -> Told:
+    """Commits after a version, none of which is missing. Raises HistoryGap."""
+    numbers = [number for number, _ in told]
+    if numbers != list(range(version + 1, version + 1 + len(numbers))):
+        raise HistoryGap.cleaned(str(location), version)
+    return told
+
+
+def latest_commits(asked: HasSession, location: TableLocation) -> list[TableCommit]:
+    """Return the newest commits, in order: some twenty, or as many as the log still has."""
+    files = _files(location)
+    if files:
+        return list(_read(_from_files(files, location, max(files) - _LATEST)))
+    rows = sql_statements.describe_history(asked.spark, location, limit=_LATEST).collect()
+    return list(_read(sorted((int(row["version"]), row.asDict(recursive=True)) for row in rows)))
+
+
+def _files(location: TableLocation) -> dict[int, Path]:
+    """Return the files of a local table's log by version."""
+    if not is_local(location):
+        return {}
+    named = ((_COMMIT.fullmatch(file.name), file) for file in Path(location.text, "_delta_log").glob("*.json"))
+    return {int(match.group(1)): file for match, file in named if match}
+
+
+def _from_files(files: Mapping[int, Path], location: TableLocation, after: int) -> Told:
+    return [(version, _commit_info(files[version], location)) for version in sorted(files) if version > after]
+
+
+def _commit_info(file: Path, location: TableLocation) -> Mapping[str, Any]:
+    """Return what a commit says of itself, if anything. Raises StorageError where a line is no JSON."""
+    found: Mapping[str, Any] = {}
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            try:
+                action = json.loads(line)
+            except ValueError as error:
+                raise StorageError.damaged_log(str(location), int(file.stem)) from error
+            if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
+                found = action["commitInfo"]
+    return found
+
+
+def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> Told:
+    """Return the same by DESCRIBE HISTORY, which tells the newest first: looked at in ever larger parts."""
+    limit = _LATEST
+    while True:
+        rows = sql_statements.describe_history(spark, location, limit=limit).collect()
+        if len(rows) < limit or int(rows[-1]["version"]) <= after + 1:
+            told = ((int(row["version"]), row.asDict(recursive=True)) for row in rows)
+            return sorted(((version, info) for version, info in told if version > after), key=lambda pair: pair[0])
+        limit *= 10
+
+
+def _read(told: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[TableCommit]:
+    """Commits with their marks; a RESTORE may have been announced by a commit before it."""
+    announced: CommitMark | None = None
+    for version, info in told:
+        operation, metadata = str(info.get("operation")), info.get("userMetadata")
+        parameters = info.get("operationParameters") or {}
+        mark = read_mark(metadata)
+        if operation == "SET TBLPROPERTIES":
+            announced = _announcement(parameters.get("properties")) or announced
+        elif operation == "RESTORE" and mark is None and _is_announced(announced, parameters):
+            mark, announced = announced, None
+        yield TableCommit(version, operation, metadata, mark, _restored_version(operation, parameters))
+
+
+def _restored_version(operation: str, parameters: Mapping[str, Any]) -> int | None:
+    """Return the version that a RESTORE names; None where it names a time."""
+    version = str(parameters.get("version")) if operation == "RESTORE" else ""
+    return int(version) if version.isascii() and version.isdigit() else None
+
+
+def _announcement(properties: Any) -> CommitMark | None:
+    try:
+        told = json.loads(properties or "{}")
+    except (TypeError, ValueError):
+        return None
+    found = read_mark(told.get(ANNOUNCEMENT)) if isinstance(told, dict) else None
+    return found if found is not None and found.kind == RESTORE else None
+
+
+def _is_announced(announced: CommitMark | None, parameters: Mapping[str, Any]) -> bool:
+    return announced is not None and str(announced.version) == str(parameters.get("version"))
+
+
+def identity(asked: HasSession, location: TableLocation, version: int) -> str | None:
+    """Return what tells this commit from any other of that number; None where the log does not go back so far.
+
+    The SHA-256 of its file in the log where that can be read; by name, where a catalog may keep its paths to
+    itself, that of its row in the history, without its time unless that is part of the commit.
+    """
+    if location.is_name:
+        return _identity_by_name(asked.spark, location, version)
+    file = f"{location.text.rstrip('/')}/_delta_log/{version:020d}.json"
+    if is_local(location):
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if Path(file).is_file() else None
+    return _sha256_of(asked.spark, file)
+
+
+def _sha256_of(spark: SparkSession, uri: str) -> str | None:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F
+
+    try:
+        files = spark.read.format("binaryFile").load(uri).select(F.sha2("content", 256).alias("hash")).collect()
+    except AnalysisException as error:
+        if condition(error) != "PATH_NOT_FOUND":
+            raise
+        return None
+    return str(files[0]["hash"])
+
+
+def _identity_by_name(spark: SparkSession, location: TableLocation, version: int) -> str | None:
+    from pyspark.sql import functions as F
+
+    rows = sql_statements.describe_history(spark, location).where(F.col("version") == version)
+    found = rows.withColumn("timestamp", F.unix_micros("timestamp")).collect()
+    if not found:
+        return None
+    row = found[0].asDict(recursive=True)
+    told = {name: row[name] for name in _TOLD if row.get(name) is not None}
+    if _has_time_of_its_own(spark, location, version):
+        told["timestamp"] = row["timestamp"]
+    return hashlib.sha256(json.dumps({"version": version, **told}, sort_keys=True).encode()).hexdigest()
+
+
+def _has_time_of_its_own(spark: SparkSession, location: TableLocation, version: int) -> bool:
+    """Whether a commit's time stands in the commit: other times are those of files, which a copy changes."""
+    properties = sql_statements.describe_detail(spark, location).select("properties").collect()[0][0] or {}
+    since = int(properties.get("delta.inCommitTimestampEnablementVersion", 0))
+    return properties.get("delta.enableInCommitTimestamps") == "true" and version >= since

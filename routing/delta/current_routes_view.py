@@ -1,0 +1,131 @@
+"""The view ``current_routes`` of a catalog: the rows of the last run that counts, and of no other, for SQL.
+
+It names one version of ``resolved_routes`` and is replaced once the next run counts, so that whoever reads it in
+between sees the counting run before, whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from routing.config import Config, TableLocation
+from routing.errors import condition, first_sentence
+from routing.sessions.holding import HasSession
+from routing.tables import sql_statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PINNED = re.compile(r"VERSION AS OF ([0-9]{1,18})")
+_OTHER_THAN_CODE = re.compile(
+    r"(`(?:[^`]|``)*(?:`|\Z))|'(?:[^'\\]|\\.)*(?:'|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
+)
+_PART = r"(?:`(?:[^`]|``)+`|\w+)"
+_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_TABLE = re.compile(rf"\b(?:FROM|JOIN)\s+({_NAME})", re.IGNORECASE)
+
+
+def location_of_view(config: Config) -> TableLocation | None:
+    """Return where the view stands: ``output.current_routes``, if not given beside ``resolved_routes``.
+
+    None where outputs are no names of a catalog.
+    """
+    resolved = config.output["resolved_routes"]
+    if not (resolved.is_name and config.output["runs"].is_name):
+        return None
+    beside = TableLocation(f"{resolved.text.rpartition('.')[0]}.current_routes", is_name=True)
+    return config.view or beside
+
+
+@dataclass(frozen=True)
+class ShownView:
+    """What stands at the view's name.
+
+    ``tables`` are the full names of the tables that it selects from, folded; none where it is no view. ``version``
+    is the version that it shows; None where it names none, as the view that release 0.1.0 made.
+    """
+
+    tables: frozenset[tuple[str, ...]]
+    version: int | None
+
+    def is_of(self, spark: SparkSession, resolved: TableLocation) -> bool:
+        """Return whether it selects from a job's ``resolved_routes``."""
+        parts = tuple(resolved.text.split("."))
+        full = parts if len(parts) > 2 else (sql_statements.read_current_catalog(spark), *parts)
+        return tuple(part.lower() for part in full) in self.tables
+
+
+def find_view(spark: SparkSession, view: TableLocation) -> ShownView | None:
+    """Return what stands at the view's name; None where nothing does."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        lines = sql_statements.describe_table(spark, view).collect()
+    except AnalysisException as error:
+        if condition(error) not in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"):
+            raise
+        return None
+    details = {str(line["col_name"]): str(line["data_type"]) for line in lines}
+    return read_view(details, sql_statements.read_current_catalog(spark))
+
+
+def read_view(details: Mapping[str, str], catalog: str) -> ShownView:
+    """Read what DESCRIBE TABLE EXTENDED tells of a view, by its names.
+
+    ``catalog`` stands in where it does not tell in which one the view was made.
+    """
+    text = _OTHER_THAN_CODE.sub(lambda found: found.group(1) or " ", details.get("View Text", ""))
+    # Where a name has fewer parts than three, the rest is that of the session which made the view.
+    made_in = _parts(details.get("View Catalog and Namespace", "")) or (catalog.lower(),)
+    pinned = _PINNED.search(text)
+    names = (_parts(match.group(1)) for match in _TABLE.finditer(text))
+    tables = frozenset((*made_in[: max(3 - len(name), 0)], *name) for name in names)
+    return ShownView(tables, int(pinned.group(1)) if pinned else None)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Return the parts of a name as SQL writes it, folded."""
+    return tuple(part.strip("`").replace("``", "`").lower() for part in re.findall(_PART, name))
+
+
+class ViewOutputs(HasSession, Protocol):
+    """The outputs of a configuration, and the session that writes them."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+
+
+@dataclass(frozen=True)
+class ViewRefusal:
+    """Why the view does not show what it should; ``is_stale``: there is one that shows something older."""
+
+    note: str
+    is_stale: bool
+
+
+def show(outputs: ViewOutputs, version: int) -> ViewRefusal | None:
+    """Have the view show a version of ``resolved_routes``; outputs that are no names of a catalog have none.
+
+    A run counts whatever a catalog says to its view, so that nothing is raised.
+    """
+    view = location_of_view(outputs.config)
+    if view is None:
+        return None
+    spark, resolved = outputs.spark, outputs.config.output["resolved_routes"]
+    name, is_there = sql_statements.sql_name(view), True
+    try:
+        found = find_view(spark, view)
+        is_there = found is not None
+        if found is not None and not found.is_of(spark, resolved):
+            note = f"{name} does not select from output.resolved_routes and is left as it is: name another view"
+            return ViewRefusal(f"{note} by output.current_routes", is_stale=True)
+        if found is None or found.version != version:
+            sql_statements.show_version(spark, view, resolved, version, is_there)
+    except Exception as error:  # noqa: BLE001
+        what = f"still shows what it did, not version {version}" if is_there else "cannot be made"
+        return ViewRefusal(f"the view {name} {what}: {first_sentence(error)}", is_stale=is_there)
+    return None

@@ -1,0 +1,113 @@
+"""When what has no history was last imported: only routes have one, all else is known as it is now.
+
+Databases with their ids and brokers, services and instances are taken as the newest import left them, whatever the
+time of a decision. Times are microseconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from routing.config import TableLocation
+from routing.delta.opening import TableOpener
+from routing.errors import StorageError
+from routing.schemas import IMPORTS, UNFINISHED_IMPORTS, Schema
+from routing.tables.read_rows import read_rows
+from routing.tables.row_faults import phrase, time_text
+from routing.tables.times import micros_of
+from routing.terms import ImportKind
+
+# Views of what has a history, or is no configuration. Every other one, and every script, speaks of what has none.
+_OTHERS = ("routes", "conversation_endpoints", "transmission_queue")
+_SHOWN = 5
+AHEAD = timedelta(hours=1)
+"""Clocks of servers differ by less."""
+
+
+def read_newest(opener: TableOpener, imports: TableLocation | None) -> dict[str, int]:
+    """The times of `newest_of` from the table ``imports``; none where it is not configured, or not there yet."""
+    found = None if imports is None else opener.find("tables.imports", imports)
+    return {} if found is None else newest_of(read_rows(found.rows, IMPORTS))
+
+
+def note_unfinished(opener: TableOpener, journal: TableLocation | None) -> list[str]:
+    """Return a note on each import whose rows stand in the journal; none where no journal is known or there."""
+    try:
+        found = None if journal is None else opener.find("tables.unfinished_imports", journal)
+    except StorageError as error:
+        # Whoever may not read it may still read all that decides.
+        return [f"whether an import is not finished cannot be told: {error}"]
+    if found is None:
+        return []
+    schema = Schema(tuple(field for field in UNFINISHED_IMPORTS if field.name != "rows"))
+    keys: dict[tuple[Any, str], set[str]] = {}
+    for row in read_rows(found.rows, schema):
+        if row["import_id"] is None or row["started_at"] is None:
+            continue
+        tables = keys.setdefault((row["started_at"], row["import_id"]), set())
+        # Part 0 names what is streamed, and holds no rows of a table.
+        tables |= {row["table_key"]} if row["part"] else set()
+    return [
+        say_unfinished(started_at, tables) if tables else say_events(started_at)
+        for (started_at, _), tables in sorted(keys.items(), key=lambda item: item[0])
+    ]
+
+
+def say_unfinished(started_at: datetime, tables: Iterable[str]) -> str:
+    """Return the sentence on an import that was ended between its commits, or is at work."""
+    names = ", ".join(sorted(tables))
+    return (
+        f"the import that began at {begun_at(started_at)} is not finished: {names} may hold a part of it,"
+        " and the next import completes it"
+    )
+
+
+def say_events(started_at: datetime) -> str:
+    """Return the sentence on an import of events that was ended between its commits, or is at work."""
+    return (
+        f"the import of events that began at {begun_at(started_at)} is not finished: the same command completes it"
+    )
+
+
+def begun_at(started_at: datetime) -> str:
+    """Return the time of an import as sentences have it."""
+    return started_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _in_iso(micros: int) -> str:
+    return f"{time_text(micros).replace(' ', 'T')}Z"
+
+
+def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """By instance the newest export or script that spoke of databases, services or the instance itself.
+
+    ``rows`` are those of ``imports``, with aware times. One of a time that had not come when it was imported, as
+    release 0.2.0 took them, is of the time at which it was imported.
+    """
+    newest: dict[str, int] = {}
+    for row in rows:
+        instance, at, imported_at = row["instance_name"], row["exported_at"], row.get("imported_at")
+        if at is not None and imported_at is not None and at > imported_at + AHEAD:
+            at = imported_at
+        is_other = row["view_or_file"] in _OTHERS and row.get("kind") != ImportKind.SCRIPT
+        if instance is not None and at is not None and not is_other:
+            newest[instance] = max(micros_of(at), newest.get(instance, micros_of(at)))
+    return newest
+
+
+def newest_after(newest: Mapping[str, int], instance: str | None, t: int) -> int | None:
+    """The newest import of an instance, where a time lies before it; None where nothing later was imported."""
+    at = None if instance is None else newest.get(instance)
+    return at if at is not None and t < at else None
+
+
+def taken_as_now(late: Mapping[str, int]) -> str:
+    """Return the sentence on decisions that lie before the newest imports, by instance; the first five by name."""
+    shown = [phrase("%s (%s)", name, _in_iso(late[name])) for name in sorted(late)[:_SHOWN]]
+    more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
+    return (
+        f"what is decided lies before the newest import of databases, services or instances of {', '.join(shown)}"
+        f"{more}: these are taken as they are now, for only routes have a history"
+    )

@@ -1,0 +1,200 @@
+"""The outputs of a job as Delta tables: what is read of them, and how Spark commits (`protocol.Tables`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from routing import schemas
+from routing.config import Config, TableLocation
+from routing.delta import commits, last_run, spark_tables, table_details
+from routing.delta.opening import TableOpener
+from routing.delta.protocol import CommitMark, LastRun, TableCommit
+from routing.delta.table_places import way
+from routing.errors import InputError, StorageError, first_sentence, is_refusal
+from routing.sessions.holding import HasSession
+from routing.sessions.settings import find_setting
+from routing.tables import sql_statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# In a session that takes the setting it marks the commit of a statement that has no options of its own.
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass
+class JobTables(ABC):
+    """A job's outputs, for one run or a reader, whichever engine writes them.
+
+    ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
+    ``notes`` say what was strange about this run's commits.
+    """
+
+    opener: TableOpener
+    config: Config
+    lacking: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, which may be started now."""
+        return self.opener.spark
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the outputs but ``runs``."""
+        return [key for key in self.config.output if key != "runs"]
+
+    def place(self, key: str) -> str:
+        """Return a table's location."""
+        return str(self.config.output[key])
+
+    def newest(self, key: str) -> int | None:
+        """Return the newest version; None where there is no table."""
+        return spark_tables.current_version(self, self.config.output[key])
+
+    def commits(self, key: str, after: int) -> list[TableCommit]:
+        """Return every commit after a version. Raises HistoryGap."""
+        return commits.commits_after(self, self.config.output[key], after)
+
+    def latest(self, key: str) -> list[TableCommit]:
+        """Return the newest commits."""
+        return commits.latest_commits(self, self.config.output[key])
+
+    def table_id(self, key: str) -> str | None:
+        """Return the table's own id, which stays with it wherever it is moved; None where there is no table."""
+        if self.newest(key) is None:
+            return None
+        return table_details.find_table_id(self, self.config.output[key])
+
+    def identity(self, key: str, version: int) -> str | None:
+        """Return what tells this commit from any other of that number."""
+        return commits.identity(self, self.config.output[key], version)
+
+    def last_run(self, coming: str | None = None) -> LastRun | None:
+        """Return the last run that counts.
+
+        Raises RecordedAlready where the one that is to come does, by its id.
+        """
+        return last_run.last_run(self.opener, self.config.output["runs"], coming)
+
+    @abstractmethod
+    def put(self, key: str, rows: Any, mark: CommitMark, *, adds: bool) -> None:
+        """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
+
+    @abstractmethod
+    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+        """Bring a table back to a version, in one commit; none where nothing changes."""
+
+    @abstractmethod
+    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+
+    def check(self) -> None:
+        """Refuse locations that hold anything but the tables of this job. Raises OutputError."""
+        for key in self.config.output:
+            self.look_at_columns(key)
+
+    def look_at_columns(self, key: str) -> None:
+        """Remember a table that lacks columns. Raises OutputError where it is no table of this job."""
+        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key]):
+            self.lacking.add(key)
+
+
+class DeltaTables(JobTables):
+    """A job's outputs that Spark writes."""
+
+    def put(self, key: str, rows: DataFrame, mark: CommitMark, *, adds: bool) -> None:
+        """Add rows to a table, or replace it by them."""
+        self._put(key, rows, spark_tables.WriteOptions(mark.as_text(), adds, widens=key in self.lacking))
+
+    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+        """Bring a table back to a version, by a commit that is marked. Raises StorageError.
+
+        The columns of that version come back with it, which may be those of an older release.
+        """
+        location = self.config.output[key]
+        try:
+            with _marking(self.spark, location, mark):
+                sql_statements.restore(self.spark, location, version)
+        except Exception as error:
+            raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
+        self.look_at_columns(key)
+
+    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+        """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
+        from routing.tables import frames
+
+        frame = frames.frame_of(self.spark, [row], schemas.RUNS)
+        order = spark_tables.order_since(spark_tables.ORDER_OF_RUNS, since)
+        how = spark_tables.WriteOptions(
+            mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
+        )
+        self._put("runs", frame, how)
+        return any(found.mark == mark for found in self.latest("runs"))
+
+    def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
+        location = self.config.output[key]
+        if location.is_name and self.newest(key) is None:
+            # A catalog that makes a table together with its rows does not mark that commit.
+            spark_tables.create_if_missing(self.spark, key, location, schemas.OUTPUTS[key].optional())
+        spark_tables.put(rows, key, location, how)
+        self.lacking.discard(key)
+
+
+@contextmanager
+def _marking(spark: SparkSession, location: TableLocation, mark: CommitMark) -> Iterator[None]:
+    """Mark the commit of a statement: by a setting, or where the session refuses that by a commit before."""
+    from pyspark.errors import PySparkException
+
+    before = find_setting(spark, _METADATA)
+    try:
+        spark.conf.set(_METADATA, mark.as_text())
+    except PySparkException as error:
+        if not is_refusal(error):
+            raise
+        sql_statements.set_properties(spark, location, {commits.ANNOUNCEMENT: mark.as_text()})
+        yield
+        return
+    try:
+        yield
+    finally:
+        # As its user has it.
+        if before is None:
+            spark.conf.unset(_METADATA)
+        else:
+            spark.conf.set(_METADATA, before)
+
+
+def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -> dict[str, dict[str, str]]:
+    """What a row of ``runs`` says of inputs besides their versions: table_ids and commit_identities, by key.
+
+    Nothing of one that has no versions.
+    """
+    read = {key: found for key, found in inputs.items() if isinstance(found, spark_tables.TableSnapshot)}
+    ids = {key: table_details.find_table_id(asked, found.location) for key, found in read.items()}
+    told = {key: commits.identity(asked, found.location, found.version) for key, found in read.items()}
+    return {
+        "table_ids": ids,
+        "commit_identities": {key: text for key, text in told.items() if text is not None},
+    }
+
+
+def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:
+    """Return the messages of an incremental run, which must have versions. Raises InputError."""
+    if isinstance(messages, spark_tables.AsItIs):
+        raise InputError.without_versions(str(messages.location))
+    return messages
+
+
+def check_succession(config: Config, last: LastRun) -> None:
+    """Refuse to go on from a run over other messages, or over those of a view. Raises InputError."""
+    now = str(config.tables["messages"])
+    if last.messages != now and way(last.runs, last.messages) != way(str(config.output["runs"]), now):
+        raise InputError.full_run_needed(f"the last run {last.run_id!r} read {last.messages!r}, not {now!r}")
+    if "messages" not in last.input_versions:
+        raise InputError.full_run_needed(f"the last run {last.run_id!r} read {now!r} at no version")

@@ -1,0 +1,114 @@
+"""Whose disk a path is on: this machine's, or one that only the Spark session reads.
+
+Spark takes a path without a scheme by the default file system of its cluster, which is HDFS on EMR and Databricks'
+own on Databricks; a server of Spark Connect takes it by its own machine. Whoever looks on this machine's disk then
+finds nothing there, or another table of the very same path. So a session is asked, once, whether it sees a file
+that has just been made here; where there is none yet, it is started if anything names another file system.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from routing.config import Config, TableLocation
+from routing.delta.session_files import is_there
+from routing.sessions import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Where paths are Databricks' own, /Volumes among them, whatever its session would say.
+_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
+_DEFAULT = "spark.hadoop.fs.defaultFS"
+# How a file names a default file system (in its older spelling too), or another folder of such files.
+_NAMES_ONE = re.compile(r"fs\.default|HADOOP_CONF_DIR|YARN_CONF_DIR|xi:include")
+_OF_HADOOP = ("core-site.xml", "hdfs-site.xml")
+_OF_SPARK = ("spark-defaults.conf", "spark-env.sh", *_OF_HADOOP)
+_FILE = re.compile(r"\Afile:/", re.IGNORECASE)
+# What sessions have said, by the scheme of the paths: none, or file:.
+_told: WeakKeyDictionary[SparkSession, dict[str, bool]] = WeakKeyDictionary()
+
+
+def place(location: TableLocation, spark: SparkSession | None) -> TableLocation:
+    """The same location, told whether it is another disk's; without a session by what is known of this machine."""
+    scheme = _scheme_of(location)
+    return location if scheme is None else replace(location, is_elsewhere=not _is_here(scheme, spark))
+
+
+def place_all(config: Config, spark: SparkSession) -> Config:
+    """Return a configuration with each of its locations told so."""
+    return config.placed(lambda _, location: place(location, spark))
+
+
+def is_open(location: TableLocation, settings: Mapping[str, str]) -> bool:
+    """Whether it takes a session to tell whose disk a path is on; ``settings`` are those that it would get."""
+    if _scheme_of(location) != "" or _DATABRICKS in os.environ:
+        return False
+    return session.is_of_platform() or _names_another(settings)
+
+
+def _scheme_of(location: TableLocation) -> str | None:
+    """What a path of some machine's disk begins with, empty without a scheme; None for names and other URIs."""
+    if location.is_name:
+        return None
+    if _FILE.match(location.text):
+        return "file:"
+    return "" if Path(location.text).is_absolute() else None
+
+
+def _is_here(scheme: str, spark: SparkSession | None) -> bool:
+    if not scheme and _DATABRICKS in os.environ:
+        return False
+    # file: is the disk of the driver, which is this process but for Spark Connect.
+    if spark is None or (scheme and not session.is_connect(spark)):
+        return True
+    told = _told.setdefault(spark, {})
+    if scheme not in told:
+        told[scheme] = _sees_this_disk(spark, scheme)
+    return told[scheme]
+
+
+def _sees_this_disk(spark: SparkSession, scheme: str) -> bool:
+    """Return True if a session finds a file, of a name that no other has, that has just been made on this disk."""
+    with tempfile.NamedTemporaryFile(prefix="sbroute-") as file:
+        try:
+            return is_there(spark, scheme + Path(file.name).as_posix())
+        except OSError:
+            # A session that may read no file of this disk reads its tables elsewhere.
+            return False
+
+
+def _names_another(settings: Mapping[str, str]) -> bool:
+    """Whether a setting, or a file that Spark would read here, may name another file system than the disk."""
+    if _DEFAULT in settings or "PYSPARK_SUBMIT_ARGS" in os.environ:
+        return True
+    return any(_NAMES_ONE.search(text) for text in _texts_of_clusters())
+
+
+def _texts_of_clusters() -> Iterator[str]:
+    hadoop = (os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))
+    files = [Path(folder, name) for folder in hadoop if folder for name in _OF_HADOOP]
+    files += [Path(folder, name) for folder in _folders_of_spark() for name in _OF_SPARK]
+    for file in files:
+        try:
+            yield file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            # Most are not there; one that this user may not read, Spark may not read either.
+            continue
+
+
+def _folders_of_spark() -> Iterator[Path]:
+    if folder := os.environ.get("SPARK_CONF_DIR"):
+        yield Path(folder)
+    elif home := os.environ.get("SPARK_HOME"):
+        yield Path(home, "conf")
+    elif (found := find_spec("pyspark")) is not None and found.origin is not None:
+        yield Path(found.origin).parent / "conf"

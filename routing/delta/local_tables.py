@@ -1,0 +1,342 @@
+"""Local Delta tables without a JVM, by delta-rs (`deltalake`): what it reads and writes rightly, and nothing else.
+
+Tables of reader version 1 are read, by way of Arrow's datasets, where their files lie in their folder. Whatever a
+later version brings (deletion vectors, column mapping, further types) is left out there without a word, or is an
+error; and delta-rs's own readers give wrong times for the years 1 and 9999 in files that Spark wrote. For the same
+reason nothing is written here but whole rows: its MERGE, UPDATE and DELETE would read by those readers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from routing.config import TableLocation
+from routing.delta.commits import is_local
+from routing.delta.data_files import DataFile
+from routing.schemas import Field, Schema
+from routing.tables.column_kinds import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+    from deltalake import DeltaTable
+
+# A writer version with table features, checks, generated columns or a change feed is a later one.
+_READER, _WRITER = 1, 2
+# It takes paths for URLs: by some it opens another folder, by others the process ends.
+_MISTAKEN = re.compile(r"[\x00-\x1f\x7f%\[\]\\^|]|/\.\.(?:/|\Z)")
+# A path in a log that is not one inside the table's folder.
+_ELSEWHERE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+_APPEND_ONLY = "delta.appendOnly"
+# How Arrow writes a bound that is null.
+_NULL_BOUND = "= null["
+# As often a commit is tried after those of others.
+_TRIES = 20
+# The property of a field that Spark keeps the length of texts in, and how a fixed one is told there.
+_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+_FIXED = re.compile(r"(?<!var)char\(")
+
+
+@dataclass(frozen=True)
+class UnreadableTable:
+    """Why a table is not read by delta-rs."""
+
+    why: str
+
+
+def find_log(location: TableLocation) -> Path | None:
+    """Return the log of a Delta table that stands at a local path on this machine's disk; None where none does."""
+    log = Path(location.text, "_delta_log")
+    return log if is_local(location) and log.is_dir() else None
+
+
+def look_at_path(location: TableLocation) -> UnreadableTable | None:
+    """Why delta-rs takes no table that stands, or is to stand, at a local path; None where it does."""
+    if find_spec("deltalake") is None or find_spec("pyarrow") is None:
+        return UnreadableTable("deltalake is not installed")
+    return UnreadableTable("its path is one that deltalake mistakes") if _MISTAKEN.search(location.text) else None
+
+
+def open_local(location: TableLocation, version: int | None = None) -> DeltaTable | UnreadableTable:
+    """A table with a log on this disk, at a version or the newest, or why delta-rs does not read it rightly."""
+    unfit = look_at_path(location)
+    if unfit is not None:
+        return unfit
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        table = DeltaTable(location.text, version=version)
+    except DeltaError:
+        # Spark says what is wrong with it, if anything is.
+        return UnreadableTable("deltalake cannot open it")
+    return _look_at_reading(table) or table
+
+
+def _look_at_reading(table: DeltaTable) -> UnreadableTable | None:
+    """Why delta-rs does not read an open table rightly; None where it does."""
+    import pyarrow
+
+    reader = table.protocol().min_reader_version
+    if reader != _READER:
+        return UnreadableTable(f"its reader version is {reader}")
+    # In the files these texts are as they came; Spark fills them up as it reads them.
+    if any(_FIXED.search(str(field["metadata"].get(_LENGTH, ""))) for field in _fields_of(table)):
+        return UnreadableTable("a column has texts of a fixed length, which are filled up with blanks")
+    # Those of a shallow clone are another table's.
+    paths = pyarrow.table(table.get_add_actions())["path"].to_pylist()
+    return UnreadableTable("files of it lie elsewhere") if any(map(_ELSEWHERE.match, paths)) else None
+
+
+def find_id(location: TableLocation) -> str | None:
+    """The id of a table with a log on this disk, which is another one for a table made anew; None: ask Spark."""
+    if find_log(location) is None or look_at_path(location) is not None:
+        return None
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return str(DeltaTable(location.text).metadata().id)
+    except DeltaError:
+        return None
+
+
+def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
+    """Return the rows of an open table, read when they are asked for; times of Spark's files are microseconds."""
+    from pyarrow.dataset import ParquetReadOptions
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    options: Any = ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    # By the file system that delta-rs brings, written in Python, every third process aborts as it ends
+    # (delta-rs issue 2184).
+    files = SubTreeFileSystem(folder, LocalFileSystem())
+    return _without_null_bounds(table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options), table)
+
+
+def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Dataset:
+    """Return a dataset of which no file is told to hold nothing.
+
+    Where the log has the least or the greatest value of a column and not both, as of texts that are no UTF-8,
+    delta-rs has Arrow believe that all values are below null: then a file has no row for any condition.
+    """
+    from pyarrow.dataset import FileSystemDataset
+
+    files = list(rows.get_fragments())
+    doubtful = [_NULL_BOUND in str(file.partition_expression) for file in files]
+    if not any(doubtful):
+        return rows
+    known = _partitions_of(table)
+    safe = [
+        rows.format.make_fragment(file.path, rows.filesystem, known[file.path]) if is_doubtful else file
+        for file, is_doubtful in zip(files, doubtful, strict=True)
+    ]
+    return FileSystemDataset(safe, rows.schema, rows.format, rows.filesystem)
+
+
+def _partitions_of(table: DeltaTable) -> dict[str, Any]:
+    """Return by file what its rows have in the columns of the table's partitions, as a condition for Arrow."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    names, found = table.metadata().partition_columns, {}
+    for row in pyarrow.table(table.get_add_actions(flatten=True)).to_pylist():
+        condition = pc.scalar(True)
+        for name in names:
+            value = row[f"partition.{name}"]
+            condition &= pc.field(name).is_null() if value is None else pc.field(name) == value
+        # The log writes paths as URLs.
+        found[unquote(row["path"])] = condition
+    return found
+
+
+def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
+    """Make a table of these rows, in one commit, where none stands. Raises DeltaError where one does."""
+    from deltalake import write_deltalake
+
+    write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
+
+
+def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | UnreadableTable:
+    """Return a table of reader version 1 as delta-rs writes it, or why it does not write it rightly.
+
+    What is allowed is named, all else goes by Spark: further writer versions, partitions, and columns that have
+    more than a comment, such as checks and lengths.
+    """
+    protocol, metadata = table.protocol(), table.metadata()
+    if protocol.min_writer_version > _WRITER or protocol.writer_features:
+        return UnreadableTable(f"its writer version is {protocol.min_writer_version}")
+    if metadata.partition_columns:
+        return UnreadableTable("it is partitioned")
+    if metadata.configuration.get(_APPEND_ONLY, "false").lower() != "false":
+        return UnreadableTable(f"it has the property {_APPEND_ONLY}")
+    if any(field["type"] == "void" or set(field["metadata"]) - {"comment"} for field in _fields_of(table)):
+        return UnreadableTable("a column has more than a name and a type")
+    return LocalTable(folder, table)
+
+
+def _fields_of(table: DeltaTable) -> Iterator[dict[str, Any]]:
+    """Return every field of a table, those of nested types too, as its log writes it."""
+    return _fields(json.loads(table.schema().to_json()))
+
+
+def _fields(schema: object) -> Iterator[dict[str, Any]]:
+    """Yield every field in a schema, or in a part of one."""
+    if isinstance(schema, dict):
+        if "metadata" in schema:
+            yield schema
+        for part in schema.values():
+            yield from _fields(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _fields(part)
+
+
+@dataclass(frozen=True)
+class LocalTable:
+    """A table that delta-rs writes. Each write is one commit, right after the version that is known of it."""
+
+    folder: str
+    table: DeltaTable
+
+    @classmethod
+    def make(
+        cls,
+        location: TableLocation,
+        schema: Schema,
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> LocalTable:
+        """Make an empty table of reader version 1, without table features, and with some properties."""
+        from deltalake import DeltaTable
+
+        made = DeltaTable.create(
+            location.text,
+            arrow_schema(schema),
+            configuration=properties,
+            commit_properties=_only_next(),
+        )
+        return cls(location.text, made)
+
+    def holds_the_same(self, version: int) -> bool:
+        """Return True if the table is made of the same files, in the same columns, as at an earlier version."""
+        from deltalake import DeltaTable
+
+        before = DeltaTable(self.folder, version=version)
+        return _paths(before) == _paths(self.table) and before.schema() == self.table.schema()
+
+    def is_empty(self) -> bool:
+        """Return True if the table has no files with rows."""
+        return not _paths(self.table) or self.rows().count_rows() == 0
+
+    def restore(self, version: int, metadata: str) -> None:
+        """Bring the table back to an earlier version, by one commit."""
+        self.table.restore(version, commit_properties=_only_next(metadata))
+
+    def commit_files(self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str) -> None:
+        """Add files that stand in the table's folder, or put them in the place of all that it has.
+
+        The table keeps its columns as they are, comments included, and gains those of the schema that it lacks.
+        """
+        from deltalake import Schema as DeltaSchema
+        from deltalake.transaction import AddAction
+
+        actions = [
+            AddAction(file.name, file.size, {}, file.modified_at, data_change=True, stats=file.statistics)
+            for file in files
+        ]
+        own = self.table.schema().fields
+        names = {field.name for field in own}
+        wanted = DeltaSchema.from_arrow(arrow_schema(schema.optional())).fields
+        shape = DeltaSchema([*own, *(field for field in wanted if field.name not in names)])
+        self.table.create_write_transaction(
+            actions, "append" if adds else "overwrite", shape, commit_properties=_only_next(metadata)
+        )
+
+    @classmethod
+    def make_of(cls, location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
+        """Make a table of rows, in one commit, where none stands. Raises DeltaError where one does."""
+        from deltalake import DeltaTable
+
+        write_new(location, rows)
+        return cls(location.text, DeltaTable(location.text))
+
+    def rows(self) -> pyarrow.dataset.Dataset:
+        """Return the rows of the version that is known."""
+        return dataset_of(self.folder, self.table)
+
+    @property
+    def version(self) -> int:
+        """The version that is known: the newest that was read or made here."""
+        return int(self.table.version())
+
+    def add_columns(self, fields: Iterable[Field]) -> None:
+        """Give the table further columns, which may be null."""
+        from deltalake import Schema as DeltaSchema
+
+        added = DeltaSchema.from_arrow(arrow_schema(Schema(tuple(fields)).optional())).fields
+        self.table.alter.add_columns(added, commit_properties=_only_next())
+
+    def commit(
+        self, rows: pyarrow.Table | pyarrow.RecordBatchReader, *, adds: bool, metadata: str | None = None
+    ) -> None:
+        """Add rows to the table, or replace all that it has by them; with the commit's user metadata, if any."""
+        from deltalake import write_deltalake
+
+        mode = "append" if adds else "overwrite"
+        write_deltalake(self.table, rows, mode=mode, commit_properties=_only_next(metadata))
+
+
+def open_to_write(location: TableLocation) -> LocalTable:
+    """Open the newest version of a table that was looked at before (`look_at_writing`). Raises DeltaError."""
+    from deltalake import DeltaTable
+
+    return LocalTable(location.text, DeltaTable(location.text))
+
+
+def append_once(location: TableLocation, rows: pyarrow.Table, metadata: str, order: str, turn: int) -> bool:
+    """Add rows to a table, which gains the columns that it lacks, or make one of them.
+
+    Returns False, and adds nothing, where a commit of this ``order`` has had this turn or a later one. Of two that
+    try at once one comes first, and the other looks again.
+    """
+    from deltalake import DeltaTable, Transaction, write_deltalake
+    from deltalake.exceptions import CommitFailedError
+
+    for _ in range(_TRIES):
+        table = DeltaTable(location.text) if find_log(location) is not None else None
+        had = None if table is None else table.transaction_version(order)
+        if had is not None and had >= turn:
+            return False
+        try:
+            write_deltalake(
+                location.text if table is None else table,
+                rows,
+                mode="error" if table is None else "append",
+                schema_mode=None if table is None else "merge",
+                commit_properties=_only_next(metadata, [Transaction(order, turn)]),
+            )
+        except CommitFailedError:
+            continue
+        return True
+    raise CommitFailedError(f"{_TRIES} times somebody else has made a commit meanwhile")
+
+
+def _paths(table: DeltaTable) -> set[str]:
+    import pyarrow
+
+    return set(pyarrow.table(table.get_add_actions())["path"].to_pylist())
+
+
+def _only_next(metadata: str | None = None, transactions: list[Any] | None = None) -> Any:
+    """Have a commit fail where somebody else has made one: delta-rs would put it after that one otherwise."""
+    from deltalake import CommitProperties
+
+    told = None if metadata is None else {"userMetadata": metadata}
+    return CommitProperties(custom_metadata=told, max_commit_retries=0, app_transactions=transactions)

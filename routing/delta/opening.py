@@ -1,0 +1,219 @@
+"""How a table is opened: a local one without a JVM where that reads it rightly, every other by a Spark session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from routing.config import TableLocation, in_reading_order
+from routing.delta import local_disks
+from routing.delta.commits import is_local
+from routing.delta.local_tables import (
+    LocalTable,
+    UnreadableTable,
+    dataset_of,
+    find_log,
+    look_at_path,
+    look_at_writing,
+    open_local,
+)
+from routing.delta.table_places import check_vacant
+from routing.errors import EnvironmentFault, InputError, OutputError
+from routing.sessions import session
+from routing.sessions.settings import find_setting
+from routing.tables.table_columns import Table
+from routing.tables.table_shapes import check_shape
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing.schemas import Schema
+
+_ONE_MACHINE = re.compile(r"local(?:\[.*\])?")
+_ANOTHER_DISK = UnreadableTable("its path may be one of another file system than this machine's")
+
+
+@dataclass(frozen=True)
+class OpenedTable:
+    """A table at one version: a dataset of Arrow, or a DataFrame; version None where it has none (a view)."""
+
+    rows: Table
+    version: int | None
+
+
+def say_nothing(_: str) -> None:
+    """What nobody has asked for."""
+
+
+@dataclass
+class TableOpener:
+    """Opens tables for one command or run.
+
+    ``start`` gives the Spark session, which is started when the first table needs it. ``settings`` are the
+    configuration's own for it. ``tell`` hears which way each table is read, ``waiting`` surrounds the time for
+    which a session that is still to come is waited for.
+    """
+
+    start: Callable[[], SparkSession]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    tell: Callable[[str], None] = say_nothing
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    _spark: SparkSession | None = None
+    _coming: Future[SparkSession] | None = None
+
+    @classmethod
+    def of_session(cls, spark: SparkSession, tell: Callable[[str], None] = say_nothing) -> TableOpener:
+        """Return one for a session that is there."""
+        return cls(lambda: spark, tell=tell, _spark=spark)
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, str], spark: SparkSession | None) -> TableOpener:
+        """Return one for a session that is there, or for one that is started by a configuration's settings."""
+        return cls.of_session(spark) if spark else cls(lambda: session.start(settings), settings)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, started now if it was not."""
+        if self._spark is None:
+            with self.waiting():
+                self._spark = self.start() if self._coming is None else self._coming.result()
+        return self._spark
+
+    def start_meanwhile(self) -> None:
+        """Start the session by a thread, and go on with what does not need it.
+
+        One that a platform or whoever runs this has prepared is taken now: another thread would not find it.
+        Raises EnvironmentFault where pyspark is missing.
+        """
+        if self._spark is not None or self._coming is not None:
+            return
+        session.check_installed()
+        if session.is_given():
+            _ = self.spark
+            return
+        coming = self._coming = Future()
+
+        def work() -> None:
+            try:
+                coming.set_result(self.start())
+            # Handed on to whoever waits for the session.
+            except BaseException as error:  # noqa: BLE001
+                coming.set_exception(error)
+
+        Thread(target=work, name="starting Spark", daemon=True).start()
+
+    @property
+    def is_of_one_machine(self) -> bool:
+        """Whether the session is one process on this machine, or will be."""
+        if self._spark is None:
+            master: str | None = "local" if not session.is_given() else None
+            master = self.settings.get("spark.master", master)
+        else:
+            master = None if session.is_connect(self._spark) else find_setting(self._spark, "spark.master")
+        return master is not None and _ONE_MACHINE.fullmatch(master) is not None
+
+    def open_without_spark(self, location: TableLocation, version: int) -> Table | None:
+        """Return a `placed` table at a version as a dataset of Arrow; None where only Spark reads it."""
+        found = self._unfit(location, version)
+        return None if isinstance(found, UnreadableTable) else found.rows
+
+    def placed(self, key: str, location: TableLocation) -> TableLocation:
+        """Return a location, told whether it is another disk's; a session is asked where it takes one to tell.
+
+        ``key`` is for `tell`. Raises EnvironmentFault.
+        """
+        known = self._spark or (None if self._coming else session.find_active())
+        if known is None and local_disks.is_open(location, self.settings):
+            known = self.start_for(key, "looked for", _ANOTHER_DISK)
+        return local_disks.place(location, known)
+
+    def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
+        """Return a table at a version, or its newest one; None where there is none. ``key`` is for `tell`."""
+        location = self.placed(key, location)
+        if is_local(location) and find_log(location) is None:
+            return None
+        why = self._unfit(location, version)
+        if not isinstance(why, UnreadableTable):
+            self.tell(f"{key}: read by deltalake")
+            return why
+        spark = self.start_for(key, "read", why)
+        from routing.delta import spark_tables
+
+        found = (
+            spark_tables.find(self, location) if version is None else spark_tables.TableSnapshot(location, version)
+        )
+        if isinstance(found, spark_tables.AsItIs):
+            self.tell(f"{key}: as it is, at no version")
+        return None if found is None else OpenedTable(found.read(spark), found.version)
+
+    def open_at(self, key: str, location: TableLocation, version: int | None = None) -> Table:
+        """Return a table by its configuration key, at a version or the newest.
+
+        Raises InputError if there is none.
+        """
+        found = self.find(key, location, version)
+        if found is None:
+            raise InputError.missing_table(key.removeprefix("tables."), str(location))
+        return found.rows
+
+    def lacks_columns(self, key: str, location: TableLocation, schema: Schema) -> bool:
+        """Refuse a location that holds anything but a table of this schema, before anything is written to it.
+
+        Columns that may be null may be missing, as in a table of an older release: the next write adds them.
+        Returns whether any is. ``key`` is that of the output. Raises OutputError.
+        """
+        found = self.find(f"output.{key}", location)
+        if found is None:
+            check_vacant(key, location)
+            return False
+        if found.version is None:
+            raise OutputError.without_versions(str(location))
+        return bool(check_shape(found.rows, key, str(location), schema))
+
+    def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
+        """Return the newest version of every table, those that an import commits last opened first.
+
+        Raises InputError where one is missing.
+        """
+        opened = {key: self.open_at(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
+        return {key: opened[key] for key in tables}
+
+    def open_to_write(self, location: TableLocation, version: int | None) -> LocalTable | UnreadableTable | None:
+        """A `placed` table at a version as delta-rs writes it, or why Spark does; None: delta-rs is to make it."""
+        if version is None:
+            has_session = self._spark is not None or session.is_given()
+            if not is_local(location) or has_session or local_disks.is_open(location, self.settings):
+                return UnreadableTable("it is not there, and not on this machine's disk alone")
+            return look_at_path(location)
+        found = self._look_at_place(location) or open_local(location, version)
+        return found if isinstance(found, UnreadableTable) else look_at_writing(location.text, found)
+
+    def start_for(self, key: str, done: str, unfit: UnreadableTable) -> SparkSession:
+        """Return the session, for what is done (read, written) to a table. Raises EnvironmentFault."""
+        self.tell(f"{key}: {done} by Spark ({unfit.why})")
+        try:
+            return self.spark
+        except EnvironmentFault as fault:
+            raise fault.because(key, unfit.why, done) from fault
+
+    def _unfit(self, location: TableLocation, version: int | None) -> OpenedTable | UnreadableTable:
+        """Return the table as delta-rs reads it, or why it does not."""
+        found = self._look_at_place(location) or open_local(location, version)
+        return (
+            found
+            if isinstance(found, UnreadableTable)
+            else OpenedTable(dataset_of(location.text, found), found.version())
+        )
+
+    def _look_at_place(self, location: TableLocation) -> UnreadableTable | None:
+        """Why a table's place and the session leave no choice but Spark; None where they do."""
+        if find_log(location) is None:
+            return UnreadableTable("it is not on this machine's disk")
+        if self._spark is not None and session.is_connect(self._spark):
+            return UnreadableTable("the session is one of Spark Connect")
+        return None

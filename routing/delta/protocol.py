@@ -1,0 +1,553 @@
+"""Exactly once: what a run does to its outputs, in which order, and what it makes of what it finds there.
+
+A run counts once its row is in ``runs``, and the versions which that row records are the truth. What was
+committed after them is maintenance, or was marked by a run that does not count and is taken back, or is somebody
+else's: then an incremental run does not go on. Two runs may be at it at once, and each may die at any moment.
+
+Plain Python over `OutputTables`: the tests explore every state of two runs with this very code, on a log in
+memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from routing.errors import HistoryGap, OutputError, StorageError
+
+RUN, RESTORE = "run", "restore"
+_OURS = "sbroute"
+_RESTORE_OPERATION = RESTORE.upper()
+# What brings no rows in and takes none away, by the names that Delta and delta-rs have. All else counts.
+_MAINTENANCE = frozenset(
+    {
+        *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "COMPUTE STATS", "CLUSTER BY"),
+        *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL", "DROP FEATURE"),
+        *("ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "RENAME COLUMN", "DROP COLUMNS"),
+        *("ADD COLUMN", "UPDATE FIELD METADATA", "UPDATE TABLE METADATA"),
+        *("ADD CONSTRAINT", "DROP CONSTRAINT", "CREATE TABLE", "ROW TRACKING BACKFILL"),
+    }
+)
+# Old rows of these may be deleted between runs (docs/how-to/maintain-tables.md).
+_MAY_BE_DELETED_FROM = frozenset({"resolved_routes", "rejected_messages", "new_route_requests"})
+_BY_ROWS_OF_0_1_0 = frozenset({"WRITE", "CREATE OR REPLACE TABLE AS SELECT"})
+FIRST_TURN = 1
+
+
+@dataclass(frozen=True)
+class CommitMark:
+    """What a run writes into a commit's user metadata: whose it is.
+
+    ``kind`` is `RUN` or `RESTORE`, ``runs`` where the job keeps its table ``runs``, ``version`` what is restored.
+    ``attempt`` tells apart what was tried under one run id.
+    """
+
+    kind: str
+    run_id: str
+    runs: str
+    version: int | None = None
+    attempt: str | None = None
+
+    def as_text(self) -> str:
+        """Return the mark as one line of JSON."""
+        told = {_OURS: self.kind, "run_id": self.run_id, "runs": self.runs}
+        others = {"version": self.version, "attempt": self.attempt}
+        return json.dumps({**told, **{name: value for name, value in others.items() if value is not None}})
+
+    def is_of_one_writer(self, other: CommitMark | None) -> bool:
+        """Return True if both marks are of one attempt at one run."""
+        return other is not None and (self.run_id, self.attempt) == (other.run_id, other.attempt)
+
+
+def read_mark(text: str | None) -> CommitMark | None:
+    """Return the mark that a commit's user metadata holds; None where it is somebody else's text."""
+    try:
+        told = json.loads(text or "")
+    except ValueError:
+        return None
+    if not isinstance(told, dict) or not isinstance(told.get(_OURS), str):
+        return None
+    version, attempt = told.get("version"), told.get("attempt")
+    return CommitMark(
+        told[_OURS],
+        str(told.get("run_id")),
+        str(told.get("runs")),
+        version if isinstance(version, int) else None,
+        attempt if isinstance(attempt, str) else None,
+    )
+
+
+@dataclass(frozen=True)
+class TableCommit:
+    """One commit of a table's history; ``metadata`` is its user metadata as it stands there.
+
+    ``restored`` is the version to which a RESTORE brought the table back; None where its commit names none, as one
+    to a time.
+    """
+
+    version: int
+    operation: str
+    metadata: str | None = None
+    mark: CommitMark | None = None
+    restored: int | None = None
+
+    @property
+    def is_restore(self) -> bool:
+        """Return whether the commit brought the table back to an older version."""
+        return self.operation == _RESTORE_OPERATION
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """The last run that counts; ``read_at`` is the version of ``runs`` in which it was found.
+
+    ``input_versions`` are those of the inputs that have versions. Table ids and identities of commits are None
+    in a row of release 0.1.0, which kept none.
+    """
+
+    run_id: str
+    mode: str
+    finished_at: datetime
+    input_versions: Mapping[str, int]
+    output_versions: Mapping[str, int]
+    outcome_counts: Mapping[str, int]
+    runs: str
+    messages: str
+    table_ids: Mapping[str, str] | None
+    commit_identities: Mapping[str, str] | None
+    read_at: int
+
+    @property
+    def turn(self) -> int:
+        """The place in the order of runs of the one that comes after this."""
+        micros = int(self.finished_at.timestamp()) * 1_000_000 + self.finished_at.microsecond
+        return micros + 1
+
+
+class OutputHistories(Protocol):
+    """What was committed to the outputs of a job."""
+
+    def commits(self, key: str, after: int) -> list[TableCommit]:
+        """Return every commit after a version, in order.
+
+        Raises HistoryGap where one of them cannot be told any more.
+        """
+
+
+class OutputTables(OutputHistories, Protocol):
+    """The outputs of a job, as far as the order of its runs needs them."""
+
+    @property
+    def keys(self) -> Iterable[str]:
+        """The configuration's keys of the outputs but ``runs``."""
+
+    def place(self, key: str) -> str:
+        """Return a table's location, for sentences and marks."""
+
+    def newest(self, key: str) -> int | None:
+        """Return the newest version; None where there is no table."""
+
+    def latest(self, key: str) -> list[TableCommit]:
+        """Return the newest commits, in order: some twenty, or as many as the log still has."""
+
+    def table_id(self, key: str) -> str | None:
+        """Return what tells this table from any other that stood or will stand there; None where there is none."""
+
+    def identity(self, key: str, version: int) -> str | None:
+        """What tells this commit from any other of that number; None where the log does not go back so far."""
+
+    def last_run(self, coming: str | None = None) -> LastRun | None:
+        """Return the last run that counts.
+
+        Raises RecordedAlready where the one that is to come does, by its id.
+        """
+
+    def put(self, key: str, rows: Any, mark: CommitMark, *, adds: bool) -> None:
+        """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
+
+    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+        """Bring a table back to a version, in one commit; none where nothing changes."""
+
+    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+        """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
+
+        With ``since``, a version of ``runs``, turns are those of runs that went on from that version.
+        """
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """What a run begins with: the last one that counts, and the outputs as they stand, by key.
+
+    ``ids`` are those of the tables that were looked at. ``left_over`` are the keys of outputs that hold something
+    else than what the last run recorded, such as rows of unfinished runs, each with a phrase that says so: they
+    are taken back before anything is read. ``runs_since`` is the version of ``runs`` that the last run is of.
+    """
+
+    run: CommitMark
+    last: LastRun | None
+    versions: Mapping[str, int]
+    ids: Mapping[str, str] = field(default_factory=dict)
+    left_over: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    runs_since: int | None = None
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """What became of an output since it was recorded.
+
+    ``why`` says why an incremental run cannot go on from it, ``left_over`` what is to be taken back.
+    """
+
+    why: str | None = None
+    left_over: str | None = None
+
+
+def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | None = None) -> RunStart:
+    """Look at what the runs so far left; nothing is written.
+
+    ``attempt`` tells this run from others that were given the same id. Raises RecordedAlready where one of them
+    counts, OutputError where a table is another than the recorded one and, for an incremental run, where somebody
+    else has committed to it or to ``runs``, or what was recorded is gone. A full run, which replaces all, notes
+    that. Raises StorageError where another run has come to count meanwhile.
+    """
+    run = CommitMark(RUN, run_id, tables.place("runs"), attempt=attempt)
+    # In this order: a run that ends in between has recorded versions that are newer than these, not older.
+    found = {key: tables.newest(key) for key in tables.keys}
+    last = tables.last_run(run_id)
+    if last is None:
+        account = _RunsAccount.of_no_rows(tables)
+        unrecorded = _look_at_unrecorded(tables, found, {run.runs, *account.places})
+        return RunStart(run, None, _existing(found), notes=unrecorded, runs_since=account.since)
+    account = _RunsAccount.of(tables, last)
+    if account.foreign is not None and not is_full:
+        raise OutputError.runs_changed(
+            tables.place("runs"), account.foreign.version, account.foreign.operation, account.restorable
+        )
+    for key, recorded in last.output_versions.items():
+        seen = found.get(key)
+        if seen is None or seen < recorded:
+            found[key] = tables.newest(key)
+    ids = _ids(tables, last, found)
+    left_over, notes = dict[str, str](), account.notes()
+    for key, recorded in last.output_versions.items():
+        finding = _look_at(tables, last, key, recorded, found.get(key), account.places)
+        if finding.why is not None and not is_full:
+            raise OutputError.full_run_needed(key, tables.place(key), finding.why)
+        if finding.why is not None:
+            notes.append(f"output.{key}: {finding.why}; this run replaces it")
+        elif finding.left_over is not None and not is_full:
+            left_over[key] = finding.left_over
+    if last.table_ids is None:
+        notes.append(
+            f"run {last.run_id!r} is one of release 0.1.0, which did not record what tells its tables from others:"
+            " they are trusted this once"
+        )
+    return RunStart(run, last, _existing(found), ids, left_over, tuple(notes), account.since)
+
+
+def take_back(tables: OutputTables, start: RunStart) -> RunStart:
+    """Bring every output that holds something else back to its recorded version. Raises StorageError."""
+    if start.last is None or not start.left_over:
+        return start
+    versions, notes = dict(start.versions), list(start.notes)
+    for key in sorted(start.left_over):
+        recorded = start.last.output_versions[key]
+        versions[key] = _bring_back(tables, start.run, key, recorded, versions[key])
+        notes.append(f"output.{key} {start.left_over[key]} and was brought back to version {recorded}")
+    return replace(start, versions=versions, left_over={}, notes=tuple(notes))
+
+
+def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: bool) -> int:
+    """Commit rows to an output; returns the version as this run leaves it, in which all new rows are its own.
+
+    Raises StorageError, where another run has written there meanwhile too: it may be another attempt at this one.
+    """
+    tables.put(key, rows, start.run, adds=adds)
+    since = _own_commits(tables, start, key)
+    # Delta leaves out a commit that changes nothing; a new table has one in any case.
+    return max((c.version for c in since if c.mark == start.run), default=max(start.versions.get(key, -1), 0))
+
+
+def finish(
+    tables: OutputTables, start: RunStart, written: Mapping[str, int], row: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Make a run count by its row in ``runs``, and see whether what it wrote still stands.
+
+    Returns the row as it is recorded, and notes.
+
+    ``written`` are the versions as this run leaves them. ``row`` has table_ids and commit_identities of inputs,
+    by key; those of the outputs are added here. Raises StorageError where another run was faster.
+    """
+    for key in written:
+        _own_commits(tables, start, key)
+    ids = {key: start.ids.get(key) or tables.table_id(key) for key in (*tables.keys, "runs")}
+    identities = {key: tables.identity(key, version) for key, version in written.items()}
+    whole = {
+        **row,
+        "table_ids": {**row["table_ids"], **_settle_given(ids)},
+        "commit_identities": {**row["commit_identities"], **_settle_given(identities)},
+    }
+    if not _record(tables, start, whole):
+        raise StorageError.overtaken("runs", tables.place("runs"))
+    return whole, _see_that_it_stands(tables, start, written)
+
+
+def _record(tables: OutputTables, start: RunStart, row: Mapping[str, Any]) -> bool:
+    """Add the row of a run; return False where another run has come to count since this one began.
+
+    A RESTORE, a DELETE or a backup takes rows out of ``runs``, but not the turns that their runs have had: then
+    all runs that go on from there have turns of their own.
+    """
+    turn = FIRST_TURN if start.last is None else start.last.turn
+    if tables.record(row, start.run, turn):
+        return True
+    if _version_of(_newest_counting(tables.latest("runs"))) != start.runs_since:
+        return False
+    return tables.record(row, start.run, turn, start.runs_since)
+
+
+def _own_commits(tables: OutputTables, start: RunStart, key: str) -> list[TableCommit]:
+    """Return what was committed to an output since a run began.
+
+    Raises StorageError where others' rows are among it.
+    """
+    since = tables.commits(key, start.versions.get(key, -1))
+    if any(not start.run.is_of_one_writer(c.mark) for c in since if _counts(key, c)):
+        raise StorageError.overtaken(key, tables.place(key))
+    return since
+
+
+def settle(tables: OutputHistories, key: str, recorded: int) -> int:
+    """Return the version to read for what a run left: the recorded one, or that of maintenance right after it."""
+    try:
+        since = tables.commits(key, recorded)
+    except HistoryGap:
+        return recorded
+    version = recorded
+    for found in since:
+        if _counts(key, found):
+            break
+        version = found.version
+    return version
+
+
+def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[str, int]) -> tuple[str, ...]:
+    """Bring back what another run took back while this one was about to count; returns notes."""
+    touched = {
+        key for key, version in written.items() if any(_counts(key, c) for c in tables.commits(key, version))
+    }
+    if not touched:
+        return ()
+    last = tables.last_run()
+    if last is None or last.run_id != start.run.run_id:
+        # Another run has counted since: it began with what this one recorded.
+        return ()
+    notes = []
+    for key in sorted(touched):
+        current = tables.newest(key)
+        finding = _look_at(tables, last, key, written[key], current)
+        if finding.why is not None:
+            notes.append(f"output.{key}: {finding.why}")
+        elif finding.left_over is not None and current is not None:
+            _bring_back(tables, start.run, key, written[key], current)
+            notes.append(f"output.{key} was changed by a run that does not count, and was brought back")
+    return tuple(notes)
+
+
+def _bring_back(tables: OutputTables, run: CommitMark, key: str, version: int, current: int) -> int:
+    """Restore a version, by a commit that is marked; returns the version of that commit."""
+    mark = replace(run, kind=RESTORE, version=version)
+    tables.restore(key, version, mark)
+    since = tables.commits(key, current)
+    return max((c.version for c in since if c.mark == mark), default=current)
+
+
+def _look_at(
+    tables: OutputTables,
+    last: LastRun,
+    key: str,
+    recorded: int,
+    current: int | None,
+    places: Collection[str] = (),
+) -> _Finding:
+    """Return what became of an output since a run recorded it; ``places`` as `_RunsAccount` has them."""
+    if current is None:
+        return _Finding(f"what run {last.run_id!r} wrote is no longer there")
+    if current < recorded:
+        return _Finding(f"version {recorded} of run {last.run_id!r} is no longer there: the table was put back")
+    try:
+        since = [c for c in tables.commits(key, recorded) if c.version <= current]
+    except HistoryGap as gap:
+        return _Finding(str(gap))
+    known = (last.commit_identities or {}).get(key)
+    if known is not None and tables.identity(key, recorded) != known:
+        return _Finding(
+            f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was put back"
+        )
+    return _content_after(since, key, recorded, lambda c: _is_of_a_run(c, last, {tables.place("runs"), *places}))
+
+
+def _content_after(
+    since: Iterable[TableCommit], key: str, recorded: int, is_of_a_run: Callable[[TableCommit], bool]
+) -> _Finding:
+    """Return what an output holds after the commits since a recorded version, which hold whole versions.
+
+    A RESTORE brings in no row that was not there before: whoever made it, what it brought back decides.
+    """
+    holds, now = {recorded: _Finding()}, _Finding()
+    for c in since:
+        if c.is_restore:
+            now = _content_restored(c, holds)
+        elif _counts(key, c) and not is_of_a_run(c):
+            now = _Finding(f"version {c.version} ({c.operation}) was not written by a run of this job")
+        elif _counts(key, c) and now.why is None:
+            now = _Finding(left_over="held rows of a run that does not count")
+        holds[c.version] = now
+    return now
+
+
+def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _Finding:
+    """Return what a table holds after a RESTORE; ``holds`` has the versions from the recorded one to that."""
+    version = restore.restored
+    if version is None:
+        # To a time, which may be that of any version.
+        foreign = next((finding for finding in holds.values() if finding.why is not None), None)
+        return foreign or _Finding(left_over="had been restored to another time")
+    return holds.get(version, _Finding(left_over=f"had been restored to version {version}"))
+
+
+def _look_at_unrecorded(
+    tables: OutputTables, found: Mapping[str, int | None], places: Collection[str]
+) -> tuple[str, ...]:
+    """Return notes on what stands at the outputs before any run counts. Raises OutputError for another job's.
+
+    ``places`` are those at which this job has had its table ``runs``.
+    """
+    notes = []
+    for key, version in found.items():
+        counting = [] if version is None else [c for c in tables.latest(key) if _counts(key, c)]
+        for found_mark in (c.mark for c in counting if c.mark is not None and c.mark.runs not in places):
+            raise OutputError.other_job(key, tables.place(key), found_mark.runs)
+        if any(c.metadata is None for c in counting):
+            notes.append(f"output.{key} held rows that no run had written; this run replaces them")
+    return tuple(notes)
+
+
+def _newest_counting(commits: Iterable[TableCommit]) -> TableCommit | None:
+    """Return the last commit to ``runs`` that is no maintenance."""
+    return next((c for c in reversed([*commits]) if _counts("runs", c)), None)
+
+
+def _places_in(commits: Iterable[TableCommit]) -> frozenset[str]:
+    """Return where the runs that made these commits to ``runs`` had that table."""
+    return frozenset(c.mark.runs for c in commits if c.mark is not None)
+
+
+def _version_of(commit: TableCommit | None) -> int | None:
+    return None if commit is None else commit.version
+
+
+@dataclass(frozen=True)
+class _RunsAccount:
+    """What became of ``runs``, from whose newest row a run goes on.
+
+    ``since`` is the version of the newest commit that counts. ``foreign`` is the commit by which its rows are not
+    those that runs wrote, ``restorable`` the newest version before in which they are. ``places`` are those of
+    ``runs`` by which the runs marked their commits whose rows are gone: the tables may have been moved since.
+    """
+
+    since: int | None
+    foreign: TableCommit | None = None
+    restorable: int | None = None
+    places: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_no_rows(cls, tables: OutputTables) -> _RunsAccount:
+        """Read the newest commits of a table that has lost its rows, or is not there.
+
+        Raises StorageError where a run has come to count since no row was found.
+        """
+        commits = [] if tables.newest("runs") is None else tables.latest("runs")
+        newest = _newest_counting(commits)
+        if newest is not None and newest.mark is not None and not newest.is_restore:
+            raise StorageError.overtaken("runs", tables.place("runs"))
+        return cls(_version_of(newest), places=_places_in(commits))
+
+    @classmethod
+    def of(cls, tables: OutputTables, last: LastRun) -> _RunsAccount:
+        """Read the newest commits, up to the version in which the last run was found."""
+        commits = [c for c in tables.latest("runs") if c.version <= last.read_at]
+        # By version the commit that no run made; None where the rows are those of runs.
+        foreign_in = dict[int, TableCommit | None]()
+        foreign = None
+        for c in commits:
+            if c.is_restore and c.restored is not None:
+                foreign = foreign_in.get(c.restored)
+            elif c.is_restore:
+                foreign = next((f for f in foreign_in.values() if f is not None), None)
+            elif _counts("runs", c):
+                foreign = None if _writer(c) is not None else c
+            foreign_in[c.version] = foreign
+        newest = _newest_counting(commits)
+        if newest is None or (foreign is None and _writer(newest) == last.run_id):
+            return cls(_version_of(newest))
+        if foreign is None and not newest.is_restore:
+            foreign = newest
+        own = [version for version, c in foreign_in.items() if c is None and foreign and version < foreign.version]
+        return cls(newest.version, foreign, max(own, default=None), _places_in(commits))
+
+    def notes(self) -> list[str]:
+        """Return what a full run says of it."""
+        if self.foreign is None:
+            return []
+        what = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
+        return [f"output.runs: {what}; what this run records counts from now on"]
+
+
+def _writer(found: TableCommit) -> str | None:
+    return found.metadata if found.mark is None else found.mark.run_id
+
+
+def _ids(tables: OutputTables, last: LastRun, found: Mapping[str, int | None]) -> dict[str, str]:
+    """Return the ids of the tables that are there.
+
+    Raises OutputError where one is another than the recorded one.
+    """
+    known = last.table_ids or {}
+    ids = _settle_given({key: tables.table_id(key) for key in ("runs", *_existing(found))})
+    for key, table_id in ids.items():
+        if known.get(key, table_id) != table_id:
+            raise OutputError.other_table(key, tables.place(key), last.run_id)
+    return ids
+
+
+def _is_of_a_run(found: TableCommit, last: LastRun, places: Collection[str]) -> bool:
+    """Return whether a run of this job marked a commit; release 0.1.0 wrote its bare id."""
+    if found.mark is not None:
+        return found.mark.runs in (*places, last.runs)
+    return last.table_ids is None and found.metadata is not None and found.operation in _BY_ROWS_OF_0_1_0
+
+
+def _counts(key: str, found: TableCommit) -> bool:
+    """Return True if a commit changes what a table holds."""
+    if found.operation == "DELETE":
+        return key not in _MAY_BE_DELETED_FROM
+    return not is_maintenance(found.operation)
+
+
+def is_maintenance(operation: str) -> bool:
+    """Return True if commits of this operation bring no rows in and take none away, whatever they do to files."""
+    return operation in _MAINTENANCE
+
+
+def _existing(found: Mapping[str, int | None]) -> dict[str, int]:
+    return {key: version for key, version in found.items() if version is not None}
+
+
+def _settle_given(found: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: text for key, text in found.items() if text is not None}

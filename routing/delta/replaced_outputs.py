@@ -1,0 +1,107 @@
+"""An output that is replaced as a whole in one commit: by delta-rs where it writes it rightly, else by Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from routing.config import TableLocation
+from routing.delta import commits
+from routing.delta.local_tables import LocalTable, UnreadableTable
+from routing.delta.opening import TableOpener
+from routing.delta.releases import release
+from routing.delta.table_places import check_vacant, check_writable
+from routing.errors import OutputError, StorageError, first_sentence
+from routing.schemas import Schema
+from routing.tables.column_kinds import arrow_schema
+from routing.tables.table_shapes import check_shape
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class ReplacedOutput:
+    """An output of section ``output``, looked at before anything is computed.
+
+    ``writer`` writes it without Spark; None where it is to be made so. ``lacks``: columns that an older release
+    did not write.
+    """
+
+    key: str
+    location: TableLocation
+    schema: Schema
+    writer: LocalTable | UnreadableTable | None
+    lacks: tuple[str, ...] = ()
+
+    def replace(self, rows: pyarrow.RecordBatchReader, mark: str) -> int:
+        """Replace the table by delta-rs, and say which version that made; ``mark``: the commit's user metadata.
+
+        Raises StorageError.
+        """
+        if isinstance(self.writer, UnreadableTable):
+            raise ValueError("the table is Spark's to write")
+        try:
+            stored = LocalTable.make(self.location, self.schema.optional()) if self.writer is None else self.writer
+            if self.lacks:
+                stored.add_columns(field for field in self.schema if field.name in self.lacks)
+            stored.commit(rows, adds=False, metadata=mark)
+        except Exception as error:
+            raise StorageError.failed(self._writing, first_sentence(error)) from error
+        return stored.version
+
+    def replace_by_spark(self, spark: SparkSession, rows: DataFrame, mark: str) -> int:
+        """Return the same by Spark."""
+        from routing.delta import spark_tables
+        from routing.sessions.holding import ExistingSession
+
+        if self.location.is_name and spark_tables.current_version(ExistingSession(spark), self.location) is None:
+            # A catalog that makes a table together with its rows does not mark that commit.
+            spark_tables.create_if_missing(spark, self.key, self.location, self.schema.optional())
+        spark_tables.put(
+            rows, self.key, self.location, spark_tables.WriteOptions(mark, adds=False, widens=bool(self.lacks))
+        )
+        found = commits.latest_commits(ExistingSession(spark), self.location)
+        ours = [commit.version for commit in found if commit.metadata == mark]
+        if not ours:
+            raise StorageError.failed(self._writing, "its commit is not in the table's history")
+        return max(ours)
+
+    @property
+    def _writing(self) -> str:
+        return f"writing output.{self.key} to {self.location}"
+
+
+def look_at(opener: TableOpener, key: str, location: TableLocation, schema: Schema) -> ReplacedOutput:
+    """Refuse a `placed` location that holds anything but a table of this schema, or cannot be written to.
+
+    Columns that may be null may be missing, as in a table of an older release. Raises OutputError.
+    """
+    check_writable(key, location)
+    found = opener.find(f"output.{key}", location)
+    if found is None:
+        check_vacant(key, location)
+        return ReplacedOutput(key, location, schema, opener.open_to_write(location, None))
+    if found.version is None:
+        raise OutputError.without_versions(str(location))
+    lacks = check_shape(found.rows, key, str(location), schema)
+    return ReplacedOutput(key, location, schema, opener.open_to_write(location, found.version), tuple(lacks))
+
+
+def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:
+    """Return the user metadata of a commit as one line of JSON: what was read by which command of this release."""
+    known = {"command": command, "release": release(), "as_of": as_of and as_of.isoformat()}
+    return json.dumps({**known, "input_versions": dict(versions)}, sort_keys=True)
+
+
+def reader_of(rows: pyarrow.Table, schema: Schema) -> pyarrow.RecordBatchReader:
+    """Return an Arrow table as what is written, batch by batch."""
+    import pyarrow
+
+    return pyarrow.RecordBatchReader.from_batches(
+        arrow_schema(schema.optional()), rows.cast(arrow_schema(schema.optional())).to_batches()
+    )

@@ -1,0 +1,137 @@
+"""One run at a time on a local file system: a lock file beside the table ``runs``.
+
+Whoever holds the file's lock (flock) works; the operating system lets go of it when that process ends, however
+it ends, so that the file of a killed run is taken over by the next one. Object stores, catalogs and whatever else
+is not this machine's have no such lock: there the last commit of a run decides (`ledger.record`).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from routing.config import TableLocation
+from routing.errors import StorageError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock; Delta's own conflict check remains.
+    fcntl = None  # type: ignore[assignment]
+
+
+def lock_file(runs: TableLocation) -> Path | None:
+    """Where the lock of a table ``runs`` is; None where it is not on this machine's file system."""
+    path = re.sub(r"\Afile:(//(?=/))?", "", runs.text)
+    # A configuration makes local paths absolute; whatever else is not absolute is a URI.
+    if runs.is_name or runs.is_elsewhere or not Path(path).is_absolute() or fcntl is None:
+        return None
+    return Path(path + ".lock")
+
+
+# The lock files of this process, by the descriptors that hold them.
+_held: dict[int, Path] = {}
+
+
+@contextmanager
+def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
+    """Be the only run that writes beside this table. Raises StorageError where another one is at work."""
+    file = lock_file(runs)
+    if file is None:
+        yield
+        return
+    made = [folder for folder in (file.parent, *file.parents) if not folder.exists()]
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _acquire(file, run_id)
+    except OSError as error:
+        raise StorageError.failed(f"locking {file}", error.strerror or str(error)) from error
+    _held[descriptor] = file
+    try:
+        yield
+    finally:
+        del _held[descriptor]
+        _remove(file, descriptor)
+        os.close(descriptor)
+        # A run that wrote nothing leaves no folders behind either.
+        with suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+
+
+def give_up() -> None:
+    """Remove the lock files of this process, which is about to end: the locks themselves end with it."""
+    for descriptor, file in list(_held.items()):
+        # Whoever holds it may have let go of it meanwhile.
+        with suppress(OSError):
+            _remove(file, descriptor)
+
+
+def _remove(file: Path, descriptor: int) -> None:
+    # Another's, where somebody has removed this run's file meanwhile.
+    if _stands(file, descriptor):
+        file.unlink(missing_ok=True)
+
+
+def _acquire(file: Path, run_id: str) -> int:
+    """Return the open and locked file, which names this process and run."""
+    while True:
+        descriptor = _open(file)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A run that has just ended may have removed the file between these two steps: then begin again.
+            if _stands(file, descriptor):
+                _tell(descriptor, {"pid": os.getpid(), "run_id": run_id})
+                return descriptor
+        except BlockingIOError as error:
+            pid, other = _holder(descriptor)
+            os.close(descriptor)
+            raise StorageError.locked(str(file), pid, other) from error
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _open(file: Path) -> int:
+    """Return the file, made if there was none; never one that a link leads to, for it is written to."""
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StorageError.no_lock_file(str(file)) from error
+        raise
+    found = os.fstat(descriptor)
+    # A file that has just been removed has no name left, one with a second name is somebody's.
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise StorageError.no_lock_file(str(file))
+    return descriptor
+
+
+def _stands(file: Path, descriptor: int) -> bool:
+    """Return True if the open file is still the one of this name."""
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _tell(descriptor: int, told: dict[str, object]) -> None:
+    """Write to the open file: what its name leads to may have changed."""
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(told).encode("utf-8"), 0)
+
+
+def _holder(descriptor: int) -> tuple[str, str]:
+    """Return the process and the run that a lock file names."""
+    try:
+        told = json.loads(os.read(descriptor, 4096) or b"{}")
+        return str(told.get("pid", "unknown")), str(told.get("run_id", "unknown"))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return "unknown", "unknown"

@@ -1,0 +1,266 @@
+"""The only room that reads and writes tables: by path, object-store URI or catalog name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routing.config import Config, TableLocation, in_reading_order
+from routing.delta import commits, spark_refusals
+from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
+from routing.schemas import Schema
+from routing.sessions.holding import ExistingSession, HasSession
+from routing.tables import sql_statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+# Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
+# runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
+STATISTICS = {
+    "resolved_routes": "instance_name,decided_at,run_id",
+    "rejected_messages": "instance_name",
+    "pending_messages": "instance_name",
+    "message_paths": "instance_name,decided_at",
+    "route_candidates": "instance_name,decided_at",
+}
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """One Delta version of a table: every read of it sees the same rows."""
+
+    location: TableLocation
+    version: int
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the table's rows at this version."""
+        return self._load(spark.read.format("delta").option("versionAsOf", self.version))
+
+    def read_changes(self, spark: SparkSession, since: int) -> DataFrame:
+        """Return what the table's change data feed tells of the commits after a version, up to this one.
+
+        Rows with _change_type, _commit_version and _commit_timestamp besides.
+        """
+        reader = spark.read.format("delta").option("readChangeFeed", "true")
+        return self._load(reader.option("startingVersion", since + 1).option("endingVersion", self.version))
+
+    def _load(self, reader: DataFrameReader) -> DataFrame:
+        if self.location.is_name:
+            return sql_statements.read_named(reader, self.location)
+        return reader.load(self.location.text)
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """A view, or a table of a catalog that cannot be read at a version: two reads of it may see other rows."""
+
+    location: TableLocation
+    version: None = None
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the rows that it has whenever they are read."""
+        return sql_statements.read_named(spark.read, self.location)
+
+
+Input = TableSnapshot | AsItIs
+
+
+def table_names(config: Config) -> dict[str, str]:
+    """Return the tables of a configuration as Spark SQL and ``spark.read.table`` name them, by their keys.
+
+    A path is named by Delta: ``delta.`/data/routes` ``.
+    """
+    locations = {**config.tables, **config.kept, **config.output, **config.beside}
+    return {key: str(sql_statements.sql_name(location)) for key, location in locations.items()}
+
+
+def find(asked: HasSession, location: TableLocation) -> Input | None:
+    """What can be read there: the newest version of a table, or else the rows as they are; None where none stands.
+
+    Raises StorageError where that cannot be told, as where a permission is missing.
+    """
+    found = _look_at_history(asked, location)
+    if not location.is_name or found is None:
+        return found
+    try:
+        # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
+        _ = found.read(asked.spark).schema
+    except Exception as error:
+        if isinstance(found, TableSnapshot) and spark_refusals.has_no_versions(error, location):
+            return AsItIs(location)
+        raise StorageError.failed(f"reading {location}", first_sentence(error)) from error
+    return found
+
+
+def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None:
+    here = commits.newest_version(location)
+    if here is not None:
+        return TableSnapshot(location, here)
+    if commits.is_local(location) and not Path(location.text).exists():
+        return None
+    spark = asked.spark
+    try:
+        newest = sql_statements.describe_history(spark, location, limit=1).collect()
+    except Exception as error:
+        if spark_refusals.is_absent(error, location) or (
+            spark_refusals.is_no_delta(error) and _is_gone(spark, location)
+        ):
+            return None
+        if spark_refusals.has_no_versions(error, location):
+            return AsItIs(location)
+        raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
+    return TableSnapshot(location, int(newest[0]["version"])) if newest else None
+
+
+def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
+    """Return True if of a table in the catalog nothing is left but its name."""
+    try:
+        _ = AsItIs(location).read(spark).schema
+    except Exception as error:  # noqa: BLE001
+        # What else is wrong is told when it is read.
+        return spark_refusals.is_absent(error, location)
+    return False
+
+
+def current_version(asked: HasSession, location: TableLocation) -> int | None:
+    """Return the newest version of a Delta table that is to be written to; None where nothing stands.
+
+    Raises OutputError where a view or another kind of table stands there, and StorageError as `find` does.
+    """
+    found = _look_at_history(asked, location)
+    if isinstance(found, AsItIs):
+        raise OutputError.without_versions(str(location))
+    return None if found is None else found.version
+
+
+def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
+    """Return every input at its newest version, if it has any, those that an import commits last opened first.
+
+    Raises InputError where one is missing, StorageError.
+    """
+    inputs = {}
+    for key in in_reading_order(tables):
+        found = find(asked, tables[key])
+        if found is None:
+            raise InputError.missing_table(key, str(tables[key]))
+        inputs[key] = found
+    return {key: inputs[key] for key in tables}
+
+
+ORDER_OF_RUNS = "sbroute"
+"""Delta's application id of the transactions by which runs take their turns."""
+
+
+def order_since(order: str, since: int | None) -> str:
+    """Return the application id of the turns of runs that went on from a version of ``runs``; None: of all."""
+    return order if since is None else f"{order} since {since}"
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How rows are committed to an output.
+
+    ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
+    ``widens``: the rows have columns that the table lacks. With ``turn`` nothing is added where somebody has made
+    a commit with this turn of ``order``, or a later one.
+    """
+
+    metadata: str
+    adds: bool
+    widens: bool = False
+    turn: int | None = None
+    order: str = ORDER_OF_RUNS
+
+
+def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -> None:
+    """Write an output table in one commit; none where nothing changes. Raises StorageError."""
+    writer = rows.write.format("delta").mode("append" if how.adds else "overwrite")
+    writer = writer.option("userMetadata", how.metadata).option("compression", "zstd")
+    if how.turn is not None:
+        writer = writer.option("txnAppId", how.order).option("txnVersion", str(how.turn))
+    if how.widens:
+        writer = writer.option("mergeSchema", "true")
+    if key in STATISTICS:
+        writer = writer.option("delta.dataSkippingStatsColumns", STATISTICS[key])
+    try:
+        if location.is_name:
+            sql_statements.save_named(writer, location)
+        else:
+            writer.save(location.text)
+    except Exception as error:
+        raise StorageError.failed(f"writing output.{key} to {location}", first_sentence(error)) from error
+
+
+def overwrite(rows: DataFrame, key: str, location: TableLocation, metadata: str) -> None:
+    """Replace a whole table in one commit. Raises StorageError."""
+    put(rows, key, location, WriteOptions(metadata, adds=False))
+
+
+def create_if_missing(spark: SparkSession, key: str, location: TableLocation, schema: Schema) -> None:
+    """Make a table of this schema where there is none, and add the columns that an existing one lacks.
+
+    Raises StorageError.
+    """
+    try:
+        version = current_version(ExistingSession(spark), location)
+        if version is None:
+            sql_statements.create_table(spark, location, schema)
+            return
+        found = {field.name.lower() for field in TableSnapshot(location, version).read(spark).schema}
+        missing = [field for field in schema if field.name not in found]
+        if missing:
+            sql_statements.add_columns(spark, location, missing)
+    except Exception as error:
+        raise StorageError.failed(f"creating tables.{key} at {location}", first_sentence(error)) from error
+
+
+REMOVE = "_remove"
+"""The column of a merged frame that is true for rows to be removed from the table."""
+
+
+def merge(
+    rows: DataFrame,
+    key: str,
+    location: TableLocation,
+    on: Sequence[str],
+    *,
+    folded: Collection[str] = (),
+    insert_only: bool = False,
+) -> None:
+    """Bring rows into a table in one commit: those whose key stands there replace it, others are added.
+
+    ``on`` are the columns of the key, of which no two rows may share one; ``folded`` those compared without
+    case. A row whose `REMOVE` is true is removed; with ``insert_only`` nothing that stands there is touched.
+    Raises StorageError.
+    """
+    try:
+        sql_statements.merge(rows, location, on, removed_by=REMOVE, folded=folded, insert_only=insert_only)
+    except Exception as error:
+        raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
+
+
+def replace_rows(rows: DataFrame, key: str, location: TableLocation) -> None:
+    """Have a table hold these rows and no other, in one commit. Raises StorageError."""
+    writer = rows.write.format("delta").mode("overwrite")
+    try:
+        if location.is_name:
+            sql_statements.save_named(writer, location)
+        else:
+            writer.save(location.text)
+    except Exception as error:
+        raise StorageError.failed(f"writing tables.{key} to {location}", first_sentence(error)) from error
+
+
+def read_text(spark: SparkSession, uri: str) -> str:
+    """Return a small text file through Spark, such as a configuration on an object store. Raises ConfigError."""
+    try:
+        text = str(spark.read.text(uri, wholetext=True).collect()[0][0])
+    except Exception as error:
+        raise ConfigError.unreadable(uri, first_sentence(error)) from error
+    # What Spark puts, without a word, where bytes are no UTF-8.
+    if "\ufffd" in text:
+        raise ConfigError.not_utf8(uri, text.count("\n", 0, text.index("\ufffd")) + 1)
+    return text

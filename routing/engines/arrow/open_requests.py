@@ -1,0 +1,337 @@
+"""The requests that messages open or wait for (rule book, section 5): found by one pass, marked by the next.
+
+Of the messages that ask for a service in a database few may open a request: the first that finds none on record
+pending, and those whose own is on record. As the messages are read they are reduced to these rows of Arrow, and in
+the end those of services with requests on record become objects of Python. Where messages may come back to ask in
+msdb, one more pass finds those that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.engines.arrow.asking import (
+    ORDER,
+    AskingRow,
+    AskingRows,
+    Scopes,
+    kinds_of_rows,
+    number_places,
+    objects_of,
+    own_databases,
+)
+from routing.engines.arrow.on_record import RequestsOnRecord
+from routing.plan.estate import requests_of
+from routing.plan.requests import requests_on_record
+from routing.plan.verdicts import may_ask
+from routing.rules.network import EstateNetwork
+from routing.rules.requesting import InstanceRequests, RequestScope, RouteRequest, contract_of, missing_route
+from routing.schemas import NEW_ROUTE_REQUESTS
+from routing.tables.arrow_rows import plain_values
+from routing.tables.column_kinds import arrow_schema
+from routing.tables.encoded_texts import PartReducer
+from routing.terms import MSDB
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from routing.engines.arrow.decisions import DecisionColumns
+    from routing.engines.arrow.resolved_batches import KeyedBatch, MessageScan
+
+# What tells requests apart, and one that is on record.
+_GROUP = ("ask_scope", "service")
+_POSITION = ("at", "message_id")
+# So many rows of requests are made at a time, with names of so many bytes.
+_REQUESTS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 128 << 20
+# What XML 1.0 does not allow as a character.
+_NOT_XML = r"[^\x{9}\x{A}\x{D}\x{20}-\x{D7FF}\x{E000}-\x{FFFD}\x{10000}-\x{10FFFF}]"
+
+
+@dataclass(frozen=True)
+class FoundRequests:
+    """The requests that messages open or wait for, once all messages have asked.
+
+    ``first`` are the rows of `AskingRows.spell` that open one as the first of their scope and service. The others
+    are those of each instance ``by_instance``: for the services ``by_order``, whose messages ask one after the
+    other. Of these ``message_ids`` are those of the messages that open one, ``conversations`` those that may wait
+    (D10).
+    """
+
+    scopes: Scopes
+    first: pyarrow.Table
+    by_order: pyarrow.Array
+    by_instance: Mapping[str, InstanceRequests]
+    message_ids: pyarrow.Array
+    conversations: pyarrow.Array
+
+    @property
+    def is_any_opened(self) -> bool:
+        """Whether any message opens a request."""
+        return len(self.first) > 0 or any(True for one in self.by_instance.values() for _ in one.all_opened())
+
+    def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> tuple[pyarrow.Array, pyarrow.Array]:
+        """Return which messages step 4 ends in their own scope, and which in msdb, after they came back."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        asking = AskingRows.of(keyed, decided, self.scopes)
+        is_by_order = asking.is_for(self.by_order)
+        ended = self._ended_by_first(asking.filter(pc.invert(is_by_order)))
+        others = asking.filter(is_by_order)
+        opens = pc.is_in(others.rows["message_id"], value_set=self.message_ids)
+        waits = pc.is_in(others.rows["conversation_id"], value_set=self.conversations)
+        in_scope, in_msdb = list[int](), list[int]()
+        for row in others.filter(pc.or_(opens, waits)).objects(self.scopes):
+            database = row.ask(self.by_instance[row.instance])
+            if database is not None:
+                (in_scope if row.in_scope and database == row.database else in_msdb).append(row.place)
+        sides = []
+        for name, places in (("in_scope", in_scope), ("in_msdb", in_msdb)):
+            alone = ended.filter(ended[name])["place"].combine_chunks()
+            both = pyarrow.concat_arrays([alone, pyarrow.array(places, pyarrow.int64())])
+            sides.append(_mask_of(both, len(keyed.rows)))
+        return sides[0], sides[1]
+
+    def _ended_by_first(self, asking: AskingRows) -> pyarrow.Table:
+        """Return the rows that open the first request of their scope and service, or are of the end that does."""
+        import pyarrow.compute as pc
+
+        words = pc.index_in(self.first["service"], value_set=asking.services).cast("int64")
+        first = (
+            self.first.select(["ask_scope", "at", *ORDER]).append_column("word", words).filter(words.is_valid())
+        )
+        found = asking.rows.join(first, ["ask_scope", "word"], join_type="inner", right_suffix="_of_first")
+        same = {name: pc.equal(found[name], found[f"{name}_of_first"]) for name in ("at", *ORDER)}
+        opens = pc.and_(same["at"], same["message_id"])
+        waits = pc.and_(same["conversation_id"], same["is_initiator"])
+        return found.filter(pc.or_(opens, waits))
+
+    def tables(self, namespace: str, run_id: str, most_bytes: int = _BYTES_AT_ONCE) -> Iterator[pyarrow.Table]:
+        """Yield the rows of ``new_route_requests``, some at a time, with names of ``most_bytes`` at most."""
+        import pyarrow
+
+        shape = arrow_schema(NEW_ROUTE_REQUESTS.optional())
+        instances, databases = (pyarrow.array(names) for names in zip(*own_databases(self.scopes), strict=True))
+        constant = {
+            "message_type_name": namespace,
+            "service_contract_name": contract_of(namespace),
+            "run_id": run_id,
+        }
+        for opened in (self.first, self._opened_by_order()):
+            for part in in_parts(opened, _REQUESTS_AT_ONCE, most_bytes):
+                services = part["service"].cast(pyarrow.string())
+                columns = {
+                    "instance_name": instances.take(part["ask_scope"]),
+                    "database_name": databases.take(part["ask_scope"]),
+                    "service_name": services,
+                    "requested_at": part["at"].cast(shape.field("requested_at").type),
+                    **{name: part[name] for name in ORDER},
+                    "body": missing_routes(services, namespace),
+                }
+                columns |= {name: pyarrow.repeat(pyarrow.scalar(one), len(part)) for name, one in constant.items()}
+                yield pyarrow.table([columns[name] for name in shape.names], shape.names).cast(shape)
+
+    def _opened_by_order(self) -> pyarrow.Table:
+        """Return the requests that messages have opened one after the other, in the columns of ``first``."""
+        import pyarrow
+
+        numbers, kinds = number_places(self.scopes), kinds_of_rows()
+        columns: dict[str, list[Any]] = {name: [] for name in (*_GROUP, "at", *ORDER)}
+        for instance, requests in sorted(self.by_instance.items()):
+            for database, service, request in sorted(requests.all_opened(), key=_place_of):
+                endpoint = request.endpoint or (None, None)
+                row = (numbers[instance, database], service, request.requested_at, request.message_id, *endpoint)
+                for name, value in zip(columns, row, strict=True):
+                    columns[name].append(value)
+        return pyarrow.table({name: pyarrow.array(values, kinds[name]) for name, values in columns.items()})
+
+
+def in_parts(rows: pyarrow.Table, most: int, most_bytes: int) -> Iterator[pyarrow.Table]:
+    """Yield rows in parts that have so many of them, and names of so many bytes, at most; or one row."""
+    import pyarrow.compute as pc
+
+    size = pc.sum(pc.binary_length(rows["service"])).as_py() or 0
+    if len(rows) > 1 and (len(rows) > most or size > most_bytes):
+        half = len(rows) // 2
+        yield from in_parts(rows[:half], most, most_bytes)
+        yield from in_parts(rows[half:], most, most_bytes)
+    elif len(rows):
+        yield rows
+
+
+def missing_routes(services: Any, namespace: str) -> Any:
+    """Return the MissingRoute messages for services: `rules.requesting.missing_route`."""
+    import pyarrow.compute as pc
+
+    names = pc.replace_substring_regex(services, _NOT_XML, "\ufffd")
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        names = pc.replace_substring(names, character, entity)
+    before, after = missing_route("\0", namespace).split("\ufffd")
+    return pc.binary_join_element_wise(before, names, after, "")
+
+
+def _place_of(opened: tuple[str, str, RouteRequest]) -> tuple[str, str, int, str]:
+    database, service, request = opened
+    return database, service, request.requested_at, request.message_id
+
+
+def find_requests(
+    scan: MessageScan, keyed: Callable[[], Iterable[KeyedBatch]], on_record: Mapping[str, InstanceRequests]
+) -> FoundRequests:
+    """Find the requests that messages open, of all that there are; ``on_record`` are those of each instance.
+
+    ``keyed`` reads all messages, each time that it is called.
+    """
+    import pyarrow
+    import pyarrow.compute as pc
+
+    scopes = scan.decisions.scopes
+
+    def read() -> Iterator[AskingRows]:
+        return (AskingRows.of(batch, scan.decisions.decided(), scopes) for batch in keyed())
+
+    record = RequestsOnRecord.of(scopes, on_record)
+    firsts, owns = (PartReducer(partial(first_of_each, names=names)) for names in (_GROUP, (*_GROUP, *_POSITION)))
+    returning = pyarrow.array([], pyarrow.large_string())
+    for asking in read():
+        openers = record.find_openers(asking)
+        firsts.add(_spell_first(openers.others, ()))
+        owns.add(_spell_first(openers.own, _POSITION))
+        words = pc.unique(asking.filter(asking.rows["returns"]).rows["word"])
+        returning = pc.unique(pyarrow.concat_arrays([returning, asking.services.take(words)]))
+    first, own = firsts.all(), owns.all()
+    if first is None or own is None:
+        none = pyarrow.array([], pyarrow.large_string())
+        return FoundRequests(scopes, _no_rows(), none, on_record, none, none)
+    # Whoever asks for one that returns may do so in msdb: there all ask one after the other.
+    by_order = pc.unique(pyarrow.concat_arrays([record.services, returning]))
+    is_by_order = pc.is_in(first["service"], value_set=by_order)
+    rows = pyarrow.concat_tables([own, first.filter(is_by_order)])
+    askers = [Asker(row.databases[0], row) for row in objects_of(rows, plain_values(rows["service"]), scopes)]
+    _ask_in_order((one for one in askers if one.database != MSDB), on_record)
+    arrived = find_returned(read(), scopes, on_record) if len(returning) else ()
+    _ask_in_order([*arrived, *(one for one in askers if one.database == MSDB)], on_record)
+    found = [scope for one in on_record.values() for scope in one.scopes.values()]
+    opened = [request for scope in found for request in scope.all_opened()]
+    ids = {request.message_id for request in opened}
+    waited_for = (*opened, *(request for scope in found for request in scope.on_record))
+    conversations = {one.endpoint.conversation_id for one in waited_for if one.endpoint is not None}
+    named = (pyarrow.array(sorted(values), pyarrow.large_string()) for values in (ids, conversations))
+    return FoundRequests(scopes, first.filter(pc.invert(is_by_order)), by_order, on_record, *named)
+
+
+def _spell_first(asking: AskingRows, names: Sequence[str]) -> pyarrow.Table:
+    """Return the first row of each scope and service, and of what else is named, with the names of services."""
+    first = first_of_each(asking.rows, ("ask_scope", "word", *names))
+    return AskingRows(first, asking.services).spell()
+
+
+class Asker(NamedTuple):
+    """A message that asks in a database."""
+
+    database: str
+    row: AskingRow
+
+    def scope(self, on_record: Mapping[str, InstanceRequests]) -> RequestScope:
+        """Return the requests that it asks about."""
+        return on_record[self.row.instance].of(self.database, self.row.service)
+
+
+def _ask_in_order(askers: Iterable[Asker], on_record: Mapping[str, InstanceRequests]) -> None:
+    for one in sorted(askers, key=lambda one: one.row.order):
+        one.scope(on_record).ask(*one.row.order)
+
+
+def find_returned(
+    asking: Iterable[AskingRows], scopes: Scopes, on_record: Mapping[str, InstanceRequests]
+) -> Collection[Asker]:
+    """Return of the messages that come back to ask in msdb those that may open a request there.
+
+    All requests of other databases have been opened.
+    """
+    found: dict[tuple[Any, ...], Asker] = {}
+    for some in asking:
+        for row in some.filter(some.rows["returns"]).objects(scopes):
+            if Asker(row.database, row).scope(on_record).ask(*row.order).stops:
+                continue
+            asker, position = Asker(MSDB, row), (row.at, row.message_id)
+            scope = asker.scope(on_record)
+            if scope.is_pending_on_record(*position):
+                continue
+            place = (row.instance, row.service, *(position if scope.is_on_record(*position) else ()))
+            if place not in found or row.order < found[place].row.order:
+                found[place] = asker
+    return found.values()
+
+
+def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
+    """Return of the rows that are equal in some columns the first, by time and what comes next in the order."""
+    import pyarrow
+
+    # Numbers alone are grouped and joined: texts are long.
+    numbered = pyarrow.table({"group": _number_groups(rows, names), "at": rows["at"], "row": _count(len(rows))})
+    times = numbered.group_by("group").aggregate([("at", "min")])
+    if len(times) == len(rows):
+        return rows
+    least = numbered.join(times, ["group", "at"], ["group", "at_min"], join_type="left semi")
+    if len(least) == len(times):
+        return rows.take(least["row"])
+    doubled = rows.select(ORDER).take(least["row"])
+    for name in ("group", "row"):
+        doubled = doubled.append_column(name, least[name])
+    in_order = doubled.sort_by([(name, "ascending") for name in ORDER])
+    return rows.take(in_order.group_by("group", use_threads=False).aggregate([("row", "first")])["row_first"])
+
+
+def _number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:
+    """Return a number for each row, the same for those that are equal in some columns."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    numbers: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(rows))
+    for name in names:
+        coded = rows[name].combine_chunks().dictionary_encode()
+        pairs = pc.add(pc.multiply(numbers, len(coded.dictionary)), coded.indices)
+        numbers = pairs.dictionary_encode().indices.cast("int64")
+    return numbers
+
+
+def _no_rows() -> pyarrow.Table:
+    import pyarrow
+
+    kinds = {name: kind for name, kind in kinds_of_rows().items() if name != "word"}
+    return pyarrow.schema(kinds.items()).empty_table()
+
+
+def _count(rows: int) -> pyarrow.Array:
+    """Return the places of so many rows."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    return pc.subtract(pc.cumulative_sum(pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), rows)), 1)
+
+
+def may_any_ask(scan: MessageScan) -> bool:
+    """Return True if a message from any scope may meet step 4."""
+    instances = scan.checked.instances_for(())
+    return any(may_ask(instances[one], database or None) for one, database in scan.decisions.scopes)
+
+
+def read_on_record(scan: MessageScan) -> Mapping[str, InstanceRequests]:
+    """Return the requests on record of each instance."""
+    requests = scan.checked.settings.get("route_requests")
+    found = {} if requests is None else requests_of(requests)
+    return requests_on_record(EstateNetwork(scan.checked.instances, found))
+
+
+def _mask_of(places: pyarrow.Array, rows: int) -> pyarrow.Array:
+    """Return which of so many rows stand in some places."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if not len(places):
+        return pyarrow.repeat(pyarrow.scalar(False), rows)
+    return pc.is_in(_count(rows), value_set=places)

@@ -1,0 +1,219 @@
+"""Messages × decisions → resolved routes, batch by batch: no row is an object of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable, KeyNumbers
+from routing.engines.arrow.dialog_ends import DialogEnds
+from routing.engines.arrow.message_keys import find_sound
+from routing.engines.arrow.message_rows import NUMBERED, MessageRows, texts_of
+from routing.engines.arrow.open_requests import FoundRequests
+from routing.engines.arrow.text_columns import TextColumn, WordReader, first_of, same_for_all
+from routing.engines.arrow.text_numbers import NONE, OTHER, TextNumbers
+from routing.plan.checked import CheckedInputs
+from routing.schemas import RESOLVED_ROUTES, ColumnKind
+from routing.tables.arrow_forms import fold_texts, leading_addresses, read_brokers
+from routing.tables.column_kinds import arrow_type
+from routing.tables.encoded_texts import MappedTexts
+from routing.tables.table_columns import Table
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# So many rows are decided, and written, at a time.
+ROWS_AT_ONCE = 1 << 19
+# So many alternative routes are written at a time.
+_MOST_ALTERNATIVES = 4_000_000
+
+
+@dataclass(frozen=True)
+class MessageScan:
+    """All messages, and what they are looked up in: what every pass over them begins with."""
+
+    checked: CheckedInputs
+    numbers: TextNumbers
+    messages: MessageRows
+    ends: DialogEnds | None
+    decisions: DecisionTable
+
+    @classmethod
+    def of(cls, messages: MessageRows, dialogs: Table | None, checked: CheckedInputs) -> MessageScan:
+        """Return the messages of a run; ``dialogs`` are Arrow's, without a fault."""
+        numbers = TextNumbers.of(checked, most_unnamed=0)
+        return cls(checked, numbers, messages, DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers))
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """Read what a message is decided by, and what is written of it."""
+        import pyarrow.compute as pc
+
+        rows = self.messages
+        columns = {name: rows.column(name) for name in ("message_id", "is_initiator")}
+        columns |= {name: rows.column(name) for name in NUMBERED if name in rows.shape}
+        for name in ("message_sequence_number", "hops_remaining"):
+            if name in rows.shape:
+                columns[name] = rows.column(name).cast("int64")
+        columns |= {
+            "conversation_id": fold_texts(rows.column("conversation_id")),
+            "enqueued": rows.micros("enqueue_time"),
+            "at": rows.time(),
+            "sound": rows.is_sound(),
+        }
+        if self.ends is not None:
+            columns["conversation"] = self.ends.find_conversation(rows.column("conversation_id"))
+        else:
+            columns["conversation"] = pc.scalar(0)
+        return rows.scan(columns, NUMBERED, ROWS_AT_ONCE)
+
+
+class KeyedBatch(NamedTuple):
+    """Messages of a batch that can be resolved, with the numbers of what they are decided by.
+
+    ``brokers`` are those that messages and their dialogs name. ``is_expired`` is None where no dialog ends.
+    """
+
+    rows: pyarrow.RecordBatch
+    scopes: pyarrow.Array
+    decisions: pyarrow.Array
+    named: TextColumn
+    of_dialogs: TextColumn | None
+    is_expired: pyarrow.Array | None
+
+
+class BatchResolver:
+    """Resolves batches, one after the other, for one thread."""
+
+    def __init__(self, scan: MessageScan) -> None:
+        import pyarrow
+
+        self._scan, numbers = scan, scan.numbers
+        self._instances, self._databases = (
+            MappedTexts(numbers.number_instances),
+            MappedTexts(numbers.number_databases),
+        )
+        self._services, self._brokers = MappedTexts(numbers.number_services), MappedTexts(numbers.number_brokers)
+        self._named = WordReader(read_brokers)
+        self._texts = {name: WordReader(_empty_as_null) for name in NUMBERED}
+        self._addresses = WordReader(leading_addresses)
+        width = len(numbers.databases)
+        places = {name: place for place, name in enumerate(numbers.instances)}
+        databases = {name: place for place, name in enumerate(numbers.databases)}
+        codes = [places[one] * width + databases[other] for one, other in scan.decisions.scopes]
+        self._scope_codes = pyarrow.array(codes, pyarrow.int64())
+
+    def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
+        """Leave out what is to be rejected, and decide for the rest but for their requests for routes."""
+        import pyarrow.compute as pc
+
+        scan, numbers = self._scan, self._scan.numbers
+        instances = pc.fill_null(self._instances.of(batch["instance_name"]), OTHER)
+        databases = pc.fill_null(self._databases.of(texts_of(batch, "database_name")), 0)
+        code = pc.add(pc.multiply(instances.cast("int64"), len(numbers.databases)), databases)
+        is_known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))
+        scopes = pc.index_in(pc.if_else(is_known, code, -1), value_set=self._scope_codes)
+        valid = pc.and_(find_sound(batch), scopes.is_valid())
+        if pc.sum(valid).as_py() != len(batch):
+            batch = batch.filter(valid)
+            instances, databases, scopes = (one.filter(valid) for one in (instances, databases, scopes))
+        given = texts_of(batch, "to_broker_instance")
+        brokers = pc.fill_null(self._brokers.of(given), NONE)
+        of_dialogs = is_expired = None
+        if scan.ends is not None:
+            sender = batch["is_initiator"], batch["conversation"], batch["at"]
+            found = scan.ends.find(instances, databases, *sender)
+            of_dialogs, is_expired = TextColumn(scan.ends.brokers, found.brokers), found.is_expired
+            brokers = pc.if_else(pc.equal(brokers, NONE), scan.ends.number_brokers(found.brokers), brokers)
+        services = pc.fill_null(self._services.of(batch["to_service_name"]), OTHER)
+        keys = KeyNumbers(scopes, services, brokers, batch["is_initiator"])
+        timelines = scan.decisions.find(keys)
+        decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])
+        return KeyedBatch(batch, scopes, decisions, self._named.read(given), of_dialogs, is_expired)
+
+    def resolve(self, keyed: KeyedBatch, requests: FoundRequests | None, run_id: str) -> Iterator[pyarrow.Table]:
+        """Yield the rows of ``resolved_routes`` of a batch, in parts of a size that can be held."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        rows, decided = keyed.rows, self._scan.decisions.decided()
+        way = _find_way(keyed, decided, requests).dictionary_encode()
+        columns: dict[str, Any] = {name: rows[name] for name in ("message_id", "conversation_id", "is_initiator")}
+        columns |= {name: self._texts[name].read(texts_of(rows, name)).array() for name in NUMBERED[:3]}
+        columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
+        columns |= {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
+        columns["to_broker_instance"] = keyed.named.array()
+        texts = {name: _words_of(decided, name, way) for name in decided.words}
+        bound = [texts["broker_instance"], keyed.named]
+        texts["broker_instance"] = first_of(bound if keyed.of_dialogs is None else [*bound, keyed.of_dialogs])
+        reads = decided.reads_address.take(way.dictionary)
+        if pc.any(reads).as_py():
+            in_names = self._addresses.read(rows["to_service_name"])
+            only = pc.if_else(reads.take(way.indices), in_names.places, None)
+            texts["address"] = first_of([TextColumn(in_names.words, only), texts["address"]])
+        columns |= {name: found.array() for name, found in texts.items()}
+        columns["matching_step"] = decided.matching_step.take(way.dictionary).take(way.indices)
+        columns["run_id"] = same_for_all(run_id, len(rows)).array()
+        columns["attempt"] = pyarrow.repeat(pyarrow.scalar(1, pyarrow.int32()), len(rows))
+        alternatives = decided.alternatives.take(way.dictionary)
+        yield from _with_alternatives(columns, alternatives, way.indices)
+
+
+def _find_way(keyed: KeyedBatch, decided: DecisionColumns, requests: FoundRequests | None) -> pyarrow.Array:
+    """Return the numbers of decisions, with what is a message's own: its request, its dialog's end, its hops."""
+    import pyarrow.compute as pc
+
+    way = keyed.decisions
+    if requests is not None:
+        in_scope, in_msdb = requests.find(keyed, decided)
+        way = pc.if_else(in_msdb, decided.requested.take(way), way)
+        way = pc.if_else(in_scope, REQUESTED, way)
+    if keyed.is_expired is not None:
+        way = pc.if_else(keyed.is_expired, EXPIRED, way)
+    if "hops_remaining" in keyed.rows.schema.names:
+        out = pc.fill_null(pc.less_equal(keyed.rows["hops_remaining"], 0), fill_value=False)
+        way = pc.coalesce(pc.if_else(out, decided.out_of_hops.take(way), None), way)
+    return way.cast("int32")
+
+
+def _words_of(decided: DecisionColumns, name: str, way: pyarrow.Array) -> TextColumn:
+    """Return a column of the decisions of rows; ``way`` are their numbers, each once, and places."""
+    local = decided.numbers[name].take(way.dictionary).dictionary_encode()
+    return TextColumn(decided.words[name].take(local.dictionary), local.indices.take(way.indices))
+
+
+def _with_alternatives(
+    columns: Mapping[str, Any], alternatives: pyarrow.Array, places: pyarrow.Array
+) -> Iterator[pyarrow.Table]:
+    import pyarrow
+    import pyarrow.compute as pc
+
+    rows = len(places)
+    names = [name for name in RESOLVED_ROUTES.names if name != _ALTERNATIVES]
+    table = pyarrow.table([columns[name] for name in names], names)
+    total = pc.sum(pc.list_value_length(alternatives).take(places)).as_py() or 0
+    step = max(rows * _MOST_ALTERNATIVES // total, 1) if total > _MOST_ALTERNATIVES else rows
+    place = RESOLVED_ROUTES.names.index(_ALTERNATIVES)
+    for start in range(0, rows, step):
+        part = table.slice(start, step)
+        values = alternatives.take(places.slice(start, step))
+        yield part.add_column(place, pyarrow.field(_ALTERNATIVES, values.type), pyarrow.chunked_array([values]))
+
+
+_ALTERNATIVES = "alternative_routes"
+
+
+def _empty_as_null(words: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(words, ""), None, words)
+
+
+def _numbers(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
+    import pyarrow
+
+    return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.int64())
+
+
+def _times(micros: pyarrow.Array) -> pyarrow.Array:
+    return micros.view(arrow_type(ColumnKind.TIMESTAMP))

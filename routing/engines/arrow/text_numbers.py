@@ -1,0 +1,195 @@
+"""What a configuration names, as small numbers: the texts of messages are compared once, and not in each row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from routing.plan.checked import CheckedInputs
+from routing.plan.estate import NamedThings
+from routing.plan.keys import (
+    CLASS_OF,
+    FROM_NETWORK,
+    KEY,
+    KNOWN,
+    OTHER_BROKER,
+    SERVICE_FACTOR,
+    TEXTS,
+    KeyCounts,
+    KeyRow,
+    KeyTexts,
+)
+from routing.rules.estate import NameAddress, SqlInstance, address_of_name
+from routing.tables.arrow_forms import fold_texts, leading_addresses, read_brokers
+from routing.tables.arrow_rows import plain_values
+from routing.tables.encoded_texts import TextNumbering
+from routing.tables.table_columns import TableColumns
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# The numbers of a text that is none of those which have one, and of no text at all; that of a name with an address
+# that no instance has, and those of the addresses of instances, which go down from the last.
+OTHER, NONE, _ELSEWHERE, _FIRST_ADDRESS = -1, -2, -3, -4
+# So many texts that nothing names are numbered besides; garbage beyond that is all alike.
+MOST_UNNAMED = 100_000
+
+
+@dataclass
+class TextNumbers:
+    """What has numbers: each text is the place where it stands among these.
+
+    The database of the network, which is empty, stands first. Services that nothing names are added as
+    messages come with them, up to a limit. ``addresses`` are those of the instances, as they are compared, with
+    their numbers; None where no name is read for one.
+    """
+
+    checked: CheckedInputs
+    named: NamedThings
+    instances: list[str]
+    databases: list[str]
+    services: TextNumbering
+    brokers: list[str]
+    addresses: dict[str, int] | None
+
+    @classmethod
+    def of(cls, checked: CheckedInputs, most_unnamed: int | None = None) -> TextNumbers:
+        """Return those of a configuration, which number so many services that it does not name."""
+        named = checked.named
+        most = MOST_UNNAMED if most_unnamed is None else most_unnamed
+        return cls(
+            checked,
+            named,
+            sorted(checked.instances),
+            sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
+            _numbering({service for _, service in named.services}, most),
+            sorted({broker for _, broker in named.brokers}),
+            _number_addresses(named.addresses) if checked.has_transport else None,
+        )
+
+    def number_instances(self, words: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of instances."""
+        return _places_among(words, self.instances)
+
+    def number_databases(self, words: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of databases."""
+        import pyarrow.compute as pc
+
+        return _places_among(pc.fill_null(words, FROM_NETWORK), self.databases)
+
+    def number_services(self, words: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of services: of one that has none that of the address in its name, if that counts."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        numbers = pc.fill_null(self.services.number(words), OTHER)
+        if self.addresses is None:
+            return numbers
+        in_names = fold_texts(leading_addresses(words))
+        holds_one = pc.and_(pc.equal(numbers, OTHER), in_names.is_valid())
+        if not pc.any(holds_one).as_py():
+            return numbers
+        known = pyarrow.array(list(self.addresses), pyarrow.string())
+        of_addresses = pc.subtract(_FIRST_ADDRESS, pc.index_in(in_names, value_set=known))
+        return pc.if_else(holds_one, pc.fill_null(of_addresses, _ELSEWHERE), numbers).cast(pyarrow.int32())
+
+    def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of broker ids, however they are written; `NONE` for what is no id."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        brokers = read_brokers(words)
+        none = pyarrow.scalar(NONE, pyarrow.int32())
+        return pc.if_else(brokers.is_null(), none, _places_among(brokers, self.brokers))
+
+    def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
+        """Return the keys of groups: numbers of what `keys.READ` names, how many rows, and how many are sound."""
+        read, valid, keys = 0, 0, dict[tuple[Any, ...], set[tuple[Any, ...]]]()
+        for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
+            read += rows
+            if not sound or instance_number < 0 or database_number < 0:
+                continue
+            instance = self.checked.instances[self.instances[instance_number]]
+            database = self.databases[database_number]
+            if database == FROM_NETWORK or database in instance.databases:
+                valid += sound
+                key = self.key_of(instance, database, service, broker, is_initiator=is_initiator)
+                role = key[-1] % SERVICE_FACTOR + key[-1] // OTHER_BROKER * OTHER_BROKER
+                texts = (instance.name, database, self._service_of.get(service), key[3], role)
+                keys.setdefault(key, set()).add(texts)
+        found = sorted(keys)
+        texts_of = _texts_of([keys[key] for key in found])
+        return KeyCounts(_columns(KEY, found), read, valid, is_exact=True, texts=texts_of)
+
+    def key_of(
+        self, instance: SqlInstance, database: str, service: int, broker: int, *, is_initiator: bool
+    ) -> KeyRow:
+        """Return the key of a service and a broker id by their numbers, from a database of an instance."""
+        name, kind = self._service(instance, service)
+        bound, other = self._broker(instance.name, broker)
+        return instance.name, database, name, bound, int(is_initiator) + other + kind * SERVICE_FACTOR
+
+    def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:
+        """What a key says of a service in an instance: its name where anything there names it, and its class."""
+        service = self._service_of.get(number)
+        if service is not None and (instance.name, service) in self.named.services:
+            return service, KNOWN
+        if self.addresses is None or number == OTHER:
+            address = NameAddress.NONE
+        elif service is not None:
+            address = address_of_name(service, instance.own_addresses)
+        else:
+            is_own = self._address_of.get(number) in instance.own_addresses
+            address = NameAddress.OWN if is_own else NameAddress.ELSEWHERE
+        return "", CLASS_OF[address]
+
+    @cached_property
+    def _service_of(self) -> dict[int, str]:
+        return dict(enumerate(plain_values(self.services.texts)))
+
+    @cached_property
+    def _address_of(self) -> dict[int, str]:
+        return {number: address for address, number in (self.addresses or {}).items()}
+
+    def _broker(self, instance: str, number: int) -> tuple[str, int]:
+        """What a key says of a broker id in an instance: the id if anything there names it, or that none does."""
+        if number == NONE:
+            return "", 0
+        broker = self.brokers[number] if number >= 0 else None
+        return (
+            (broker, 0) if broker is not None and (instance, broker) in self.named.brokers else ("", OTHER_BROKER)
+        )
+
+
+def _numbering(named: Collection[str], most_unnamed: int) -> TextNumbering:
+    """Return numbers for what a configuration names, and for what messages come with besides."""
+    import pyarrow
+
+    return TextNumbering(pyarrow.array(sorted(named), pyarrow.string()), most=len(named) + most_unnamed)
+
+
+def _number_addresses(known: Collection[str]) -> dict[str, int]:
+    return {address: _FIRST_ADDRESS - place for place, address in enumerate(sorted(known))}
+
+
+def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> TableColumns:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return TableColumns(dict(zip(names, columns, strict=True)))
+
+
+def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]]) -> KeyTexts | None:
+    """What messages hold in place of each key; None where a text is not known, or where that is much more."""
+    held = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
+    if len(held) > len(keys) + MOST_UNNAMED or any(None in texts for texts, _ in held):
+        return None
+    return KeyTexts(_columns(TEXTS, [texts for texts, _ in held]), [place for _, place in held])
+
+
+def _places_among(words: pyarrow.Array, known: list[str]) -> pyarrow.Array:
+    """Where each text stands among some; `OTHER` for one that is none of them."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.index_in(words, value_set=pyarrow.array(known, pyarrow.string())), OTHER)

@@ -1,0 +1,290 @@
+"""A check as a document: the answer, each problem with what to do, what was read and what is not known."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import starmap
+
+from routing.document import (
+    Block,
+    DocumentHeading,
+    LabelledFact,
+    ListItem,
+    Paragraph,
+    SqlStatement,
+    Tone,
+    TonedText,
+)
+from routing.features.check.answering import state_answer, state_counts, state_trial
+from routing.features.check.checking import Check
+from routing.features.check.evidence import FileEvidence, ScriptRead
+from routing.features.check.grouping import GroupAdvice, ProblemKind
+from routing.features.check.message_results import MessageResult
+from routing.features.check.notes import find_notes
+from routing.features.check.pasting import named
+from routing.features.check.path_ends import PathEnd
+from routing.features.check.phrases import cut, gap_sentence, shorten, when, where
+from routing.features.check.problem_evidence import FindingsTold, ReportLimits, list_evidence
+from routing.features.check.problems import MessageProblem, find_problems, state_waiting
+from routing.features.check.result_changes import Change, ChangeableResult, find_changes
+from routing.features.check.stuck_groups import MessageRemedy
+from routing.features.check.views_read import ViewRead, views_read
+from routing.features.lint.catalogue import Severity
+from routing.render.wording import count
+
+_TONES = {
+    **dict.fromkeys((ProblemKind.NOT_KNOWN, ProblemKind.NOT_ACKNOWLEDGED, ProblemKind.PASSING), Tone.WAITING),
+    ProblemKind.NOTHING: Tone.GOOD,
+}
+
+
+EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
+"""What `--verbose` prints."""
+
+
+def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits | None = None) -> list[Block]:
+    """Return all of a check; messages that are simply on their way are counted unless ``with_all``."""
+    limits = limits or ReportLimits()
+    problems = find_problems(done.groups)
+    told = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
+    shown = told[: limits.problems]
+    report = _Report(done, limits)
+    return [
+        *report.answer(problems),
+        *report.changes(),
+        *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
+        *report.others(told[len(shown) :]),
+        *report.lint(),
+        *report.not_known(),
+        *report.read(),
+    ]
+
+
+def describe_message(
+    done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits
+) -> Iterator[Block]:
+    """Yield since when a message waits that has a problem, why, and what to do."""
+    return _Report(done, limits).describe(1, problem, result)
+
+
+def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
+    """Return what is to be pasted, each statement once; only for messages that are ``asked`` about, if given."""
+    found: dict[tuple[str, MessageRemedy], list[str]] = defaultdict(list)
+    for problem in find_problems(done.groups):
+        if asked is not None and not any(problem.keeps(result) for result in asked):
+            continue
+        for advice in problem.advice:
+            if advice.remedy.statement is not None:
+                about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
+                found[advice.instance, advice.remedy].append("\n".join([about, *problem.list_actions(advice)]))
+    statements: list[SqlStatement] = []
+    for (instance, remedy), reasons in found.items():
+        # Where the statement is a comment the comments that say what it is for end with an empty one.
+        text = str(remedy.statement) if remedy.is_complete else f"--\n{remedy.statement}"
+        others = len(reasons) - 1
+        also = [f"And for {count(others, 'other problem')}."] if others else []
+        statements.append(SqlStatement(text, "\n".join([remedy.state_place(instance), reasons[0], *also])))
+    return list(_end_batches(statements))
+
+
+def _end_batches(statements: Sequence[SqlStatement]) -> Iterator[SqlStatement]:
+    """Yield statements, those that declare a variable as a batch: a batch cannot declare it twice."""
+    declaring = [one for one in statements if _declares(one.text)]
+    for one in statements:
+        yield replace(one, text=f"{one.text}\nGO") if one in declaring[:-1] else one
+
+
+def _declares(text: str) -> bool:
+    return text.startswith("DECLARE ") or "\nDECLARE " in text
+
+
+def answer_line(done: Check) -> str:
+    """Return the line that answers: how many messages are stuck, and what else is wrong."""
+    return state_answer(find_problems(done.groups), len(done.results))
+
+
+class _Report:
+    """Makes the parts of a document, and knows what it has told already."""
+
+    def __init__(self, done: Check, limits: ReportLimits) -> None:
+        self._done, self._limits = done, limits
+        self._remedies: dict[tuple[str, MessageRemedy], int] = {}
+        self._findings = FindingsTold(done)
+
+    def answer(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+        """Yield what is stuck, and as of when; first what scripts would change."""
+        done = self._done
+        answer = state_answer(problems, len(done.results))
+        if done.tried is None:
+            yield DocumentHeading(answer, 1)
+        else:
+            yield DocumentHeading(state_trial(done, done.tried), 1)
+            yield Paragraph(f"Without: {answer[:1].lower()}{answer[1:]}")
+        on_their_way = sum(one.count for one in problems if one.kind is ProblemKind.NOTHING)
+        others = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
+        yield Paragraph(f"{state_counts(done)}.{others}")
+
+    def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
+        """Yield what keeps messages, since when, why, what to do; then what shows it."""
+        what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
+        yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
+        yield from self.describe(number, problem)
+        yield from list_evidence(number, problem, self._done.knowledge, self._findings, self._limits)
+
+    def describe(
+        self, number: int, problem: MessageProblem, result: MessageResult | None = None
+    ) -> Iterator[Block]:
+        """Yield since when a message waits, if not given the oldest; why, and what to do."""
+        waiting = state_waiting(result or problem.whole.first, self._done.estate.times)
+        is_alone = result is not None or problem.count == 1
+        yield LabelledFact("waiting" if is_alone else "the oldest waits", waiting, 1)
+        if problem.why:
+            yield LabelledFact("why", problem.why, 1)
+        for gap in problem.first.gaps[: self._limits.sentences]:
+            yield LabelledFact("what would be needed", gap_sentence(gap), 1)
+        for advice in problem.advice[: self._limits.remedies]:
+            yield from self._remedy(number, problem, advice)
+        left_out = len(problem.advice[: self._limits.remedies])
+        if left_out < len(problem.advice):
+            yield Paragraph(f"and {len(problem.advice) - left_out} more remedies (--verbose lists all)", 1)
+
+    def _remedy(self, number: int, problem: MessageProblem, advice: GroupAdvice) -> Iterator[Block]:
+        label = f"what to do on {named(advice.instance)}{_whose(problem, advice)}"
+        first = self._remedies.setdefault((advice.instance, advice.remedy), number)
+        if first != number:
+            yield LabelledFact(label, f"as in {first}", 1)
+            return
+        actions = problem.list_actions(advice)
+        if len(actions) == 1:
+            yield LabelledFact(label, actions[0], 1)
+        else:
+            yield Paragraph((TonedText(f"{label}:", Tone.QUIET),), 1)
+            yield from (ListItem(action, indent=1) for action in actions)
+        if advice.remedy.statement is not None:
+            yield SqlStatement(advice.remedy.statement, indent=2)
+
+    def others(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+        """Yield how many more problems there are."""
+        if problems:
+            messages = count(sum(one.count for one in problems), "message")
+            yield DocumentHeading(
+                f"and {count(len(problems), 'more problem')} with {messages} (--verbose lists all)"
+            )
+
+    def changes(self) -> Iterator[Block]:
+        """Yield what scripts change."""
+        tried, most = self._done.tried, self._limits
+        if tried is None:
+            return
+        scripts = tried.evidence.scripts
+        yield DocumentHeading("What changes")
+        yield from _items(shorten(map(_state_script_tried, scripts), most.sentences))
+        for what, sentences in {"rejected": tried.evidence.rejected, "note": tried.evidence.notes}.items():
+            cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+            yield from _items(shorten(cuts, most.notes))
+        changes, unchanged = find_changes(self._done.results, tried.results)
+        yield from _items(shorten(map(_state_change, changes), most.changes))
+        yield ListItem(f"{count(unchanged, 'message')} as before")
+
+    def lint(self) -> Iterator[Block]:
+        """Yield how many findings lint has that do not stand with a problem."""
+        others = self._done.other_findings
+        if others:
+            counts = ", ".join(starmap(_count_severity, others.items()))
+            what = "Lint has other findings" if self._done.findings else "Lint has findings about other things"
+            yield DocumentHeading("What else lint says")
+            yield ListItem(f"{what}: {counts} (sbroute lint).")
+
+    def not_known(self) -> Iterator[Block]:
+        """Yield what was not read that may decide."""
+        gaps = self._done.gaps
+        if gaps:
+            yield DocumentHeading("Not known")
+            yield from _items(shorten(map(gap_sentence, gaps), self._limits.sentences))
+
+    def read(self) -> Iterator[Block]:
+        """Yield what was read, rejected and left out."""
+        evidence, most = self._done.evidence, self._limits.sentences
+        yield DocumentHeading("Read")
+        by_instance: dict[str, list[ViewRead]] = defaultdict(list)
+        for one in views_read(evidence):
+            by_instance[one.instance].append(one)
+        state = _list_views if most is None else _count_views
+        yield from _items(shorten(map(state, by_instance.values()), most))
+        yield from _items(shorten(map(_state_script, evidence.scripts), most))
+        yield from _items(_state_uncounted(evidence))
+        lists = {"left out": evidence.left_out, "rejected": evidence.rejected, "note": find_notes(self._done)}
+        for what, sentences in lists.items():
+            cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+            yield from _items(shorten(cuts, self._limits.notes))
+
+
+def _state_others(number: int) -> str:
+    return f"SQL Server reports no trouble about {count(number, 'message')} on the way (--all lists them)."
+
+
+def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
+    return (ListItem(sentence) for sentence in sentences)
+
+
+def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
+    """Return which messages a remedy is about, where it is not all or not certain."""
+    is_of_some = len({one.count for one in problem.advice}) > 1
+    whose = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
+    return whose + ("" if problem.first.verdict is not None else ", as far as is known")
+
+
+def _count_views(views: Sequence[ViewRead]) -> str:
+    rows = count(sum(one.rows for one in views), "row")
+    newest = when(max(one.newest for one in views))
+    return f"{named(views[0].instance)}, exported at {newest}: {count(len(views), 'view')}, {rows}"
+
+
+def _list_views(views: Sequence[ViewRead]) -> str:
+    newest = when(max(one.newest for one in views))
+    return f"{named(views[0].instance)}, exported at {newest}: {', '.join(map(_state_view, views))}"
+
+
+def _state_view(one: ViewRead) -> str:
+    of = f" of {count(one.databases, 'database')}" if one.databases else ""
+    return f"{one.view} {count(one.rows, 'row')}{of}"
+
+
+def _state_script(one: ScriptRead) -> str:
+    rest = f", {one.left_out} left out" if one.left_out else ""
+    rest += f", {one.rejected} rejected" if one.rejected else ""
+    return f"{cut(one.file)} for {named(one.instance)}: {count(one.statements, 'statement')} in force{rest}"
+
+
+def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
+    """Yield of each view how many rows do not count."""
+    for view, rows in evidence.rows_read.items():
+        whats = {"rejected": evidence.rows_rejected, "left out, for a newer export tells": evidence.rows_left_out}
+        told = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
+        if told:
+            yield f"of {count(rows, 'row')} of {view}: {', '.join(told)}"
+
+
+def _count_severity(severity: str, many: int) -> str:
+    return f"{many:,} {severity}" if severity == Severity.INFO else count(many, severity)
+
+
+def _state_script_tried(script: ScriptRead) -> str:
+    counts = f"{count(script.statements, 'statement')}, {script.rejected} rejected"
+    return f"with {cut(script.file)} in force on {named(script.instance)} ({counts})"
+
+
+def _state_change(one: Change) -> str:
+    who = f"{count(len(one.results), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
+    return f"{who}: {_state_result(one.before)} → {_state_result(one.after)}"
+
+
+def _state_result(result: ChangeableResult) -> str:
+    to = None if result.destination is None else f"to {named(result.destination)}"
+    by = None if result.route_name is None else f"by route {named(result.route_name)}"
+    place = "" if result.end_instance is None else f" at {named(result.end_instance)}"
+    is_shown = result.end not in (result.outcome, PathEnd.NOT_KNOWN)
+    then = f"ends {result.end}{place}" if is_shown else None
+    return ", ".join(part for part in (result.outcome, result.reason, by, to, then) if part is not None)

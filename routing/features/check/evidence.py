@@ -1,0 +1,268 @@
+"""What files say of instances: rows of the tables that an import would make of them, and what was read of whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+
+from routing.features.check.check_faults import no_queue, no_row
+from routing.features.check.sources import FileOptions, ScriptFiles, find_files, read_exports, read_scripts
+from routing.features.check.subjects import (
+    VIEW_OF,
+    Spot,
+    Thing,
+    spots_of_export,
+    spots_of_statements,
+    subject_of,
+)
+from routing.importing.catalog import CatalogExport, StandIns, cover
+from routing.importing.covered import CoveredRows, Doubt, Row, Unit
+from routing.importing.moments import find_exports_to_come, find_scripts_to_come
+from routing.importing.reach import on_this_disk
+from routing.importing.result import ImportResult
+from routing.importing.script_rows import apply_all, rows_of, say_nothing, state_of
+from routing.importing.spelling import NameSpelling
+from routing.importing.tsql import ReadScript, ScriptStatement, StatementProblem
+from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
+from routing.rules.text import collated
+
+_QUEUE = "transmission_queue"
+CONFIGURATION = ("instances", "databases", "services", "routes")
+
+
+@dataclass(frozen=True)
+class ScriptRead:
+    """A script as it was taken: how many of its statements count, were left out, and cannot count."""
+
+    file: str
+    instance: str
+    statements: int
+    left_out: int
+    rejected: int
+
+
+@dataclass(frozen=True)
+class FileEvidence:
+    """What files say.
+
+    ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
+    endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
+    these exports, ``scripted`` those of which only scripts speak. Of instances ``in_part`` scripts may make routes
+    that are not known, ``endpoints`` are those that have one; ``doubts`` are what rows of a view that cannot be
+    read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
+    all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
+    exported), ``rejected`` and ``notes`` are sentences. ``problems`` are those of scripts, with their instances;
+    ``spots`` tell where things are defined; ``of_scripts`` says whose scripts are that say
+    nothing themselves.
+    """
+
+    rows: Mapping[str, Sequence[Row]]
+    without_endpoint: Sequence[Row]
+    units: Mapping[str, Mapping[Unit, datetime]]
+    scripted: Mapping[str, Collection[Unit]]
+    in_part: Collection[str]
+    doubts: Mapping[str, Collection[Doubt]]
+    endpoints: Collection[str]
+    rows_of: Mapping[tuple[str, str], int]
+    rows_read: Mapping[str, int]
+    rows_rejected: Mapping[str, int]
+    rows_left_out: Mapping[str, int]
+    scripts: tuple[ScriptRead, ...]
+    left_out: tuple[str, ...]
+    rejected: tuple[str, ...]
+    notes: tuple[str, ...]
+    spots: Mapping[Thing, Spot]
+    problems: tuple[tuple[str, StatementProblem], ...] = ()
+    of_scripts: StandIns = field(default_factory=StandIns)
+
+    @property
+    def instances(self) -> list[str]:
+        """The instances of which anything was read, if only the name."""
+        return sorted(row["instance_name"] for row in self.rows["instances"])
+
+    def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Return True if a view of a database, or one of an instance, was exported."""
+        return (instance, database) in self.units.get(view, {})
+
+    def is_doubtful(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Return True if a row of a view that cannot be read may be one of a database, or of an instance."""
+        if not self.doubts.get(view):
+            return False
+        doubts = {doubt[:2] for doubt in self.doubts[view]}
+        names = (None if database is None else database.casefold(), None)
+        return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
+
+    def newest(self, instance: str, *views: str) -> datetime | None:
+        """The time of an instance's newest export, of some views or any; None where nothing of it was exported."""
+        of_views = (units for view, units in self.units.items() if not views or view in views)
+        return max((at for units in of_views for (name, _), at in units.items() if name == instance), default=None)
+
+
+def gather(paths: Sequence[str], given: FileOptions) -> FileEvidence:
+    """Return what files and folders say. Raises InputError where no queue is among them, or one cannot be read."""
+    exports, scripts = find_files(paths)
+    export, given = read_exports(exports, given, needed=_QUEUE)
+    if _QUEUE not in export.rows:
+        raise no_queue(paths)
+    return weigh(export, scripts, given)
+
+
+def weigh(
+    export: CatalogExport, scripts: ScriptFiles, given: FileOptions, scripted_at: datetime | None = None
+) -> FileEvidence:
+    """Return what an export and scripts say, scripts as of a time, their files' own if None. Raises InputError."""
+    # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
+    doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
+    notes = _note_to_come(export, scripts, given)
+    covered = cover(export, NameSpelling(), given.addresses)
+    if export.rows and not covered.instances:
+        raise no_row(covered.rejected)
+    evidence = _of_exports(export, covered, doubts)
+    for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes, scripted_at):
+        evidence = _with_script(evidence, script, instance)
+    return replace(evidence, notes=(*evidence.notes, *notes), of_scripts=given.stand_ins)
+
+
+def _note_to_come(export: CatalogExport, scripts: ScriptFiles, given: FileOptions) -> list[str]:
+    """Return a note on each file of an export or a script whose time has not come yet, if a clock is given."""
+    if given.clock is None:
+        return []
+    files = [file for file in (*scripts.named, *scripts.lying) if file.exists()]
+    times = ((str(file), datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)) for file in files)
+    of_exports = find_exports_to_come(export.rows, given.clock)
+    return [f"{what} (--time-zone)" for what in of_exports] + find_scripts_to_come(times, given.clock)
+
+
+def try_scripts(
+    evidence: FileEvidence, paths: Sequence[str], given: FileOptions, scripted_at: datetime
+) -> FileEvidence:
+    """Return the same with scripts in force that may change what was exported, as of a time. Raises InputError."""
+    scripts = ScriptFiles(named=[on_this_disk(path) for path in paths])
+    given = replace(given, stand_ins=evidence.of_scripts)
+    tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
+    for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
+        tried = _apply(tried, script, instance, lambda one: False)
+    return tried
+
+
+def known_names(evidence: FileEvidence, given: FileOptions) -> list[str]:
+    """Return the instances that a script may be for by its folder."""
+    return [*evidence.instances, *([] if given.instance is None else [given.instance])]
+
+
+def _of_exports(
+    export: CatalogExport, covered: CoveredRows, doubts: Mapping[str, Collection[Doubt]]
+) -> FileEvidence:
+    rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
+    return FileEvidence(
+        rows=rows,
+        without_endpoint=tuple(covered.without_endpoint),
+        units=covered.units,
+        scripted={},
+        in_part=frozenset(),
+        doubts=doubts,
+        endpoints={
+            row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
+        },
+        rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
+        rows_read=export.rows_read,
+        rows_rejected=covered.rejected_of,
+        rows_left_out=export.left_out,
+        scripts=(),
+        left_out=(),
+        rejected=tuple(covered.rejected),
+        notes=tuple(covered.notes),
+        spots=spots_of_export(export.rows),
+    )
+
+
+def _is_one(endpoint: Row) -> bool:
+    """Return True if there is an endpoint: the queries export the names of an instance without one as well."""
+    return any(endpoint[name] is not None for name in ("endpoint_id", "is_message_forwarding_enabled"))
+
+
+def _with_script(evidence: FileEvidence, script: ReadScript, instance: str) -> FileEvidence:
+    """Return what a script says of what was not exported; it is in force throughout."""
+    spelling = _spelling(evidence)
+    return _apply(
+        evidence, script, instance, lambda one: _is_exported(evidence, *subject_of(one, instance, spelling))
+    )
+
+
+def _apply(
+    evidence: FileEvidence, script: ReadScript, instance: str, leaves_out: Callable[[ScriptStatement], bool]
+) -> FileEvidence:
+    spelling, done = _spelling(evidence), ImportResult(is_dry_run=True)
+    left_out = [one for one in script.statements if leaves_out(one)]
+    counting = [one for one in script.statements if not leaves_out(one)]
+    is_open = any(not one.counted for one in script.problems) or _alters_unknown(
+        evidence.rows["routes"], counting, instance, spelling
+    )
+    rows = _apply_to_rows(evidence.rows, script, instance, spelling, done, leaves_out)
+    scripted = {view: set(units) for view, units in evidence.scripted.items()}
+    for one in counting:
+        view, unit = subject_of(one, instance, spelling)
+        scripted.setdefault(view, set()).add(unit)
+    [(statements, rejected, _)] = done.rows_read.values()
+    # One of which all is left out does say something.
+    notes = [note for note in done.notes if not left_out or note != say_nothing(script)]
+    told = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
+    return replace(
+        evidence,
+        rows=rows,
+        scripted=scripted,
+        in_part={*evidence.in_part, *([instance] if is_open else [])},
+        scripts=(*evidence.scripts, told),
+        left_out=(*evidence.left_out, *map(_phrase, left_out)),
+        rejected=(*evidence.rejected, *done.rejected),
+        notes=(*evidence.notes, *notes),
+        spots={**evidence.spots, **spots_of_statements(counting, instance, spelling)},
+        problems=(*evidence.problems, *((instance, problem) for problem in done.problems)),
+    )
+
+
+def _alters_unknown(
+    routes: Sequence[Row], statements: Sequence[ScriptStatement], instance: str, spelling: NameSpelling
+) -> bool:
+    """Whether a script alters a route that nothing tells of: there is one then, and it may be for any service."""
+    known = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
+    for one in statements:
+        place = (subject_of(one, instance, spelling)[1], collated(one.name))
+        if isinstance(one, AlterRoute) and place not in known:
+            return True
+        if isinstance(one, CreateRoute):
+            known.add(place)
+    return False
+
+
+def _spelling(evidence: FileEvidence) -> NameSpelling:
+    return NameSpelling.of_tables(evidence.rows["instances"], evidence.rows["databases"])
+
+
+def _is_exported(evidence: FileEvidence, view: str, unit: Unit) -> bool:
+    return evidence.was_exported(view, *unit)
+
+
+def _phrase(left_out: ScriptStatement) -> str:
+    view = VIEW_OF[type(left_out)]
+    why = f"sys.{view} was exported; check --then tries it"
+    return f"{left_out.file}, line {left_out.line}: {left_out.title} ({why})"
+
+
+def _apply_to_rows(
+    rows: Mapping[str, Sequence[Row]],
+    script: ReadScript,
+    instance: str,
+    spelling: NameSpelling,
+    done: ImportResult,
+    leaves_out: Callable[[ScriptStatement], bool],
+) -> dict[str, Sequence[Row]]:
+    """Return all rows with those of one instance as a script leaves them; ``done`` is told what was not done."""
+    own = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
+    others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
+    before = state_of(own, script.scripted_at)
+    after = apply_all(done, before, [script], leaves_out=leaves_out)
+    changed = rows_of(own, before, after, instance)
+    return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}

@@ -1,0 +1,166 @@
+"""``--message``: one message that waits, explained step by step."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from routing.document import Block, DocumentHeading, LabelledFact, Paragraph
+from routing.features.check.check_faults import unknown_message
+from routing.features.check.check_report import describe_message
+from routing.features.check.checking import Check
+from routing.features.check.grouping import ProblemKind
+from routing.features.check.json_form import gap_object, path_object
+from routing.features.check.message_results import CheckedEstate, MessageResult
+from routing.features.check.notes import notes_on_times
+from routing.features.check.pasting import named
+from routing.features.check.phrases import cut, status, where
+from routing.features.check.problem_evidence import ReportLimits, list_needed, list_path, name_result
+from routing.features.check.problems import MessageProblem, find_problems
+from routing.features.explain.background import MessageBackground, find_gap
+from routing.features.explain.explain_document import list_steps
+from routing.features.explain.explain_json import write_explanation
+from routing.features.explain.explaining import Explanation, answer
+from routing.features.explain.judging import QuestionedMessage
+from routing.features.explain.known_tables import KnownTables, narrow_to
+from routing.features.explain.request_path import OtherInstances
+from routing.features.status_meanings import WORDS, find_trouble
+from routing.importing.covered import Row
+from routing.importing.keyed import name_message
+from routing.render.wording import count
+from routing.rules.text import fold, printed_guid
+from routing.rules.ways import PathHop
+from routing.schemas import INPUTS
+from routing.tables.table_columns import TableColumns
+
+_TABLES = ("instances", "databases", "services", "routes", "dialogs")
+_End = tuple[str, str, object, object]
+
+
+def find_messages(done: Check, asked: str) -> list[MessageResult]:
+    """Return the messages of an id, or the oldest of each end of a conversation (id or handle).
+
+    An id without the database at its end is that of a message of each database. Raises InputError.
+    """
+    wanted = fold(asked.strip())
+    ids = [result for result in done.results if wanted in _ids_of(result.row)]
+    ends: dict[_End, list[MessageResult]] = defaultdict(list)
+    for result in ids or _of_conversation(done.results, asked):
+        row = result.row
+        ends[
+            row["instance_name"], row["database_name"], row.get("conversation_id"), row.get("is_initiator")
+        ].append(result)
+    if not ends:
+        raise unknown_message(asked)
+    return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
+
+
+def _ids_of(row: Row) -> set[str]:
+    """Return the id of a message, and the same without its database, both as they are compared."""
+    if not row.get("message_id"):
+        return set()
+    return {fold(row["message_id"].strip()), fold(name_message({**row, "database_name": None}))}
+
+
+def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[MessageResult]:
+    wanted = printed_guid(asked)
+    ids = ((result, (result.row.get("conversation_id"), result.handle)) for result in results)
+    return (result for result, theirs in ids if wanted is not None and wanted in theirs)
+
+
+def explain_as_object(done: Check, asked: str) -> dict[str, Any]:
+    """Return what `explain` says of the messages as values; of one without a verdict what would be needed."""
+    found = find_messages(done, asked)
+    return {"explained": [_as_object(done, result) for result in found], "notes": _notes(done, found)}
+
+
+def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None) -> list[Block]:
+    """Return a document: what becomes of each message, what to do about it, and how that was decided."""
+    found = find_messages(done, asked)
+    limits = limits or ReportLimits()
+    problems = find_problems(done.groups)
+    document: list[Block] = []
+    for result in found:
+        problem = next(one for one in problems if one.keeps(result))
+        document += _explain(done, result, problem, limits)
+    return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, found))]
+
+
+def _notes(done: Check, found: Iterable[MessageResult]) -> list[str]:
+    return notes_on_times(done, sorted({result.row["instance_name"] for result in found}))
+
+
+def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
+    """Yield the answer for one message, what to do, then how it was decided and where it goes."""
+    yield DocumentHeading(_state_answer(result, problem), 1)
+    yield from describe_message(done, result, problem, limits)
+    if result.verdict is None:
+        trouble = find_trouble(result.said.number, result.said.text)
+        if trouble is not None:
+            yield LabelledFact("SQL Server says", f"{status(result.said)}. {WORDS[trouble]}", 1)
+        return
+    yield DocumentHeading("How it was decided")
+    yield from list_steps(explain_result(done.estate, result).steps)
+    if result.path is not None:
+        yield DocumentHeading(f"Followed from there, it ends {result.end}")
+        yield from list_path(result.path, limits.hops, limits.evidence)
+        yield from list_needed(result.path, done.knowledge, limits.sentences)
+
+
+_ANSWERS = {
+    ProblemKind.STUCK: "is stuck",
+    ProblemKind.DROPPED: "is dropped",
+    ProblemKind.CONNECTION_FAILS: "waits for a connection that fails",
+    ProblemKind.REPORTED: "waits, and SQL Server reports why",
+    ProblemKind.NOT_KNOWN: "waits; what becomes of it is not known",
+    ProblemKind.NOT_ACKNOWLEDGED: "was sent and is not acknowledged",
+    ProblemKind.PASSING: "waits for the next attempt of SQL Server",
+    ProblemKind.NOTHING: "is on its way",
+}
+
+
+def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
+    name, row = name_result(result), result.row
+    sender = where(row["instance_name"], row["database_name"])
+    others = problem.count - 1
+    like = f", like {count(others, 'other message')}" if others else ""
+    target = f"from {sender} to service {named(row['to_service_name'])}"
+    return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.what}, {target}."
+
+
+def _as_object(done: Check, result: MessageResult) -> object:
+    if result.verdict is None:
+        gaps = [gap_object(gap) for gap in result.gaps]
+        said = {"error_number": result.said.number, "transmission_status": result.said.text}
+        return {"verdict": None, "not_known": gaps, **said}
+    told = explain_result(done.estate, result)
+    [verdict] = told.verdict
+    path = None if result.path is None else path_object(result.path, done.knowledge)
+    return {**json.loads(write_explanation(verdict, told.steps.rows)), "end": result.end, "path": path}
+
+
+def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
+    """Yield the path of a message that has a verdict."""
+    rows, name = estate.evidence.rows, result.row["instance_name"]
+    tables = {key: _of_instance(rows[key], name, key) for key in _TABLES}
+    [row] = TableColumns.of_rows([result.row], INPUTS["messages"]).dicts()
+    asked = QuestionedMessage(row, is_described=False, as_of=estate.times[name])
+
+    def chunks(instance: str, service: str) -> Iterator[Mapping[str, TableColumns]]:
+        theirs = [one for one in rows["messages"] if one["to_service_name"] == service]
+        yield {"messages": _of_instance(theirs, instance, "messages"), "dialogs": tables["dialogs"]}
+
+    knowledge = estate.knowledge
+
+    def is_known(hop: PathHop) -> bool:
+        return hop.verdict is None or not knowledge.of_verdict(hop.instance_name, hop.verdict)
+
+    others = OtherInstances(lambda: estate.instances, is_known)
+    known = KnownTables.of_columns(narrow_to(tables, row), chunks, others)
+    return answer(asked, known, MessageBackground(find_gap(tables), result.said))
+
+
+def _of_instance(rows: Sequence[Row], instance: str, key: str) -> TableColumns:
+    return TableColumns.of_rows([row for row in rows if row["instance_name"] == instance], INPUTS[key])

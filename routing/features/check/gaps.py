@@ -1,0 +1,226 @@
+"""What is not known of whom, and where that leaves a message without a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from routing.features.check.evidence import FileEvidence
+from routing.features.check.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.rules import text
+from routing.rules.deciding import RouteSearch
+from routing.rules.estate import AddressKind, Database, SqlInstance
+from routing.rules.locating import locate
+from routing.rules.resolving import Verdict
+from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
+
+# Nobody routes to what these hold.
+_SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
+# Where no route names the service: one that nobody spoke of might.
+_NAMES_NO_SERVICE = (
+    *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
+    *(MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH),
+)
+
+
+@dataclass(frozen=True)
+class EstateKnowledge:
+    """What was read of whom, asked for gaps."""
+
+    evidence: FileEvidence
+    instances: Mapping[str, SqlInstance]
+
+    def list_gaps(self) -> list[KnowledgeGap]:
+        """Return all that is not known, in the order of instances and databases."""
+        return sorted(
+            {gap for name in self.evidence.instances for gap in self._of_instance(name)}, key=lambda gap: gap.place
+        )
+
+    def _of_instance(self, name: str) -> Iterator[KnowledgeGap]:
+        if self._is_name_alone(name):
+            yield KnowledgeGap(name, None, MissingKnowledge.NAME_ONLY)
+            return
+        databases = self.databases(name)
+        if databases is not None:
+            yield databases
+        endpoint = self.endpoint(name)
+        if endpoint is not None:
+            yield endpoint
+        listed = {*self.instances[name].databases, MSDB}
+        waiting = self.evidence.units.get("transmission_queue", ())
+        queues = {database for instance, database in waiting if instance == name}
+        for database in sorted({*listed, *(found for found in queues if found is not None)}):
+            yield from self._of_database(name, database)
+
+    def _of_database(self, instance: str, database: str) -> Iterator[KnowledgeGap]:
+        if database not in _SYSTEM_DATABASES - {MSDB}:
+            routes = self.routes(instance, database)
+            if routes is not None:
+                yield routes
+        if database not in _SYSTEM_DATABASES:
+            services = self.services(instance, database)
+            if services is not None:
+                yield services
+        if self._has_messages(instance, database) and not self._was_exported(
+            "conversation_endpoints", instance, database
+        ):
+            yield KnowledgeGap(instance, database, MissingKnowledge.ENDPOINTS_OF_DIALOGS)
+
+    def routes(self, instance: str, database: str) -> KnowledgeGap | None:
+        """Return what is not known of a database's routes."""
+        some = MissingKnowledge.SOME_ROUTES if instance in self.evidence.in_part else MissingKnowledge.ALL_ROUTES
+        return self._of_view(
+            "routes", instance, database, (MissingKnowledge.ROUTES, some, MissingKnowledge.UNREADABLE_ROUTE)
+        )
+
+    def services(self, instance: str, database: str) -> KnowledgeGap | None:
+        """Return what is not known of a database's services."""
+        whats = (MissingKnowledge.SERVICES, MissingKnowledge.ALL_SERVICES, MissingKnowledge.UNREADABLE_SERVICE)
+        return self._of_view("services", instance, database, whats)
+
+    def databases(self, instance: str) -> KnowledgeGap | None:
+        """Return what is not known of an instance's databases."""
+        whats = (MissingKnowledge.DATABASES, MissingKnowledge.DATABASES, MissingKnowledge.UNREADABLE_DATABASE)
+        return self._of_view("databases", instance, None, whats)
+
+    def _of_view(
+        self,
+        view: str,
+        instance: str,
+        database: str | None,
+        whats: tuple[MissingKnowledge, MissingKnowledge, MissingKnowledge],
+    ) -> KnowledgeGap | None:
+        """What is not known where there is no export, one has rows that cannot be read, or only scripts tell."""
+        nothing, some, in_part = whats
+        if self._was_exported(view, instance, database):
+            is_doubtful = self.evidence.is_doubtful(view, instance, database)
+            return KnowledgeGap(instance, database, in_part) if is_doubtful else None
+        is_scripted = (instance, database) in self.evidence.scripted.get(view, ())
+        return KnowledgeGap(instance, database, some if is_scripted else nothing)
+
+    def _was_exported(self, view: str, instance: str, database: str | None) -> bool:
+        return self.evidence.was_exported(view, instance, database)
+
+    def _is_name_alone(self, name: str) -> bool:
+        """Return True if neither databases, endpoint, routes nor services of it are known."""
+        instance = self.instances[name]
+        return instance.is_only_named and not (instance.routes or instance.holders)
+
+    def endpoint(self, instance: str) -> KnowledgeGap | None:
+        """Return what is not known of an instance's forwarding and addresses."""
+        what = self._endpoint(instance)
+        return None if what is None else KnowledgeGap(instance, None, what)
+
+    def _endpoint(self, name: str) -> MissingKnowledge | None:
+        row = self._rows[name]
+        forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
+        # An instance without an endpoint has no address; of an endpoint the view itself tells none.
+        has_none = (
+            self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+        )
+        addresses = addresses or has_none
+        if forwarding:
+            return None if addresses else MissingKnowledge.ADDRESSES
+        return MissingKnowledge.FORWARDING if addresses else MissingKnowledge.ENDPOINT
+
+    def may_be_at(self, address: str) -> list[str]:
+        """Return the instances that are called like the host of an address, and whose own are not known."""
+        host = text.host(address)
+        machine = None if host is None else host.partition(".")[0]
+        unknown = (MissingKnowledge.ENDPOINT, MissingKnowledge.ADDRESSES)
+        return [
+            name
+            for name in sorted(self.instances)
+            if text.fold(name.partition("\\")[0]) in (machine, host) and self._endpoint(name) in unknown
+        ]
+
+    def _has_messages(self, instance: str, database: str) -> bool:
+        return (instance, database) in self._queues
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, object]]:
+        return {row["instance_name"]: row for row in self.evidence.rows["instances"]}
+
+    @cached_property
+    def _queues(self) -> set[tuple[str, str]]:
+        rows = [*self.evidence.rows["messages"], *self.evidence.without_endpoint]
+        return {(row["instance_name"], row["database_name"]) for row in rows}
+
+    def of_verdict(self, instance: str, verdict: Verdict) -> list[KnowledgeGap]:
+        """Return what would have to be known for a verdict to stand; nothing where it does."""
+        decision = verdict.decision
+        if decision is None:
+            # An expired dialog comes before anything else.
+            return []
+        legs = [decision.first]
+        is_requested = verdict.requested_in is not None
+        if decision.again is not None and verdict.requested_in != decision.first.scope:
+            legs.append(decision.again)
+        found = {gap for leg in legs for gap in self._of_leg(instance, leg, is_requested=is_requested)}
+        if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
+            found.add(KnowledgeGap(instance, None, MissingKnowledge.ADDRESSES))
+        return sorted(found, key=lambda gap: gap.place)
+
+    def _of_leg(self, name: str, leg: RouteSearch, *, is_requested: bool) -> Iterator[KnowledgeGap]:
+        if leg.match is None:
+            # The scope's broker is off: nothing is searched.
+            return
+        if not leg.is_reply:
+            routes = self.routes(name, leg.scope)
+            if routes is not None and (
+                routes.what is not MissingKnowledge.ALL_ROUTES or (is_requested or leg.step in _NAMES_NO_SERVICE)
+            ):
+                yield routes
+        if is_requested:
+            # Who asks for a route waits for the answer, whatever else there is.
+            return
+        yield from self._unread_holders(name, leg)
+        lacks_forwarding = self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.FORWARDING)
+        if lacks_forwarding and leg.end.reason is Reason.FORWARDING_DISABLED:
+            yield KnowledgeGap(name, None, MissingKnowledge.FORWARDING)
+
+    def _may_be_own(self, name: str, verdict: Verdict) -> bool:
+        """Return True if the address reads like one of the instance's own, which are not known."""
+        if verdict.mirror_address is not None or self._endpoint(name) not in (
+            MissingKnowledge.ENDPOINT,
+            MissingKnowledge.ADDRESSES,
+        ):
+            return False
+        host = text.host(verdict.address)
+        machine = text.fold(name.partition("\\")[0])
+        return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
+
+    def _unread_holders(self, name: str, leg: RouteSearch) -> Iterator[KnowledgeGap]:
+        """Databases that may hold the service, for all that is known, where that would make a difference."""
+        is_located = leg.location.destination is not None
+        databases = self.databases(name)
+        if databases is not None and _hangs_on_services(leg) and not is_located:
+            yield databases
+        for database in self.instances[name].databases.values():
+            gap = self.services(name, database.name)
+            if (
+                gap is None
+                or database.name in _SYSTEM_DATABASES
+                or (is_located and gap.what is MissingKnowledge.ALL_SERVICES)
+            ):
+                continue
+            if _hangs_on_services(leg) and self._would_change(name, leg, database):
+                yield gap
+
+    def _would_change(self, name: str, leg: RouteSearch, database: Database) -> bool:
+        """Return True if it would make a difference that a database holds the service."""
+        if leg.step is MatchingStep.NO_MATCH:
+            # A LOCAL route is implied then, whatever the id of the holder (step 6).
+            return True
+        holders = sorted({*leg.holders, database}, key=lambda holder: holder.name)
+        location = locate(self.instances[name], tuple(holders), leg.sender, leg.known_broker)
+        return location != leg.location
+
+
+def _hangs_on_services(leg: RouteSearch) -> bool:
+    """Return True if who holds the service bears on what becomes of the message (sections 3, 4 and step 6)."""
+    if leg.step is MatchingStep.NO_MATCH:
+        return leg.broker is not None
+    tries_local = leg.choice.tier is None or leg.choice.tier.letter != "A"
+    return leg.is_reply or (tries_local and any(route.kind is AddressKind.LOCAL for route in leg.routes))

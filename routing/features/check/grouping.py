@@ -1,0 +1,389 @@
+"""Results of messages → groups in which all that is printed is equal, or is listed with counts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from routing.features.check.message_results import CheckedEstate, MessageResult
+from routing.features.check.missing_knowledge import OF_ROUTES, KnowledgeGap
+from routing.features.check.near_misses import NearMiss, NearMisses, near_in_common
+from routing.features.check.path_ends import IS_DROPPED, MessagePath
+from routing.features.check.path_remedies import (
+    AskStuck,
+    HopToMend,
+    find_remedies,
+    remedy_of_silence,
+)
+from routing.features.check.remedies import remedy_of
+from routing.features.check.status_adviser import StatusAdviser
+from routing.features.check.stuck_groups import MessageRemedy, PlacedRemedy, StuckGroup
+from routing.features.explain.background import StatusText
+from routing.features.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
+from routing.rules.observed import NumberAgreement, ReasonComparison
+from routing.rules.resolving import Verdict
+from routing.terms import MSDB, Outcome, Word
+
+
+class ProblemKind(Word):
+    """What is wrong with messages: what is broken comes before what is slow."""
+
+    STUCK = "STUCK"
+    DROPPED = "DROPPED"
+    CONNECTION_FAILS = "CONNECTION_FAILS"
+    REPORTED = "REPORTED"
+    NOT_KNOWN = "NOT_KNOWN"
+    NOT_ACKNOWLEDGED = "NOT_ACKNOWLEDGED"
+    PASSING = "PASSING"
+    NOTHING = "NOTHING"
+
+
+_KINDS = {kind: place for place, kind in enumerate(ProblemKind)}
+_OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
+
+
+@dataclass(frozen=True)
+class GroupAdvice:
+    """What to do on an instance about some messages of a group.
+
+    ``is_of_routes``: the rules say so; else SQL Server's status does.
+    """
+
+    instance: str
+    remedy: MessageRemedy
+    count: int
+    is_of_routes: bool = False
+
+
+@dataclass(frozen=True)
+class MessageGroup:
+    """Messages of one result, oldest first.
+
+    ``near`` are routes and services that they just missed, ``advice`` what to do and where; there is none where
+    nothing is wrong with the routing and SQL Server tells of no trouble. Where there is no verdict, both hold for
+    each that is possible.
+    """
+
+    results: Sequence[MessageResult]
+    near: Sequence[NearMiss]
+    advice: Sequence[GroupAdvice]
+
+    @property
+    def remedy(self) -> MessageRemedy | None:
+        """The first thing to do."""
+        return self.advice[0].remedy if self.advice else None
+
+    @property
+    def first(self) -> MessageResult:
+        """The oldest message."""
+        return self.results[0]
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What is the same for all of them: outcome, reason and route."""
+        return self.first.verdict
+
+    @property
+    def oldest(self) -> datetime:
+        """When the oldest was enqueued."""
+        found: datetime = self.first.row["enqueue_time"]
+        return found
+
+    @property
+    def path(self) -> MessagePath | None:
+        """Where they go from their instance, and their acknowledgements; None where they stay."""
+        return self.first.path
+
+    @property
+    def brokers(self) -> Counter[str | None]:
+        """How many are bound to each broker id, to none first."""
+        found = Counter(
+            None if result.verdict is None else result.verdict.broker_instance for result in self.results
+        )
+        return Counter(dict(sorted(found.items(), key=lambda each: (each[0] is not None, each[0] or ""))))
+
+    @property
+    def steps(self) -> Counter[int]:
+        """How many each step decided."""
+        steps = (None if result.verdict is None else result.verdict.matching_step for result in self.results)
+        found = Counter(int(step) for step in steps if step is not None)
+        return Counter(dict(sorted(found.items())))
+
+    @property
+    def gaps(self) -> Sequence[KnowledgeGap]:
+        """What would have to be known for a verdict."""
+        return self.first.gaps
+
+    @property
+    def agreements(self) -> Counter[NumberAgreement]:
+        """How many of SQL Server's statements agree with the verdict, and so on."""
+        return Counter(result.compared.agreement for result in self.results if result.compared is not None)
+
+    def compared(self, said: StatusText) -> ReasonComparison | None:
+        """Return what a statement of SQL Server's says of the verdict; None where there is no verdict."""
+        if self.verdict is None:
+            return None
+        return said.compared(self.verdict.reason, in_msdb=self.first.scope == MSDB)
+
+    @property
+    def said(self) -> Counter[StatusText]:
+        """What SQL Server said, and of how many; blank among it."""
+        return Counter(result.said for result in self.results)
+
+    @property
+    def trouble(self) -> StatusText | None:
+        """What SQL Server tells most of messages that no rule keeps; None where it tells nothing.
+
+        What contradicts the routing counts only where nothing else is told.
+        """
+        if self.verdict is not None and not self.first.is_on_its_way:
+            return None
+        told = [(said, count) for said, count in self.said.most_common() if said.text is not None]
+        told.sort(key=lambda pair: self.contradicts(pair[0]))
+        return told[0][0] if told else None
+
+    def contradicts(self, said: StatusText) -> bool:
+        """Return True if a statement of SQL Server's says that it routed them otherwise."""
+        compared = self.compared(said)
+        return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many were sent long ago, and SQL Server says nothing of them."""
+        return sum(result.is_unacknowledged for result in self.results)
+
+    @property
+    def is_silent(self) -> bool:
+        """Return True if some should have arrived long ago, and SQL Server says nothing of them."""
+        return self.first.is_on_its_way and self.unacknowledged > 0
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether they leave their instance, and do not arrive or are not acknowledged."""
+        return self.path is not None and bool(self.path.failing)
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Whether it is more than on its way."""
+        return self.kind is not ProblemKind.NOTHING
+
+    @property
+    def place(self) -> tuple[int, int, datetime, int]:
+        """Its place in a list: by what is wrong, the most messages and the oldest first, then by outcome."""
+        outcome = 0 if self.verdict is None else _OUTCOMES[self.verdict.outcome]
+        return (_KINDS[self.kind], -len(self.results), self.oldest, outcome)
+
+    @property
+    def kind(self) -> ProblemKind:
+        """What is wrong with them."""
+        if self.trouble is not None and not self.is_failing:
+            return self._kind_of_trouble(self.trouble)
+        if self.verdict is None:
+            return ProblemKind.NOT_KNOWN
+        if not self.first.is_on_its_way:
+            is_dropped = self.verdict.outcome is Outcome.DROPPED
+            return ProblemKind.DROPPED if is_dropped else ProblemKind.STUCK
+        if self.path is not None and self.path.failing:
+            return ProblemKind.DROPPED if self.path.end in IS_DROPPED else ProblemKind.STUCK
+        if self.is_silent:
+            return ProblemKind.NOT_ACKNOWLEDGED
+        # Of messages on their way, nothing else is told before they are tried.
+        return ProblemKind.CONNECTION_FAILS if self.advice else ProblemKind.NOTHING
+
+    def _kind_of_trouble(self, said: StatusText) -> ProblemKind:
+        trouble = find_trouble(said.number, said.text)
+        if trouble in PASSING_TROUBLES or self.contradicts(said):
+            return ProblemKind.PASSING
+        return ProblemKind.CONNECTION_FAILS if trouble in CONNECTION_TROUBLES else ProblemKind.REPORTED
+
+
+class _Facts(NamedTuple):
+    """What is printed of a group and is equal for all of its messages; ``path`` is the number of an object."""
+
+    outcome: str
+    reason: str | None
+    instance: str
+    database: str | None
+    service: str
+    route: str | None
+    scope: str
+    address: str | None
+    destination: str | None
+    rerouted_from: str | None
+    gaps: tuple[KnowledgeGap, ...]
+    path: int
+
+    @classmethod
+    def of_result(cls, result: MessageResult) -> _Facts:
+        """Return what is known of a message without what is near, and what helps."""
+        row, verdict = result.row, result.verdict
+        who = row["instance_name"], row["database_name"], row["to_service_name"]
+        if verdict is None:
+            return cls(result.outcome, None, *who, None, result.scope, None, None, None, result.gaps, 0)
+        return cls(
+            result.outcome,
+            str(verdict.reason),
+            *who,
+            verdict.route_name,
+            result.scope,
+            verdict.address,
+            verdict.destination_database,
+            verdict.rerouted_from,
+            result.gaps,
+            id(result.path),
+        )
+
+
+class _Help(NamedTuple):
+    """What messages just missed, and what helps them."""
+
+    near: tuple[NearMiss, ...] = ()
+    remedies: tuple[PlacedRemedy, ...] = ()
+
+
+def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
+    """Return the groups of all messages, in the order in which they are shown."""
+    every = list(results)
+    adviser = _Adviser(
+        estate,
+        NearMisses(estate.instances),
+        {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+        {result.row["to_service_name"] for result in every},
+    )
+    found: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
+    for result in every:
+        facts = _Facts.of_result(result)
+        found[facts, adviser.help_for(result, facts)].append(result)
+    made = [(adviser.make(theirs, helped), facts) for (facts, helped), theirs in found.items()]
+    made.sort(key=lambda one: (one[0].place, one[1].instance, one[1].database or "", one[1].service))
+    return [each for each, _ in made]
+
+
+class _Adviser:
+    """Finds out what is near, and what is to be done."""
+
+    def __init__(
+        self,
+        estate: CheckedEstate,
+        index: NearMisses,
+        addresses: Mapping[str, Sequence[str]],
+        services: Iterable[str],
+    ) -> None:
+        self._estate, self._index, self._addresses = estate, index, addresses
+        self._services = frozenset(services)
+        self._statuses = StatusAdviser(estate, index, addresses, self._services)
+        self._known: dict[tuple[object, ...], _Help] = {}
+
+    def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
+        """Return what a message just misses, here or on its path, and what helps."""
+        verdict = result.verdict
+        if verdict is None:
+            return self._help_in_common(result, facts)
+        if result.is_on_its_way and (result.path is None or not result.path.failing):
+            return _Help()
+        alike = (facts, verdict.broker_instance, verdict.matching_step, result.row["from_service_name"])
+        if alike not in self._known:
+            self._known[alike] = self._help(result, verdict)
+        return self._known[alike]
+
+    def _help(self, result: MessageResult, verdict: Verdict) -> _Help:
+        if result.path is not None:
+            near, remedies = find_remedies(result.path, result.row["instance_name"], self._on_path_of(result))
+            return _Help(tuple(near), tuple(remedies))
+        stuck = self._stuck(result, verdict)
+        return _Help(tuple(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
+
+    def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
+        """Return what a message without a verdict just misses, and what helps, by any verdict that it may have.
+
+        Nothing helps where SQL Server says otherwise than all of them: then more is unknown than the dialog.
+        """
+        supposed = [(replace(result, verdict=verdict), verdict) for verdict in result.possible]
+        alike = (facts, tuple(map(id, result.possible)), result.row["from_service_name"])
+        if alike not in self._known:
+            helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
+            remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
+            common = remedies.pop() if len(remedies) == 1 else ()
+            self._known[alike] = _Help(near_in_common([helped.near for helped in helps]), common)
+        helped = self._known[alike]
+        is_contradicted = all(
+            one.compared is not None and one.compared.agreement is NumberAgreement.CONTRADICTS
+            for one, _ in supposed
+        )
+        return helped._replace(remedies=()) if is_contradicted else helped
+
+    def _knows_routes(self, supposed: Iterable[tuple[MessageResult, Verdict]]) -> bool:
+        """Return True if all routes are known that decide, whatever else is not."""
+        knowledge = self._estate.knowledge
+        return not any(
+            gap.what in OF_ROUTES
+            for result, verdict in supposed
+            for gap in knowledge.of_verdict(result.row["instance_name"], verdict)
+        )
+
+    def make(self, results: Iterable[MessageResult], helped: _Help) -> MessageGroup:
+        """Return the group of messages with one result."""
+        ordered = sorted(
+            results, key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"])
+        )
+        bare = MessageGroup(ordered, helped.near, ())
+        on_path = [GroupAdvice(*placed, len(ordered), is_of_routes=True) for placed in helped.remedies]
+        answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
+        told = [GroupAdvice(*placed, count) for placed, count in answers]
+        if bare.is_silent and not told and not on_path:
+            told = [GroupAdvice(*self._break_silence(bare), bare.unacknowledged)]
+        if bare.first.is_on_its_way:
+            return MessageGroup(ordered, helped.near, (*told, *on_path))
+        return MessageGroup(ordered, helped.near, (*on_path, *told))
+
+    def _break_silence(self, bare: MessageGroup) -> PlacedRemedy:
+        first, instance = bare.first, bare.first.row["instance_name"]
+        if bare.path is not None:
+            return remedy_of_silence(bare.path, instance, self._on_path_of(first))
+        if first.verdict is None:
+            raise ValueError("messages on their way have a verdict")
+        return PlacedRemedy(instance, remedy_of(self._stuck(first, first.verdict)))
+
+    def _on_path_of(self, result: MessageResult) -> AskStuck:
+        return lambda hop, is_return: self._at_hop(result, hop, is_return)
+
+    def _at_hop(self, result: MessageResult, mended: HopToMend, is_return: bool) -> StuckGroup:
+        row, hop = result.row, mended.hop
+        service = row["from_service_name"] if is_return else row["to_service_name"]
+        broker = mended.verdict.broker_instance
+        near = self._index.of(hop.instance_name, hop.scope, service, broker, self._time_of(result))
+        return StuckGroup(
+            instances=self._estate.instances,
+            addresses=self._addresses,
+            instance=hop.instance_name,
+            database=mended.database,
+            scope=hop.scope,
+            service=service,
+            broker=broker,
+            verdict=mended.verdict,
+            near=near,
+            services_in_use=self._services - {service},
+            back_to=(row["instance_name"], row["database_name"]) if is_return else None,
+        )
+
+    def _stuck(self, result: MessageResult, verdict: Verdict) -> StuckGroup:
+        name, service, broker = result.row["instance_name"], result.row["to_service_name"], verdict.broker_instance
+        return StuckGroup(
+            instances=self._estate.instances,
+            addresses=self._addresses,
+            instance=name,
+            database=result.row["database_name"],
+            scope=result.scope,
+            service=service,
+            broker=broker,
+            verdict=verdict,
+            near=self._index.of(name, result.scope, service, broker, self._time_of(result)),
+            services_in_use=self._services - {service},
+            from_service=result.row["from_service_name"],
+        )
+
+    def _time_of(self, result: MessageResult) -> int:
+        return self._estate.times[result.row["instance_name"]]

@@ -1,0 +1,232 @@
+"""Each message of the queues → what becomes of it by the rules, or what would have to be known for that."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from routing.features.check.evidence import CONFIGURATION, FileEvidence
+from routing.features.check.gaps import EstateKnowledge
+from routing.features.check.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.features.check.path_ends import MessagePath
+from routing.features.check.supposing import PossibleVerdicts
+from routing.features.explain.background import StatusText
+from routing.features.explain.known_tables import message_of
+from routing.importing.catalog.conversation_rows import status_of
+from routing.importing.covered import Row
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import instances_of
+from routing.plan.verdicts import MessageJudge
+from routing.rules.estate import SqlInstance
+from routing.rules.network import EstateNetwork
+from routing.rules.observed import ReasonComparison
+from routing.rules.rejecting import rejections
+from routing.rules.resolving import DialogFacts, RoutedMessage, Verdict
+from routing.schemas import DIALOGS, INPUTS, MESSAGES
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import SECOND, micros_of
+from routing.terms import MSDB, NOT_KNOWN, Outcome
+
+WAITING_FOR_A_TRY = 10 * 60 * SECOND
+"""A message whose status is blank for so long (microseconds) has been sent, and is not acknowledged."""
+ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
+
+
+@dataclass(frozen=True)
+class MessageResult:
+    """What becomes of a message; ``verdict`` is None where ``gaps`` leave it without one.
+
+    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
+    of its conversation; ``said`` its transmission_status. ``message`` is what the rules read of the row, None
+    where that cannot be; ``path`` where it goes from its instance, None where it stays.
+    """
+
+    row: Row
+    handle: str
+    said: StatusText
+    verdict: Verdict | None
+    gaps: tuple[KnowledgeGap, ...] = ()
+    message: RoutedMessage | None = None
+    path: MessagePath | None = None
+    possible: tuple[Verdict, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The outcome, or NOT_KNOWN."""
+        return NOT_KNOWN if self.verdict is None else str(self.verdict.outcome)
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether routing keeps it neither here nor drops it."""
+        return self.verdict is not None and self.verdict.outcome in ON_ITS_WAY
+
+    @property
+    def end(self) -> str:
+        """Where it ends: the outcome, or of a message that leaves its instance a word of `PathEnd`."""
+        return self.outcome if self.path is None else str(self.path.end)
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """All ends that it may have: several where the transport may take ways that fail otherwise."""
+        return frozenset([self.outcome]) if self.path is None else frozenset(map(str, self.path.ends))
+
+    @property
+    def is_unacknowledged(self) -> bool:
+        """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
+        since = self.said.observed_at - micros_of(self.row["enqueue_time"])
+        return self.said.text is None and since > WAITING_FOR_A_TRY
+
+    @property
+    def scope(self) -> str:
+        """The database whose routes were searched last."""
+        decision = None if self.verdict is None else self.verdict.decision
+        return str(self.row["database_name"] if decision is None else decision.last.scope)
+
+    @property
+    def compared(self) -> ReasonComparison | None:
+        """What SQL Server said beside the verdict; None where there is no verdict."""
+        if self.verdict is None:
+            return None
+        return self.said.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
+
+
+@dataclass(frozen=True)
+class CheckedEstate:
+    """The rules' view of what was read, and the times at which the messages of each instance are decided."""
+
+    evidence: FileEvidence
+    instances: Mapping[str, SqlInstance]
+    times: Mapping[str, int]
+
+    @classmethod
+    def of(cls, evidence: FileEvidence, times: Mapping[str, int]) -> CheckedEstate:
+        """Return the estate of what was read."""
+        columns = {key: TableColumns.of_rows(evidence.rows[key], INPUTS[key]) for key in CONFIGURATION}
+        return cls(evidence, instances_of(columns), times)
+
+    @cached_property
+    def knowledge(self) -> EstateKnowledge:
+        """What is known of it."""
+        return EstateKnowledge(self.evidence, self.instances)
+
+
+def decide_all(estate: CheckedEstate) -> list[MessageResult]:
+    """Return the results of all messages of the queues: every row that was read, and not rejected, is one."""
+    evidence, knowledge = estate.evidence, estate.knowledge
+    rows = TableColumns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
+    dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
+    observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
+    by_instance: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
+    for plain, row in zip(evidence.rows["messages"], rows, strict=True):
+        by_instance[row["instance_name"]].append((plain, row))
+    results = []
+    possible = PossibleVerdicts(estate.instances, estate.times)
+    for name, theirs in by_instance.items():
+        messages = _InstanceMessages(estate, name, dialogs, possible)
+        messages.find_openers(row for _, row in theirs)
+        ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
+        results += [messages.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
+    results += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
+    return _hold_back(results)
+
+
+_MAY_COME = frozenset(
+    [
+        *(
+            MissingKnowledge.ENDPOINTS_OF_DIALOGS,
+            MissingKnowledge.ENDPOINT_OF_DIALOG,
+            MissingKnowledge.ROUTES,
+            MissingKnowledge.SOME_ROUTES,
+            MissingKnowledge.ALL_ROUTES,
+            MissingKnowledge.UNREADABLE_ROUTE,
+        ),
+        *(MissingKnowledge.SERVICES, MissingKnowledge.ALL_SERVICES, MissingKnowledge.UNREADABLE_SERVICE),
+    ]
+)
+
+
+def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
+    """Take the verdict of those that ask msdb for a route which another message may have asked for before.
+
+    Only msdb is asked from several databases: what is not known of another one can tell who comes first.
+    """
+    gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
+    for result in results:
+        gaps[_wish(result)] |= {gap for gap in result.gaps if gap.what in _MAY_COME}
+    held = (
+        sorted(gaps[_wish(result)], key=lambda gap: gap.place) if _asks_msdb(result) else [] for result in results
+    )
+    return [
+        replace(result, verdict=None, gaps=tuple(found)) if found else result
+        for result, found in zip(results, held, strict=True)
+    ]
+
+
+def _wish(result: MessageResult) -> tuple[str, str]:
+    return result.row["instance_name"], result.row["to_service_name"]
+
+
+def _asks_msdb(result: MessageResult) -> bool:
+    """Return True if a message has come back and met step 4 there."""
+    verdict = result.verdict
+    if verdict is None or verdict.decision is None or not verdict.decision.asks_again:
+        return False
+    return verdict.requested_in in (None, MSDB)
+
+
+class _InstanceMessages:
+    """The messages of one instance, all judged at one time."""
+
+    def __init__(
+        self, estate: CheckedEstate, name: str, dialogs: KnownDialogs, possible: PossibleVerdicts
+    ) -> None:
+        self._possible = possible
+        self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
+        self._instance, self._dialogs = estate.instances[name], dialogs
+        self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
+
+    def find_openers(self, rows: Iterable[Row]) -> None:
+        """Find out which of all messages open a request for a route."""
+        self._judge.find_openers(self._read(row) for row in rows if not rejections(row, self._instance))
+
+    def judge(self, plain: Row, row: Row, observed: Row) -> MessageResult:
+        """Return the result of one message."""
+        handle = observed["conversation_handle"]
+        said = StatusText(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
+        message, dialog = self._read(row)
+        if rejections(row, self._instance):
+            # All else that a row can lack has been rejected as it was read.
+            possible = tuple(self._possible.of_message(message, dialog))
+            return MessageResult(
+                plain, handle, said, None, (self._unlisted(plain["database_name"]),), possible=possible
+            )
+        verdict = self._judge.verdict(message, dialog)
+        gaps = self.knowledge.of_verdict(self.name, verdict)
+        if gaps:
+            return MessageResult(plain, handle, said, None, tuple(gaps), message, possible=(verdict,))
+        return MessageResult(plain, handle, said, verdict, message=message)
+
+    def _read(self, row: Row) -> tuple[RoutedMessage, DialogFacts]:
+        message = message_of(row, self.t)
+        return message, self._dialogs.of(message)
+
+    def _unlisted(self, database: str) -> KnowledgeGap:
+        was_read = self.knowledge.evidence.was_exported("databases", self.name)
+        return (
+            KnowledgeGap(self.name, database, MissingKnowledge.NOT_LISTED)
+            if was_read
+            else KnowledgeGap(self.name, None, MissingKnowledge.DATABASES)
+        )
+
+
+def _without_endpoint(row: Row, knowledge: EstateKnowledge, possible: PossibleVerdicts) -> MessageResult:
+    """Return the result of a message of which no dialog is known: neither is its id nor what it is bound to."""
+    place = row["instance_name"], row["database_name"]
+    was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
+    what = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
+    status, number = status_of(row)
+    said = StatusText(micros_of(row["exported_at"]), number, status or None)
+    gaps = (KnowledgeGap(*place, what),)
+    return MessageResult(row, row["conversation_handle"], said, None, gaps, possible=possible.of_row(row))

@@ -1,0 +1,131 @@
+"""T-SQL to paste: names and texts of the estate as literals, or no statement where one could not be pasted safely.
+
+A statement is None as soon as a part of it is: who puts one together asks once, at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from itertools import count
+
+from routing.features.explain.path_sentences import quote_name
+from routing.importing.tsql.refusal import length
+from routing.importing.tsql.vocabulary import INVISIBLE, VARIABLE
+from routing.rules.text import collated
+
+SYSNAME, LONGEST_TEXT = 128, 256
+"""The most UTF-16 units of an object's name and of a broker instance; of a service name and an address."""
+UNNAMED_DATABASE = "(not named)"
+"""A database of whose exports nothing tells the name: statements do not name it."""
+_SHOWN = 80
+# What tools read before the server does: sqlcmd's variables, placeholders of migration tools, and places of a
+# template that are to be filled in. A replacement character stands where an encoding could not be read: the real
+# name is another. And `*/` would end a comment that somebody puts around the statement.
+_READ_BY_TOOLS = re.compile(rf"\*/|\$\(|\ufffd|<[^<>,]+,[^<>,]*,[^<>]*>|{VARIABLE.pattern}")
+
+
+def named(name: str | None) -> str:
+    """Return a name from the data within a sentence: in quotes, printable, and bounded."""
+    shown = name or ""
+    return quote_name(shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…")
+
+
+def can_be_pasted(text: str | None, longest: int) -> bool:
+    """Whether a text comes through editors, comments and sqlcmd as it is, and the server takes its length."""
+    return (
+        bool(text)
+        and text is not None
+        and text.isprintable()
+        and _READ_BY_TOOLS.search(text) is None
+        and INVISIBLE.search(text) is None
+        and length(text) <= longest
+    )
+
+
+def identifier(name: str | None) -> str | None:
+    """Return a name in brackets."""
+    if name is None or name == UNNAMED_DATABASE or not can_be_pasted(name, SYSNAME):
+        return None
+    return f"[{name.replace(']', ']]')}]"
+
+
+def literal(text: str | None, longest: int = LONGEST_TEXT) -> str | None:
+    """Return a text in quotes."""
+    if text is None or not can_be_pasted(text, longest):
+        return None
+    return f"N'{text.replace(chr(39), chr(39) * 2)}'"
+
+
+def with_clause(
+    service: str | None = None,
+    broker: str | None = None,
+    address: str | None = None,
+    mirror: str | None = None,
+) -> str | None:
+    """Return the WITH clause of a route statement with what is given; None where a given text cannot be pasted."""
+    given = {
+        "SERVICE_NAME": (service, LONGEST_TEXT),
+        "BROKER_INSTANCE": (broker, SYSNAME),
+        "ADDRESS": (address, LONGEST_TEXT),
+        "MIRROR_ADDRESS": (mirror, LONGEST_TEXT),
+    }
+    parts = []
+    for word, (text, longest) in given.items():
+        if text is None:
+            continue
+        quoted = literal(text, longest)
+        if quoted is None:
+            return None
+        parts.append(f"{word} = {quoted}")
+    return " WITH " + ", ".join(parts)
+
+
+def create_route(name: str | None, clause: str | None) -> str | None:
+    """CREATE ROUTE."""
+    return _together("CREATE ROUTE ", identifier(name), clause, ";")
+
+
+def alter_route(name: str | None, clause: str | None) -> str | None:
+    """ALTER ROUTE: what is not given stays as it is."""
+    return _together("ALTER ROUTE ", identifier(name), clause, ";")
+
+
+def drop_route(name: str | None) -> str | None:
+    """DROP ROUTE."""
+    return _together("DROP ROUTE ", identifier(name), ";")
+
+
+def enable_broker(database: str) -> str | None:
+    """ALTER DATABASE that keeps the broker id, and gives up at once where others are in the database."""
+    return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
+
+
+def in_database(database: str, lines: Iterable[str | None]) -> str | None:
+    """Return statements, a line each, and before them the database that they are run in, if it has a name."""
+    use = [] if database == UNNAMED_DATABASE else [_together("USE ", identifier(database), ";")]
+    every = [*use, *lines]
+    found = [line for line in every if line is not None]
+    return "\n".join(found) if len(found) == len(every) else None
+
+
+def as_comment(text: str | None) -> str | None:
+    """Return a statement with every line a comment: a value is to be put into it first."""
+    return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
+
+
+def new_name(service: str, taken: Collection[str]) -> str:
+    """A name for a new route to a service; ``taken`` are those of routes, as `text.collated` writes them."""
+    for number in count(1):
+        ending = "" if number == 1 else f" {number}"
+        name = f"Route to {service}"[:SYSNAME]
+        while length(name + ending) > SYSNAME:
+            name = name[:-1]
+        if collated(name + ending) not in taken:
+            return name + ending
+    raise AssertionError("numbers do not end")
+
+
+def _together(*parts: str | None) -> str | None:
+    found = [part for part in parts if part is not None]
+    return "".join(found) if len(found) == len(parts) else None

@@ -1,0 +1,177 @@
+"""Where a message that leaves its instance ends, by all ways that it may take, and its acknowledgement back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from routing.features.check.missing_knowledge import KnowledgeGap
+from routing.rules.ways import HopPath, PathHop
+from routing.terms import Ending, Word
+
+
+class PathEnd(Word):
+    """Where a message ends; DELIVERED where its acknowledgement comes back as well."""
+
+    DELIVERED = "DELIVERED"
+    DELAYED = "DELAYED"
+    DROPPED = "DROPPED"
+    LOOP = "LOOP"
+    NO_RETURN_PATH = "NO_RETURN_PATH"
+    NOT_KNOWN = "NOT_KNOWN"
+
+
+IS_DROPPED = frozenset([PathEnd.DROPPED, PathEnd.LOOP])
+IS_DELAYED = frozenset([PathEnd.DELAYED, PathEnd.NO_RETURN_PATH])
+_ENDS_AT_A_HOP = (Ending.DELIVERED, Ending.DELAYED, Ending.DROPPED)
+_OF_ENDING = {
+    Ending.DELIVERED: PathEnd.DELIVERED,
+    Ending.DELAYED: PathEnd.DELAYED,
+    Ending.DROPPED: PathEnd.DROPPED,
+    Ending.LOOP: PathEnd.LOOP,
+    Ending.LEFT_ESTATE: PathEnd.NOT_KNOWN,
+    Ending.NOT_KNOWN: PathEnd.NOT_KNOWN,
+}
+
+
+@dataclass(frozen=True)
+class PathWay:
+    """One way of a message, or of the acknowledgement if ``is_return``.
+
+    ``end`` is the way's own: that of a message which is delivered and whose acknowledgement fails is
+    NO_RETURN_PATH. ``gaps`` are what was not read where the way ends NOT_KNOWN at a known instance.
+    """
+
+    way: HopPath
+    end: PathEnd
+    is_return: bool = False
+    gaps: tuple[KnowledgeGap, ...] = ()
+
+    @classmethod
+    def of_way(cls, way: HopPath, *, is_return: bool, gaps: Iterable[KnowledgeGap] = ()) -> PathWay:
+        """Return a way as it ends by itself.
+
+        Hops are without broker ids, and the first one there without its step: messages that are bound to several
+        ids may go the same way.
+        """
+        hops = [replace(hop, broker_instance=None) for hop in way.hops]
+        if hops and not is_return:
+            hops[0] = replace(hops[0], matching_step=None)
+        return cls(replace(way, hops=tuple(hops)), _OF_ENDING[way.ending], is_return, tuple(gaps))
+
+    @property
+    def is_failing(self) -> bool:
+        """Return True if a message that takes it is not acknowledged."""
+        return self.end not in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN)
+
+
+@dataclass(frozen=True)
+class MessagePath:
+    """All ways there and back; ``failing`` are those on which a message, or its acknowledgement, gets stuck.
+
+    ``is_cut``: there are more ways than are followed. ``has_multiple_targets`` as in `ways.Trace`.
+    ``is_back_unknown``: the service that sent, or the broker id of its database, is not known. ``assumed``:
+    addresses on the ways, each with the instance that is taken to listen there by its name.
+    """
+
+    there: tuple[PathWay, ...]
+    back: tuple[PathWay, ...]
+    failing: tuple[PathWay, ...]
+    end: PathEnd
+    is_cut: bool = False
+    has_multiple_targets: bool = False
+    is_back_unknown: bool = False
+    assumed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def first_failure(self) -> PathWay | None:
+        """Return the first way that fails; of an acknowledgement that does not come back, its own."""
+        is_return = self.end is PathEnd.NO_RETURN_PATH
+        return next((one for one in self.failing if one.is_return is is_return), None)
+
+    @property
+    def ways(self) -> tuple[PathWay, ...]:
+        """Return the ways there, then those back."""
+        return self.there + self.back
+
+    @property
+    def ends(self) -> frozenset[PathEnd]:
+        """Return all ends that messages on this path may have: the first is `end`."""
+        return frozenset([self.end, *(one.end for one in self.failing if not one.is_return)])
+
+    @property
+    def gaps(self) -> list[KnowledgeGap]:
+        """Return what was not read of known instances on the path."""
+        return sorted({gap for one in self.ways for gap in one.gaps}, key=lambda gap: gap.place)
+
+    @property
+    def unread_addresses(self) -> list[str]:
+        """Return the addresses that no known instance has, as they are written, each once."""
+        left = (one.way for one in self.ways if one.way.ending is Ending.LEFT_ESTATE)
+        return list(dict.fromkeys(way.address for way in left if way.address is not None))
+
+
+NO_WAY_FOLLOWED = MessagePath((), (), (), PathEnd.NOT_KNOWN, is_cut=True)
+"""The path of a message whose group has had all the ways that are followed."""
+
+
+class JudgedWays(NamedTuple):
+    """What ways come to together, and those that fail where they do."""
+
+    end: PathEnd
+    failing: tuple[PathWay, ...]
+
+
+def judge_ways(ways: Sequence[PathWay]) -> JudgedWays:
+    """Return what the ways of a message, or of an acknowledgement, come to together.
+
+    The transport may use any of several routes: each has to arrive. Of an address and its mirror, and of several
+    instances that have one address, one alone is the principal: it is enough that one of them arrives.
+    """
+    return _judge([(one, _choices(one.way)) for one in ways], 0)
+
+
+_Choice = tuple["str | None", tuple["str | None", "str | None"]]
+"""A route, and the address and the instance that is met there."""
+
+
+def _choices(way: HopPath) -> list[_Choice]:
+    """Return what the transport chose at each hop that a message left."""
+    left: tuple[PathHop, ...] = way.hops[:-1] if way.ending in _ENDS_AT_A_HOP else way.hops
+    met = [*(hop.instance_name for hop in way.hops[1:]), way.instance]
+    return [(hop.route_name, (hop.address, there)) for hop, there in zip(left, met, strict=False)]
+
+
+def _judge(ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> JudgedWays:
+    first = ways[0][0]
+    if len(ways) == 1:
+        return JudgedWays(first.end, (first,) if first.is_failing else ())
+    routes: dict[str | None, dict[object, list[tuple[PathWay, list[_Choice]]]]] = defaultdict(dict)
+    for one, choices in ways:
+        route, place = choices[depth]
+        routes[route].setdefault(place, []).append((one, choices))
+    return _all_of(_any_of([_judge(alike, depth + 1) for alike in places.values()]) for places in routes.values())
+
+
+def _any_of(partners: Sequence[JudgedWays]) -> JudgedWays:
+    ends = [partner.end for partner in partners]
+    for enough in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN):
+        if enough in ends:
+            return JudgedWays(enough, ())
+    return JudgedWays(ends[0], tuple(_failing(partners)))
+
+
+def _all_of(routes: Iterable[JudgedWays]) -> JudgedWays:
+    judged = list(routes)
+    failing = tuple(_failing(judged))
+    if failing:
+        return JudgedWays(failing[0].end, failing)
+    is_known = all(one.end is PathEnd.DELIVERED for one in judged)
+    return JudgedWays(PathEnd.DELIVERED if is_known else PathEnd.NOT_KNOWN, ())
+
+
+def _failing(judged: Iterable[JudgedWays]) -> Iterator[PathWay]:
+    for one in judged:
+        yield from one.failing

@@ -1,0 +1,198 @@
+"""Follow the messages that leave their instance, hop by hop and back, as far as the exports tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from routing.features.check.assumed_addresses import AssumedAddresses
+from routing.features.check.gaps import EstateKnowledge
+from routing.features.check.message_results import CheckedEstate, MessageResult
+from routing.features.check.missing_knowledge import KnowledgeGap
+from routing.features.check.path_ends import (
+    NO_WAY_FOLLOWED,
+    JudgedWays,
+    MessagePath,
+    PathEnd,
+    PathWay,
+    judge_ways,
+)
+from routing.plan.paths import PathPlanner
+from routing.rules.following import MOST_WAYS
+from routing.rules.hashing import dialog_id_hash
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender
+from routing.rules.resolving import RoutedMessage, Verdict
+from routing.rules.ways import HopPath, MessageTrace
+from routing.terms import MSDB, Ending, Outcome
+
+LEAVES = frozenset([Outcome.SENT, Outcome.FORWARDED])
+_Names = tuple[Hashable, ...]
+
+
+def follow_results(
+    estate: CheckedEstate, results: Sequence[MessageResult], most_ways: int = MOST_WAYS
+) -> list[MessageResult]:
+    """Return the results, those of messages that leave their instance with their paths.
+
+    At most ``most_ways`` ways are followed of the messages of one database to one service by one route.
+    """
+    follower = MessageFollower(estate, most_ways)
+    return [replace(result, path=follower.follow(result)) for result in results]
+
+
+class MessageFollower:
+    """Follows messages of an estate; those that go the same way share a path, as one object."""
+
+    def __init__(self, estate: CheckedEstate, most_ways: int = MOST_WAYS) -> None:
+        self._knowledge: EstateKnowledge = estate.knowledge
+        self._assumed = AssumedAddresses.of_estate(estate.knowledge)
+        self._network = EstateNetwork(self._assumed.added_to(estate.instances))
+        self._planner = PathPlanner(self._network, is_exact=True, most_ways=most_ways)
+        self._found: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
+        self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
+        self._distinct: dict[MessagePath, MessagePath] = {}
+
+    def follow(self, result: MessageResult) -> MessagePath | None:
+        """Return the path of a message; None where it does not leave its instance, or has no verdict."""
+        message, verdict = result.message, result.verdict
+        if message is None or verdict is None or verdict.outcome not in LEAVES:
+            return None
+        from_service = result.row.get("from_service_name") or None
+        names = _names_of(message, verdict, from_service)
+        known = self._found[names]
+        # Most messages meet no choice that their dialog makes.
+        if known and known[0][0] == 1:
+            return known[0][2]
+        hashed = dialog_id_hash(message.conversation_id or "")
+        for picks, rest, path in known:
+            if hashed % picks == rest:
+                return path
+        group = names[:4]
+        if self._ways_left[group] <= 0:
+            return NO_WAY_FOLLOWED
+        picks, path = self._follow(message, verdict, from_service, hashed)
+        self._ways_left[group] -= len(path.there)
+        path = self._distinct.setdefault(path, path)
+        known.append((picks, hashed % picks, path))
+        return path
+
+    def _follow(
+        self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
+    ) -> tuple[int, MessagePath]:
+        """Return the path of a message, and for hashes congruent by how many picks it is right."""
+        here = self._network.instances[message.instance]
+        back_to = None if from_service is None else ServiceAddress.of_name(from_service)
+        sender = PathSender(here, message.database, message.is_initiator, back_to)
+        followed = self._planner.follow(sender, message, verdict, hashed)
+        replies = _Replies(self._planner, self._knowledge, sender, message.t)
+        there = tuple(replies.judge(one) for one in cut_ways(self._knowledge, followed.trace))
+        judged, back = judge_ways(there), tuple(replies.ways)
+        is_cut = followed.trace.is_cut or replies.is_cut
+        path = MessagePath(
+            there=there,
+            back=back,
+            failing=(*judged.failing, *replies.failing_after(judged.failing)),
+            end=PathEnd.NOT_KNOWN if is_cut and not judged.failing else judged.end,
+            is_cut=is_cut,
+            has_multiple_targets=followed.trace.has_multiple_targets,
+            is_back_unknown=replies.is_unknown,
+            assumed=tuple(dict.fromkeys(self._assumed_on((*there, *back)))),
+        )
+        return followed.picks, path
+
+    def _assumed_on(self, ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
+        """Yield the addresses on ways whose instances are known by their names alone, with these."""
+        for one in ways:
+            # A way back of whose start nothing is known has no hop.
+            met = [*(hop.instance_name for hop in one.way.hops[1:]), one.way.instance]
+            for hop, there in zip(one.way.hops, met, strict=False):
+                owner = self._assumed.owner_of(hop.address)
+                if owner is not None and owner == there and hop.address is not None:
+                    yield hop.address, owner
+
+
+class _Replies:
+    """The acknowledgements of one message: from each database that a way of it is delivered to."""
+
+    def __init__(self, planner: PathPlanner, knowledge: EstateKnowledge, sender: PathSender, t: int) -> None:
+        self._planner, self._knowledge, self._sender, self._t = planner, knowledge, sender, t
+        self._judged: dict[tuple[str | None, str | None], JudgedWays] = {}
+        self.ways: list[PathWay] = []
+        self.is_unknown = self.is_cut = False
+
+    def judge(self, one: PathWay) -> PathWay:
+        """Return a way there with its end, which hangs on the acknowledgement where it is delivered."""
+        if one.way.ending is not Ending.DELIVERED:
+            return one
+        place = one.way.instance, one.way.database
+        if place not in self._judged:
+            self._judged[place] = self._follow(one.way)
+        back = self._judged[place]
+        return replace(one, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
+
+    def failing_after(self, failing: Iterable[PathWay]) -> Iterator[PathWay]:
+        """Yield the ways back that fail of ways there that fail for that."""
+        places = {(one.way.instance, one.way.database): None for one in failing}
+        for place in places:
+            if place in self._judged:
+                yield from self._judged[place].failing
+
+    def _follow(self, delivered: HopPath) -> JudgedWays:
+        trace = self._planner.follow_reply(self._sender, delivered, self._t)
+        if trace is None:
+            self.is_unknown = True
+            return JudgedWays(PathEnd.NOT_KNOWN, ())
+        self.is_cut |= trace.is_cut
+        ways = [self._at_sender(one) for one in cut_ways(self._knowledge, trace, is_return=True)]
+        self.ways += ways
+        return judge_ways(ways)
+
+    def _at_sender(self, one: PathWay) -> PathWay:
+        """Return a way back with its end; one that is delivered to another database than the sender is none."""
+        is_elsewhere = (one.way.instance, one.way.database) != (self._sender.instance.name, self._sender.database)
+        if one.way.ending is Ending.DELIVERED and is_elsewhere:
+            return replace(one, end=PathEnd.NO_RETURN_PATH)
+        return one
+
+
+def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool = False) -> list[PathWay]:
+    """Return the ways of a trace, each once, as far as what decides was read."""
+    # What the sender does is known, or there would be no verdict.
+    first = 0 if is_return else 1
+    # Ways part after hops that they share.
+    verdicts = {
+        id(hop.verdict): (hop.instance_name, hop.verdict) for way in trace.ways for hop in way.hops[first:]
+    }
+    gaps = {
+        key: [] if verdict is None else knowledge.of_verdict(name, verdict)
+        for key, (name, verdict) in verdicts.items()
+    }
+    return list(dict.fromkeys(_cut(knowledge, way, first, gaps, is_return=is_return) for way in trace.ways))
+
+
+def _cut(
+    knowledge: EstateKnowledge,
+    way: HopPath,
+    first: int,
+    gaps: Mapping[int, Sequence[KnowledgeGap]],
+    *,
+    is_return: bool,
+) -> PathWay:
+    """Return a way up to the first hop, from a number on, of which what decides was not read (``gaps``)."""
+    for number, hop in enumerate(way.hops[first:], first):
+        found = gaps[id(hop.verdict)]
+        if found:
+            known = HopPath(way.hops[:number], Ending.NOT_KNOWN, instance=hop.instance_name)
+            return PathWay.of_way(known, is_return=is_return, gaps=found)
+    unread: list[KnowledgeGap | None] = []
+    if way.ending is Ending.NOT_KNOWN and way.instance is not None:
+        unread = [knowledge.databases(way.instance), knowledge.routes(way.instance, MSDB)]
+    return PathWay.of_way(way, is_return=is_return, gaps=[gap for gap in unread if gap is not None])
+
+
+def _names_of(message: RoutedMessage, verdict: Verdict, from_service: str | None) -> _Names:
+    group = message.instance, message.database, message.service, verdict.route_name
+    way = verdict.rerouted_from, verdict.matching_step, verdict.broker_instance
+    return (*group, *way, message.is_initiator, from_service)

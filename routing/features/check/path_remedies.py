@@ -1,0 +1,139 @@
+"""What to do where a message that left its instance, or its acknowledgement, gets stuck: on that instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from routing.features.check.near_misses import NearMiss
+from routing.features.check.pasting import named
+from routing.features.check.path_ends import MessagePath, PathEnd, PathWay
+from routing.features.check.remedies import remedy_of
+from routing.features.check.rerouting import lead_past, pin_anew
+from routing.features.check.stuck_groups import MessageRemedy, PlacedRemedy, StuckGroup
+from routing.rules.resolving import Verdict
+from routing.rules.ways import PathHop
+from routing.terms import Ending, Outcome, Reason
+
+_SILENCE = (
+    "They were sent, and nothing acknowledges them. What becomes of them further on these exports do not tell:"
+    " export what would tell it, and check follows them. Mostly it is one of these: no route back for the"
+    " acknowledgement, a service name that is spelt otherwise, a forwarder that drops them, a broker or a queue"
+    " that is off."
+)
+
+
+class HopToMend(NamedTuple):
+    """A hop on a path at which messages get stuck, or from which they were led there.
+
+    ``database`` is the one that sent, None for an arrival.
+    """
+
+    hop: PathHop
+    database: str | None
+    verdict: Verdict
+
+
+AskStuck = Callable[[HopToMend, bool], StuckGroup]
+"""What bears on the remedy at a hop, on the way back or not."""
+
+
+def find_remedies(path: MessagePath, sender: str, ask: AskStuck) -> tuple[list[NearMiss], list[PlacedRemedy]]:
+    """Return what messages of a path just miss where they get stuck, and what to do there; each once.
+
+    ``sender`` is the instance that sent them.
+    """
+    near: dict[NearMiss, None] = {}
+    remedies: dict[PlacedRemedy, None] = {}
+    for one in path.failing:
+        for stuck, remedy in _remedies_of(one, sender, ask):
+            near |= dict.fromkeys(stuck.near)
+            remedies[remedy] = None
+    return list(near), list(remedies)
+
+
+def remedy_of_silence(path: MessagePath, sender: str, ask: AskStuck) -> PlacedRemedy:
+    """Return what to do about messages that are not acknowledged, and of which no hop is known to fail."""
+    arriving = [one for one in path.there if one.way.ending is Ending.DELIVERED]
+    if path.end is PathEnd.DELIVERED and arriving:
+        stuck = ask(_mended(arriving[0], len(arriving[0].way.hops) - 1), False)
+        remedy = remedy_of(stuck)
+        words = f"They were sent, and every hop is right, there and back. {remedy.words}"
+        return PlacedRemedy(stuck.instance, replace(remedy, words=words))
+    return PlacedRemedy(sender, MessageRemedy(_SILENCE))
+
+
+def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[StuckGroup, PlacedRemedy]]:
+    if one.way.ending is Ending.DELIVERED:
+        if one.is_return:
+            yield _mend_ids(one, ask)
+        # Else the acknowledgement is the one that fails.
+        return
+    number = _loop_to_break(one, ask) if one.way.ending is Ending.LOOP else len(one.way.hops) - 1
+    stuck = ask(_mended(one, number), one.is_return)
+    before = None if number == 0 else ask(_mended(one, number - 1), one.is_return)
+    anew = None if before is None or one.is_return else pin_anew(before, stuck)
+    if anew is not None and before is not None:
+        yield stuck, PlacedRemedy(before.instance, anew)
+        return
+    remedy = remedy_of(stuck)
+    # A dialog that is bound to an old id is ended, and begun anew, where it was begun.
+    is_of_dialog = remedy.statement is None and _is_bound_to_old(stuck) and not one.is_return
+    yield stuck, PlacedRemedy(sender if is_of_dialog else stuck.instance, remedy)
+    past = None if before is None else lead_past(before, stuck)
+    if past is not None and before is not None:
+        yield stuck, PlacedRemedy(before.instance, past)
+
+
+def _mend_ids(one: PathWay, ask: AskStuck) -> tuple[StuckGroup, PlacedRemedy]:
+    """Return what to do about an acknowledgement that another database with the sender's id gets."""
+    stuck = ask(_mended(one, len(one.way.hops) - 1), True)
+    words = (
+        f"The acknowledgement is delivered to {named(one.way.database)} of instance {named(one.way.instance)},"
+        " with the broker id of the database that sent: one of them is a copy, and needs an id of its own."
+    )
+    return stuck, PlacedRemedy(stuck.instance, MessageRemedy(words))
+
+
+def _is_bound_to_old(stuck: StuckGroup) -> bool:
+    return stuck.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and bool(stuck.holders_here)
+
+
+def _loop_to_break(one: PathWay, ask: AskStuck) -> int:
+    """Return the hop of a loop to mend: one that holds the service, else the first that leads a message back."""
+    met = [hop.instance_name for hop in one.way.hops]
+    for number in range(len(met)):
+        if ask(_mended(one, number), one.is_return).fitting_here:
+            return number
+    return next((number - 1 for number in range(1, len(met)) if met[number] in met[:number]), len(met) - 1)
+
+
+def _mended(one: PathWay, number: int) -> HopToMend:
+    hop = one.way.hops[number]
+    verdict = hop.verdict
+    if verdict is None:
+        raise ValueError("a hop that is followed has a verdict")
+    verdict = _by_route(verdict, hop.route_name)
+    if one.way.ending is Ending.LOOP:
+        verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
+    first = verdict.decision.first if verdict.decision is not None else None
+    return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
+
+
+def _by_route(verdict: Verdict, name: str | None) -> Verdict:
+    """Return a verdict as if the route that a way took were the one that is reported, and not an alternative."""
+    decision = verdict.decision
+    routes = () if decision is None else decision.last.choice.routes
+    taken = next((route for route in routes if route.name == name), None)
+    if decision is None or taken is None or taken is routes[0]:
+        return verdict
+    others = (route for route in routes if route is not taken)
+    last = decision.last._replace(choice=decision.last.choice._replace(routes=(taken, *others)))
+    return replace(
+        verdict,
+        route_name=taken.name,
+        address=taken.address,
+        mirror_address=taken.mirror_address,
+        decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
+    )

@@ -1,0 +1,176 @@
+"""From a reason to what is to be done: one table of cases, the first that is at hand counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from routing.features.check import rerouting, serving
+from routing.features.check.stuck_groups import MessageRemedy, StuckGroup
+from routing.terms import Reason
+
+__all__ = ["CASES", "MessageRemedy", "RemedyCase", "StuckGroup", "remedy_of"]
+
+
+@dataclass(frozen=True)
+class RemedyCase:
+    """A row of the table: for these reasons, when this holds, this is said.
+
+    ``when`` and ``then`` are what the documentation says of it; ``then`` holds the statement's form.
+    """
+
+    reasons: tuple[Reason, ...]
+    when: str
+    then: str
+    remedy: Callable[[StuckGroup], MessageRemedy | None]
+
+
+def remedy_of(stuck: StuckGroup) -> MessageRemedy:
+    """Return what to do about messages with one result."""
+    for case in CASES:
+        if stuck.verdict.reason in case.reasons:
+            found = case.remedy(stuck)
+            if found is not None:
+                return found
+    raise AssertionError(f"no case for {stuck.verdict.reason}")
+
+
+_NOT_FOUND = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
+_LOST = (*_NOT_FOUND, Reason.TRANSPORT_ADDRESS_INVALID)
+_CAME_BACK = (Reason.FORWARDING_DISABLED, Reason.ROUTING_LOOP)
+_ALTER = "`ALTER ROUTE … WITH"
+_CREATE = "`CREATE ROUTE … WITH"
+_ENABLE = "`ALTER DATABASE … SET ENABLE_BROKER WITH NO_WAIT`"
+
+# The order of the cases, here and nowhere else: of those for a reason the first that is at hand counts.
+CASES = (
+    RemedyCase(
+        _LOST,
+        "the service is that of a client of query notifications, or of event notifications",
+        "`END CONVERSATION … WITH CLEANUP`, for event notifications as a comment; `CREATE SERVICE` never",
+        serving.end_dead,
+    ),
+    RemedyCase(
+        (Reason.SCOPE_BROKER_DISABLED,),
+        "the broker of the sender or of msdb is off",
+        _ENABLE,
+        serving.enable_scope,
+    ),
+    RemedyCase(
+        (Reason.BROKER_DISABLED,),
+        "the broker of the database that holds the service is off",
+        _ENABLE,
+        serving.enable_target,
+    ),
+    RemedyCase(
+        _LOST,
+        "a route spells the service otherwise (case, blanks, slashes), leads on, and nothing known needs it so",
+        f"{_ALTER} SERVICE_NAME = N'…'`",
+        rerouting.correct_spelling,
+    ),
+    RemedyCase(
+        _LOST,
+        "a route for the service has expired",
+        f"`DROP ROUTE …` and {_CREATE} …` as it was, without a lifetime",
+        rerouting.renew_route,
+    ),
+    RemedyCase(
+        _LOST,
+        "a route names an old id; the id of the messages is that of a database which holds the service",
+        f"{_ALTER} BROKER_INSTANCE = N'…'`",
+        rerouting.correct_route_id,
+    ),
+    RemedyCase(
+        (Reason.NO_ROUTE, Reason.TRANSPORT_ADDRESS_INVALID, *_CAME_BACK),
+        "the service is in this instance",
+        f"{_CREATE} ADDRESS = N'LOCAL'`, or {_ALTER} ADDRESS = N'LOCAL'` of the route that leads in a circle",
+        rerouting.deliver_here,
+    ),
+    RemedyCase(
+        (*_LOST, Reason.ROUTING_LOOP),
+        "an acknowledgement does not come back to the instance that sent",
+        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names the"
+        " service; a comment where the address of the instance that sent is not known",
+        rerouting.lead_back,
+    ),
+    RemedyCase(
+        (*_LOST, *_CAME_BACK),
+        "other known instances hold the service, with the id of the messages",
+        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names it; a"
+        " comment where there are several instances or the address is not known",
+        rerouting.lead_elsewhere,
+    ),
+    RemedyCase(
+        (Reason.BROKER_INSTANCE_NOT_FOUND,),
+        "a LOCAL route names an old id, and one database of this instance holds the service under another",
+        f"{_ALTER} BROKER_INSTANCE = N'…'`; open dialogs that are bound to the old id have to be ended",
+        rerouting.renew_route_id,
+    ),
+    RemedyCase(
+        _LOST,
+        "a known service has this name in another spelling (case, blanks or slashes)",
+        "words",
+        serving.name_spellings,
+    ),
+    RemedyCase(
+        _NOT_FOUND,
+        "SQL Server sends them for an event notification, and they are bound to an id",
+        "words: `DROP` and `CREATE EVENT NOTIFICATION`; a comment: `END CONVERSATION … WITH CLEANUP`",
+        serving.notify_anew,
+    ),
+    RemedyCase(
+        (Reason.BROKER_INSTANCE_NOT_FOUND, Reason.NO_ROUTE),
+        "the dialog is bound to an id that no known database with the service has",
+        "words: end the dialogs and begin them anew",
+        serving.begin_anew,
+    ),
+    RemedyCase(
+        (Reason.SERVICE_NOT_FOUND,),
+        "the database that the messages are bound to is in this instance, without the service",
+        "a comment: `END CONVERSATION … WITH CLEANUP`, and begin it anew",
+        serving.end_refused,
+    ),
+    RemedyCase(
+        (Reason.FORWARDING_DISABLED,),
+        "else",
+        "a comment: `ALTER ENDPOINT … FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED)`",
+        serving.enable_forwarding,
+    ),
+    RemedyCase(
+        _NOT_FOUND,
+        "a route for the service names another id, and no known database says which id is right",
+        f"a comment: {_ALTER} BROKER_INSTANCE = N'…'`",
+        rerouting.compare_ids,
+    ),
+    RemedyCase(
+        (*_LOST, Reason.ROUTING_LOOP),
+        "else",
+        f"a comment: {_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'`",
+        rerouting.find_address,
+    ),
+    RemedyCase(
+        (Reason.ROUTE_REQUESTED,),
+        "always",
+        f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`; a comment where no known address leads to the service",
+        rerouting.answer_request,
+    ),
+    RemedyCase(
+        (Reason.LOCAL_SERVICE,),
+        "the routing is right",
+        "a comment: the query for the target queue, and `ALTER QUEUE … WITH STATUS = ON`",
+        serving.look_at_queue,
+    ),
+    RemedyCase(
+        (
+            Reason.BROKER_DISABLED,
+            Reason.NETWORK_ADDRESS,
+            Reason.MIRROR_ADDRESS,
+            Reason.TRANSPORT_ADDRESS,
+            Reason.HOP_LIMIT,
+            Reason.DIALOG_EXPIRED,
+        ),
+        "always",
+        "words",
+        serving.say,
+    ),
+)

@@ -1,0 +1,149 @@
+"""What to do about all that SQL Server reports of a group of messages, with how many each thing is for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from routing.features.check.dialog_advice import end_dead_dialog
+from routing.features.check.message_results import ON_ITS_WAY, CheckedEstate, MessageResult
+from routing.features.check.near_misses import NearMisses
+from routing.features.check.remedies import remedy_of
+from routing.features.check.status_advice import answer_status, needs_answer
+from routing.features.check.status_facts import ReportedStatus
+from routing.features.check.stuck_groups import PlacedRemedy, StuckGroup
+from routing.features.explain.background import StatusText
+from routing.features.status_meanings import StatusTrouble, find_trouble
+from routing.plan.verdicts import MessageJudge, may_ask
+from routing.rules.network import EstateNetwork
+from routing.rules.observed import NumberAgreement
+from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
+from routing.terms import MSDB, Outcome
+
+CountedRemedy = tuple[PlacedRemedy, int]
+"""What to do and where, and for how many messages."""
+
+
+class StatusAdviser:
+    """Answers the statuses of messages of an estate.
+
+    ``services`` are the names of all services that messages are sent to.
+    """
+
+    def __init__(
+        self,
+        estate: CheckedEstate,
+        index: NearMisses,
+        addresses: Mapping[str, Sequence[str]],
+        services: Collection[str],
+    ) -> None:
+        self._estate, self._index, self._addresses = estate, index, addresses
+        self._services = frozenset(services)
+        self._network = EstateNetwork(estate.instances)
+
+    def answer(
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    ) -> list[CountedRemedy]:
+        """Return what to do about messages of one result, for most of them first.
+
+        ``is_failing``: they do not arrive where they are sent. ``has_remedy``: what to do about their routes is
+        known without their statuses.
+        """
+        first = self._make_endpoint(results)
+        return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
+
+    def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
+        """Yield how the sender gets an endpoint, where it has none and a route leads to another instance."""
+        first = results[0]
+        if first.outcome != Outcome.SENT:
+            return
+        if any(
+            find_trouble(result.said.number, result.said.text) is StatusTrouble.NO_ENDPOINT for result in results
+        ):
+            # SQL Server says so itself.
+            return
+        status = self._reported(first, StatusTrouble.NO_ENDPOINT, StatusText(first.said.observed_at, None, None))
+        if status.has_no_endpoint(status.instance):
+            yield answer_status(status), len(results)
+
+    def _answer_statuses(
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    ) -> Iterator[CountedRemedy]:
+        """Yield what to do about each status; last about those that contradict the routing."""
+        dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
+        counts: Counter[PlacedRemedy] = Counter()
+        contradicting: Counter[PlacedRemedy] = Counter()
+        # What is answered may hang on the id that a message is bound to.
+        for alike in _by_status_and_broker(results):
+            result, said = alike[0], alike[0].said
+            trouble = find_trouble(said.number, said.text)
+            if trouble is None and dead is not None:
+                counts[dead] += len(alike)
+            if trouble is None or not needs_answer(result.verdict, said, result.scope, has_remedy=has_remedy):
+                continue
+            lacking = None
+            if trouble is StatusTrouble.NOT_TAKEN_THERE:
+                if is_failing:
+                    # The path tells what the destination lacks.
+                    continue
+                lacking = self._mend_target(result)
+            contradicts = result.compared is not None and result.compared.agreement is NumberAgreement.CONTRADICTS
+            of = contradicting if contradicts else counts
+            of[lacking or answer_status(self._reported(result, trouble, said))] += len(alike)
+        yield from counts.most_common()
+        yield from contradicting.most_common()
+
+    def _mend_target(self, result: MessageResult) -> PlacedRemedy | None:
+        """Return what the destination of a message without a verdict, and so a path, lacks; else None."""
+        row, supposed = result.row, _in_common(result.possible)
+        if result.verdict is not None or supposed is None or supposed.address is None:
+            return None
+        owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
+        if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
+            return None
+        name, service = owners[0].name, row["to_service_name"]
+        t = self._estate.times[row["instance_name"]]
+        arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
+        verdict = MessageJudge(self._network, is_exact=True).verdict(arriving, NO_DIALOG)
+        if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
+            return None
+        broker = verdict.broker_instance
+        near = self._index.of(name, MSDB, service, broker, t)
+        known = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        return PlacedRemedy(name, remedy_of(StuckGroup(*known, self._services - {service})))
+
+    def _reported(self, result: MessageResult, trouble: StatusTrouble, said: StatusText) -> ReportedStatus:
+        row, verdict = result.row, result.verdict
+        return ReportedStatus(
+            trouble=trouble,
+            said=said,
+            network=self._network,
+            evidence=self._estate.evidence,
+            addresses=self._addresses,
+            instance=row["instance_name"],
+            database=row["database_name"],
+            service=row["to_service_name"],
+            broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
+            verdict=verdict,
+            supposed=_in_common(result.possible) if verdict is None else verdict,
+        )
+
+
+def _end_dead(result: MessageResult) -> PlacedRemedy | None:
+    """Return what to do about a message without a verdict for a service of notifications; None for any other."""
+    remedy = end_dead_dialog(result.row["database_name"], result.row["to_service_name"])
+    return None if remedy is None else PlacedRemedy(result.row["instance_name"], remedy)
+
+
+def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
+    """Return messages in lists of one status and one broker id."""
+    found: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
+    for result in results:
+        found[result.said, None if result.verdict is None else result.verdict.broker_instance].append(result)
+    return found.values()
+
+
+def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
+    """Return one of several verdicts, where all lead to one place by one route; None where they do not."""
+    places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
+    return possible[0] if len(places) == 1 else None

@@ -1,0 +1,136 @@
+"""A status that SQL Server gives of messages, and what is known where it is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from routing.features.check.evidence import FileEvidence
+from routing.features.explain.background import StatusText
+from routing.features.status_meanings import StatusTrouble
+from routing.rules import text
+from routing.rules.estate import Database, SqlInstance
+from routing.rules.locating import has_id
+from routing.rules.network import EstateNetwork
+from routing.rules.resolving import Verdict
+from routing.terms import LOOPBACK_HOSTS
+
+TSQL_PORT = "1433"
+"""The port of T-SQL connections, which a Service Broker endpoint cannot share."""
+_IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
+
+
+class KnownPlace(NamedTuple):
+    """A database of an instance; None where the exports do not tell which."""
+
+    instance: str
+    database: str | None
+
+
+@dataclass(frozen=True)
+class ReportedStatus:
+    """What SQL Server says of some messages, and what files say of where they come from and should go.
+
+    ``trouble`` is the meaning of ``said``. ``broker`` is the id that they are bound to, None for none, or where
+    it is not known; ``verdict`` is None where they have none. ``supposed`` is the verdict, else the one that they
+    have whatever may be of what was not read, None where that is not one.
+    """
+
+    trouble: StatusTrouble
+    said: StatusText
+    network: EstateNetwork
+    evidence: FileEvidence
+    addresses: Mapping[str, Sequence[str]]
+    instance: str
+    database: str
+    service: str
+    broker: str | None
+    verdict: Verdict | None
+    supposed: Verdict | None
+
+    @property
+    def here(self) -> SqlInstance:
+        """The sender's instance."""
+        return self.network.instances.get(self.instance) or SqlInstance(self.instance)
+
+    @property
+    def address(self) -> str | None:
+        """The network address that the messages are sent to; None where they stay, or it is not known."""
+        address = None if self.supposed is None else self.supposed.address
+        return address if text.host(address) is not None else None
+
+    @property
+    def scope(self) -> str:
+        """The database whose route decided: the sender's, or msdb where a route of it led back."""
+        decision = None if self.supposed is None else self.supposed.decision
+        return self.database if decision is None else decision.last.scope
+
+    @property
+    def quoted_names(self) -> list[str]:
+        """The names in quotes in the text, whatever the language's quotes."""
+        found = _IN_QUOTES.findall(self.said.text or "")
+        return [next(name.strip() for name in groups if name) for groups in found]
+
+    def has_no_endpoint(self, instance: str) -> bool:
+        """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.
+
+        An address tells of one that a script creates.
+        """
+        was_read = self.evidence.was_exported("service_broker_endpoints", instance)
+        has_address = bool(self.network.instances[instance].own_addresses)
+        return was_read and not has_address and instance not in self.evidence.endpoints
+
+    def find_target_instance(self) -> SqlInstance | None:
+        """Return the one known instance that listens at the address; None where none or several do."""
+        if self.address is None:
+            return None
+        owners = self.network.owners(self.address, self.here)
+        return owners[0] if len(owners) == 1 else None
+
+    def find_instance_of_host(self) -> SqlInstance | None:
+        """Return the one known instance on the machine that the address names, whatever the port."""
+        host = text.host(self.address)
+        if host is None or host in LOOPBACK_HOSTS:
+            return None
+        short = host.partition(".")[0]
+        every = self.network.instances.values()
+        found = [one for one in every if {host, short} & set(one.machine_names)]
+        return found[0] if len(found) == 1 else None
+
+    def find_target(self) -> KnownPlace | None:
+        """Return where the messages should arrive: of a verdict that place, else the only known one that fits."""
+        verdict = self.supposed
+        if verdict is not None and verdict.destination_database is not None:
+            return KnownPlace(self.instance, verdict.destination_database)
+        at_address = self.find_target_instance()
+        if at_address is not None:
+            return KnownPlace(at_address.name, _only(self._holders_of(at_address)))
+        if self.address is not None:
+            return None
+        own = _only(self._holders_of(self.here))
+        if own is not None:
+            return KnownPlace(self.instance, own)
+        every = [
+            KnownPlace(name, holder.name)
+            for name, instance in self.network.instances.items()
+            for holder in self._holders_of(instance)
+        ]
+        return every[0] if len(every) == 1 else None
+
+    def _holders_of(self, instance: SqlInstance) -> list[Database]:
+        holders = instance.holders_of(self.service)
+        own = [holder for holder in holders if instance.name == self.instance and holder.name == self.database]
+        return own if own and self.broker is None else [one for one in holders if has_id(one, self.broker)]
+
+    def find_address(self, instance: str) -> str | None:
+        """Return an address with a port by which another machine reaches an instance; None where none is known."""
+        for address in self.addresses.get(instance, ()):
+            if text.port(address) not in (None, TSQL_PORT) and text.host(address) not in LOOPBACK_HOSTS:
+                return address
+        return None
+
+
+def _only(databases: Sequence[Database]) -> str | None:
+    return databases[0].name if len(databases) == 1 else None

@@ -1,0 +1,250 @@
+"""Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
+
+`check` and `lint` answer for the moment, and a note says what was taken. `import` asks instead: an old file's time
+could replace what is newer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from routing.errors import join_bounded, quote
+from routing.features.check.pasting import UNNAMED_DATABASE
+from routing.importing.catalog import StandIns
+from routing.importing.catalog.result_files import FoundResultSet
+from routing.terms import MSDB
+
+# What stands in a folder's name for the backslash of a named instance.
+_IN_FOLDER_NAMES = ("$", "_", "-")
+_SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
+# What stands in the names of files without naming a database.
+_NO_DATABASE = frozenset(
+    [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
+)
+_ANY_INSTANCE = "instance"
+_Parts = Mapping[str, Sequence[FoundResultSet]]
+
+
+def stand_in_for(found: Sequence[FoundResultSet], given: StandIns, notes: list[str]) -> dict[str, StandIns]:
+    """Return by file what stands in for columns that its exports lack; ``notes`` learns what was taken for what.
+
+    ``given`` are the options, which come first. A time is that of the file. An instance is called like the nearest
+    folder that is named like one of other exports, or as the exports beside it say, else like the folder that
+    holds them all, or where they lie in folders of it like each of these. A database is called like a folder, or a
+    word of the file's name, that is known as one; else like the only one that is known; else like the folder where
+    there are several; else it stays unnamed.
+    """
+    if not found:
+        return {}
+    parts: dict[str, list[FoundResultSet]] = defaultdict(list)
+    for part in found:
+        parts[part.file].append(part)
+    timeless, unnamed, without_database = (
+        _lacking(parts, given, column) for column in ("exported_at", "instance_name", "database_name")
+    )
+    top = _top_of(parts)
+    times = {file: _time_of(file) for file in timeless}
+    instances = dict(_instances(parts, top, unnamed)) if unnamed else {}
+    databases: dict[str, str] = {}
+    if without_database:
+        whose = {file: instances.get(file) or given.instance_name or _only_name(parts[file]) for file in parts}
+        databases = dict(_databases(parts, top, whose, without_database))
+        notes += _say_several(parts, whose, databases)
+    notes += _say_taken(times, instances, databases)
+    return {
+        file: StandIns(
+            instances.get(file, given.instance_name),
+            databases.get(file, given.database_name),
+            times.get(file, given.exported_at),
+        )
+        for file in parts
+    }
+
+
+def stand_in_for_scripts(of_exports: Iterable[StandIns], given: StandIns) -> StandIns:
+    """Return the options for scripts, with the one instance and database beside msdb that exports were given."""
+    every = list(of_exports)
+    instances = {one.instance_name for one in every}
+    databases = {one.database_name for one in every if one.database_name != MSDB}
+    return StandIns(
+        given.instance_name or (instances.pop() if len(instances) == 1 else None),
+        given.database_name or (databases.pop() if len(databases) == 1 else None),
+        given.exported_at,
+    )
+
+
+def find_in_folders(file: Path, known: Sequence[str]) -> str | None:
+    """Return the instance that the nearest folder of a file is named like; None where none is."""
+    names = {spelt.casefold(): name for name in known for spelt in _as_folders(name)}
+    folders = (folder.name.casefold() for folder in file.absolute().parents)
+    return next((names[folder] for folder in folders if folder in names), None)
+
+
+def _as_folders(instance: str) -> Iterator[str]:
+    yield instance
+    yield from (instance.replace("\\", sign) for sign in _IN_FOLDER_NAMES)
+
+
+def _lacking(parts: _Parts, given: StandIns, column: str) -> list[str]:
+    """Return the files with rows of which nothing says the value of an added column."""
+    if given.as_row()[column] is not None:
+        return []
+    return [file for file, theirs in parts.items() if any(_lacks(part, column) for part in theirs)]
+
+
+def _lacks(part: FoundResultSet, column: str) -> bool:
+    if column not in part.view.added_columns:
+        return False
+    return column not in part.rows.columns or any(not _text(row.get(column)) for _, row in part.rows.rows)
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def _names(parts: Sequence[FoundResultSet], column: str) -> list[str]:
+    """Return the different values of a column, as they are first spelled."""
+    spelt: dict[str, str] = {}
+    for part in parts:
+        for _, row in part.rows.rows if column in part.rows.columns else ():
+            name = _text(row.get(column))
+            if name:
+                spelt.setdefault(name.casefold(), name)
+    return list(spelt.values())
+
+
+def _only_name(parts: Sequence[FoundResultSet]) -> str | None:
+    names = _names(parts, "instance_name")
+    return names[0] if len(names) == 1 else None
+
+
+def _time_of(file: str) -> datetime:
+    return datetime.fromtimestamp(int(Path(file).stat().st_mtime), timezone.utc)
+
+
+def _folder_of(file: str) -> Path:
+    return Path(file).absolute().parent
+
+
+def _top_of(parts: _Parts) -> Path:
+    """Return the nearest folder that holds all exports and is not named like a database of theirs."""
+    top = Path(os.path.commonpath([_folder_of(file) for file in parts]))
+    return top.parent if top.name.casefold() in _folded_databases(parts) else top
+
+
+def _folded_databases(parts: _Parts) -> set[str]:
+    return {name.casefold() for name in [*_known_databases([part for _, part in _all(parts)]), MSDB]}
+
+
+def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files of unnamed instances with the names that these are given."""
+    known = _names([part for _, part in _all(parts)], "instance_name")
+    databases = _folded_databases(parts)
+    beside: dict[Path, list[FoundResultSet]] = defaultdict(list)
+    for file, part in _all(parts):
+        beside[_folder_of(file)].append(part)
+    for file in lacking:
+        folder = _folder_of(file)
+        told = find_in_folders(Path(file), known) or _only_name(beside[folder])
+        below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
+        yield file, told or next(iter(below), top.name) or _ANY_INSTANCE
+
+
+def _databases(
+    parts: _Parts, top: Path, whose: Mapping[str, str | None], lacking: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the files of unnamed databases with the names that these are given."""
+    by_instance: dict[str | None, list[str]] = defaultdict(list)
+    for file in lacking:
+        by_instance[whose[file]].append(file)
+    for instance, files in by_instance.items():
+        known = _known_databases([part for file, part in _all(parts) if whose[file] == instance])
+        told = {file: _named_by(Path(file), top, [*known, MSDB]) for file in files}
+        users = [name for name in known if name.casefold() not in _SYSTEM_DATABASES]
+        folders = {_folder_of(file) for file in files if told[file] is None}
+        of_instance = {name.casefold() for name in _as_folders(instance or "")}
+        for file in files:
+            folder = _folder_of(file)
+            is_own = len(folders) > 1 and folder != top and folder.name.casefold() not in of_instance
+            only = users[0] if len(users) == 1 else None
+            yield file, told[file] or only or (folder.name if is_own else UNNAMED_DATABASE)
+
+
+def _all(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
+    return ((file, part) for file, theirs in parts.items() for part in theirs)
+
+
+def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
+    """Return the databases of an instance that its exports name."""
+    listed = _names([part for part in parts if part.view.name == "databases"], "name")
+    others = _names(parts, "database_name")
+    return list({name.casefold(): name for name in (*others, *listed)}.values())
+
+
+def _named_by(file: Path, top: Path, known: Sequence[str]) -> str | None:
+    """Return the known database that a folder of a file, or a part of its name, is named like."""
+    names = {name.casefold(): name for name in known if name.casefold() not in _NO_DATABASE}
+    for folder in file.absolute().parents:
+        if folder.name.casefold() in names:
+            return names[folder.name.casefold()]
+        if folder == top:
+            break
+    stem = file.stem.casefold()
+    for name in sorted(names, key=len, reverse=True):
+        if _is_part(name, stem):
+            return names[name]
+    return None
+
+
+def _is_part(name: str, stem: str) -> bool:
+    """Return True if a name stands in a file's name, and is not a part of a longer word."""
+    start = stem.find(name)
+    while start >= 0:
+        around = (stem[start - 1 : start], stem[start + len(name) : start + len(name) + 1])
+        if not any(character.isalnum() for character in around):
+            return True
+        start = stem.find(name, start + 1)
+    return False
+
+
+def _say_taken(
+    times: Mapping[str, datetime], instances: Mapping[str, str], databases: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a note on each kind of thing that no column says."""
+    if times:
+        shown = [f"{file}: {at:%Y-%m-%dT%H:%M:%SZ}" for file, at in times.items()]
+        yield f"no column says when it was exported, the time of the file counts (--exported-at): {_files(shown)}"
+    for name, files in _by_name(instances).items():
+        yield f"no column says the instance, it is taken as {quote(name)} (--instance): {_files(files)}"
+    for name, files in _by_name(databases).items():
+        what = quote(name) if name != UNNAMED_DATABASE else "one that has no name here"
+        yield f"no column says the database, it is taken as {what} (--database): {_files(files)}"
+
+
+def _files(shown: Sequence[str]) -> str:
+    return join_bounded(shown, "file")
+
+
+def _by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = defaultdict(list)
+    for file, name in names.items():
+        files[name].append(file)
+    return files
+
+
+def _say_several(parts: _Parts, whose: Mapping[str, str | None], databases: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note where several files are of one view and database that no column names: the newest counts."""
+    counts = Counter(
+        (part.view.name, whose[file], name)
+        for file, name in databases.items()
+        for part in parts[file]
+        if part.view.per_database
+    )
+    for (view, instance, _), many in counts.items():
+        if many > 1:
+            files = f"{many} files of sys.{view} of instance {quote(instance)}"
+            yield f"{files} are taken for one database, and the newest counts; name folders like their databases"

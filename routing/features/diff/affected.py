@@ -1,0 +1,137 @@
+"""Which messages can be decided differently on two sides at all, told by the settings alone.
+
+Nothing is decided here. What a message comes to depends on its instance's own row, its databases, the routes that
+name its service, any service or the BrokerConfiguration service, the holders of its service and the requests on
+record for it (rule book, sections 1 to 5). Where all of that is the same, so is the decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from routing.features.diff.sides import DiffSides, OneSide
+from routing.plan.estate import instances_of, requests_of
+from routing.rules.estate import SqlInstance
+from routing.rules.requesting import RouteRequest
+from routing.tables.table_columns import TableColumns
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+
+_OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
+
+
+@dataclass(frozen=True)
+class AffectedServices:
+    """The instances of which every message may differ, and of others the services of which messages may."""
+
+    whole: set[str] = field(default_factory=set)
+    services: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, instance: str, service: str) -> None:
+        """A service more."""
+        if instance not in self.whole:
+            self.services.setdefault(instance, set()).add(service)
+
+    @property
+    def filters(self) -> list[dict[str, list[str]]]:
+        """The values by column of which messages have one: all that may differ, and each of them once.
+
+        Maybe some more, all messages of an instance to a service each time.
+        """
+        found = [{"instance_name": sorted(self.whole)}] if self.whole else []
+        partly = {name: services for name, services in self.services.items() if name not in self.whole}
+        if partly:
+            services = sorted(set().union(*partly.values()))
+            found.append({"instance_name": sorted(partly), "to_service_name": services})
+        return found
+
+
+def find_affected(sides: DiffSides) -> AffectedServices:
+    """Return the messages that may be decided differently because of what the sides say, or of when."""
+    before, after = sides.before, sides.after
+    near = _near(sides)
+    first = instances_of(near[0])
+    second = first if near[1] is near[0] else instances_of(near[1])
+    old, new = (
+        {name: instance.at(side.at) for name, instance in instances.items()}
+        for side, instances in ((before, first), (after, second))
+    )
+    found = AffectedServices()
+    for name in old.keys() | new.keys():
+        services = _services(old.get(name), new.get(name))
+        if services is None:
+            found.whole.add(name)
+        else:
+            for service in services:
+                found.add(name, service)
+    for name, service in _asked_otherwise(before, after):
+        found.add(name, service)
+    return found
+
+
+def _near(sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[str, TableColumns]]:
+    """Return the settings of both sides, at one time of those instances alone of which some row differs."""
+    before, after = sides.before.settings, sides.after.settings
+    if not sides.is_one_time:
+        return before, after if sides.differing else before
+    names = {row[0] for rows in sides.differing.values() for row in rows}
+    return narrow(before, names), narrow(after, names)
+
+
+def narrow(settings: Mapping[str, TableColumns], names: Iterable[str]) -> dict[str, TableColumns]:
+    """Settings of some instances alone."""
+    wanted = set(names)
+    return {key: columns.naming("instance_name", wanted) for key, columns in settings.items()}
+
+
+def _services(old: SqlInstance | None, new: SqlInstance | None) -> set[str] | None:
+    """Return the services of which messages may differ; None where any message may.
+
+    Both with their routes in force.
+    """
+    if old is None or new is None or _own(old) != _own(new):
+        return None
+    found = _differing(old.holders, new.holders)
+    for database in old.routes.keys() | new.routes.keys():
+        found |= _differing(old.routes.get(database, {}), new.routes.get(database, {}))
+    return None if found.intersection(_OF_ALL_SERVICES) else {service for service in found if service is not None}
+
+
+def _own(instance: SqlInstance) -> tuple[Any, ...]:
+    """Return what decides every message of an instance."""
+    return instance.is_forwarding, instance.own_addresses, dict(instance.databases)
+
+
+def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None]:
+    return {service for service in old.keys() | new.keys() if old.get(service) != new.get(service)}
+
+
+def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
+    """Yield the instances and services of which requests on record count otherwise on one side."""
+    if before.asks is after.asks and before.at == after.at:
+        return
+    old, new = (_states(side.asks, side.at) for side in (before, after))
+    yield from {scope[::2] for scope in old.keys() | new.keys() if old.get(scope) != new.get(scope)}
+
+
+def _states(requests: TableColumns | None, at: int) -> dict[tuple[str, str, str], set[tuple[Any, ...]]]:
+    """Return what requests on record say at a time, by instance, database and service.
+
+    Of those that are pending for every message the conversation endpoints, which wait (D10); of those of this very
+    moment also the ids of the messages, which are compared (section 5), and whether they are still open.
+    """
+    found: dict[tuple[str, str, str], set[tuple[Any, ...]]] = {}
+    for scope, on_record in ({} if requests is None else requests_of(requests)).items():
+        state = {one for request in on_record for one in _state(request, at)}
+        if state:
+            found[scope] = state
+    return found
+
+
+def _state(request: RouteRequest, at: int) -> Iterator[tuple[Any, ...]]:
+    is_open = request.ended_at is None or at < request.ended_at
+    if request.requested_at < at and is_open:
+        yield (request.endpoint,)
+    elif request.requested_at == at:
+        yield request.endpoint, request.message_id, is_open

@@ -1,0 +1,205 @@
+"""Compare what becomes of messages on two sides: another configuration, older versions, a time, or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from routing.config import Config, TableLocation
+from routing.delta.opening import TableOpener
+from routing.features.diff import changed_table, opened_sides, sides
+from routing.features.diff.affected import find_affected
+from routing.features.diff.comparing import MessageChanges, count_changes, is_worse, list_keys
+from routing.features.diff.comparison import Against, Scripts
+from routing.features.diff.finding_changes import find_finding_changes
+from routing.features.diff.route_changes import find_route_changes
+from routing.features.diff.sides import DiffSides, OneSide
+from routing.features.lint.lint_settings import LintSettings
+from routing.features.lint.lint_settings import settings as lint_settings
+from routing.features.lint.lint_tables import read_traffic
+from routing.schemas import TRAFFIC
+from routing.tables.schema_rows import SchemaRows
+from routing.tables.table_columns import Table, TableColumns, check_given, is_frame
+from routing.tables.times import micros_of, moment_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing.importing.result import ImportResult
+    from routing.tables.frame_cache import FrameCache
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What `diff` returns; all rows are in the order in which they are printed.
+
+    before, after: what is compared, with the time of its decisions. compared: how many messages there are. counts:
+    rows of `schemas.CHANGE_COUNTS`, those that get worse first; keys: of `schemas.KEY_CHANGES`; routes: of
+    `schemas.ROUTE_CHANGES`; findings: of `schemas.FINDING_CHANGES`. messages: every changed message in the
+    columns of `schemas.MESSAGE_CHANGES`, an Arrow table or a DataFrame; None where they were not asked for.
+    script: what an import of the scripts would tell; None where none were given.
+    """
+
+    before: OneSide
+    after: OneSide
+    compared: int
+    counts: SchemaRows
+    keys: SchemaRows
+    routes: SchemaRows
+    findings: SchemaRows
+    messages: Table | None
+    script: ImportResult | None
+    kept: FrameCache | None = None
+
+    def unpersist(self) -> None:
+        """Let go of what Spark has kept for ``messages``, where it compared them."""
+        if self.kept is not None:
+            self.kept.release()
+
+    @property
+    def changed(self) -> int:
+        """How many messages change."""
+        return sum(row["messages"] for row in self.counts)
+
+    @property
+    def worse(self) -> int:
+        """How many messages get worse."""
+        return sum(row["messages"] for row in self.counts if is_worse(row))
+
+
+def diff(
+    tables: Mapping[str, Table] | Config,
+    against: Against,
+    *,
+    at: datetime | None = None,
+    with_messages: bool = False,
+    out: TableLocation | None = None,
+    lint: LintSettings | None = None,
+    opener: TableOpener | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Diff:
+    """Tell which messages are decided otherwise, which routes differ, and which findings of lint come and go.
+
+    ``tables`` are a configuration, or tables by its keys (tables.md): DataFrames, Arrow tables or datasets. What
+    they are compared with: another configuration, or tables that replace some of these; `Versions`, which are the
+    side before; a time, as of which the same tables are decided; or `Scripts`, in force from the decision on.
+    Messages and dialogs are always those of ``tables``. Both sides are decided as of ``at`` (UTC where it has no
+    zone; the clock if not given). ``with_messages`` keeps every changed message; ``out`` is where they are
+    written, in place of what an earlier comparison wrote there. ``lint`` says which findings count; a
+    configuration brings its own. A configuration's tables are opened by ``opener``, or as `TableOpener` does
+    it, with
+    ``spark`` where a session is needed. Raises ContractError, which names the side whose tables are wrong, and
+    StorageError.
+    """
+    moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
+    scripts = against.read(moment) if isinstance(against, Scripts) else []
+    shelf = opened_sides.TableCache(opener or _opener(tables, spark))
+    progress("reading the settings")
+    if isinstance(tables, Config):
+        # Before the settings, so that none of the messages is newer than these.
+        shelf.open("messages", tables.tables["messages"])
+    both = sides.read(*opened_sides.give_sides(tables, against, moment, shelf))
+    before, after = both.both
+    traffic = _traffic(tables, shelf)
+    dialogs = _telling(traffic.get("dialogs"), both)
+    sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
+    done = None
+    if isinstance(against, Scripts):
+        from routing.features.diff.scripted_side import apply_scripts
+
+        after, done = apply_scripts(before, scripts, against.instance, after.label)
+        both = DiffSides(before, after)
+    sides.refuse(after, after.differs_in(before))
+    progress("comparing messages")
+    changed, kept = _compare(tables, traffic, both, shelf.opener, with_messages, out)
+    progress("comparing routes and findings")
+    return Diff(
+        before,
+        after,
+        changed.compared,
+        count_changes(changed),
+        list_keys(changed),
+        find_route_changes(both),
+        find_finding_changes(both, dialogs, lint or _lint(tables)),
+        changed.messages,
+        done,
+        kept,
+    )
+
+
+def _opener(tables: Mapping[str, Table] | Config, spark: SparkSession | None) -> TableOpener:
+    return TableOpener.of_settings(tables.spark if isinstance(tables, Config) else {}, spark)
+
+
+def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
+    return lint_settings(tables.lint, tables.file) if isinstance(tables, Config) else LintSettings()
+
+
+def _traffic(tables: Mapping[str, Table] | Config, shelf: opened_sides.TableCache) -> dict[str, Table]:
+    if isinstance(tables, Config):
+        return shelf.traffic(tables)
+    check_given(tables, TRAFFIC)
+    return {key: tables[key] for key in TRAFFIC if key in tables}
+
+
+def _telling(dialogs: Table | None, both: DiffSides) -> Sequence[TableColumns | None]:
+    """For each side the rows of dialogs that can be at fault, or tell a finding at its time."""
+    if dialogs is None:
+        return None, None
+    first = read_traffic(dialogs, "dialogs", both.before.at)
+    return first, first if both.is_one_time else read_traffic(dialogs, "dialogs", both.after.at)
+
+
+def _compare(
+    tables: Mapping[str, Table] | Config,
+    traffic: Mapping[str, Table],
+    both: DiffSides,
+    opener: TableOpener,
+    with_messages: bool,
+    out: TableLocation | None,
+) -> tuple[MessageChanges, FrameCache | None]:
+    """Return the messages compared, where they are, and written; with what Spark keeps for them."""
+    messages = traffic["messages"]
+    if is_frame(messages):
+        return _compare_in_spark(tables, traffic, both, opener, with_messages, out)
+    from routing.features.diff import arrow_diff
+
+    wanted = with_messages or out is not None
+    changed = arrow_diff.find_changed(messages, traffic.get("dialogs"), both, with_messages=wanted)
+    if out is not None and changed.messages is not None:
+        changed_table.replace_table(opener, out, changed.messages)
+    return changed, None
+
+
+def _compare_in_spark(
+    tables: Mapping[str, Table] | Config,
+    traffic: Mapping[str, Any],
+    both: DiffSides,
+    opener: TableOpener,
+    with_messages: bool,
+    out: TableLocation | None,
+) -> tuple[MessageChanges, FrameCache | None]:
+    """Return the same of many messages, or of tables that Spark alone reads."""
+    from routing.features.diff import spark_diff
+    from routing.plan.options import ResolveOptions
+    from routing.tables.frame_cache import released_on_failure
+
+    options = ResolveOptions(run_id="diff")
+    if isinstance(tables, Config):
+        given = tables.resolve
+        options = replace(options, dialog_hash=given.dialog_hash, broadcast_limit=given.broadcast_limit)
+    # At two times dialogs differ as well.
+    affected = find_affected(both).filters if both.is_one_time else None
+    notes: list[str] = []
+    with released_on_failure() as keeper:
+        frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
+        changed = spark_diff.compare(frames, both.both, options, keeper, notes, affected=affected, out=out)
+    for note in notes:
+        opener.tell(note)
+    if with_messages:
+        return changed, keeper
+    keeper.release()
+    return replace(changed, messages=None), None

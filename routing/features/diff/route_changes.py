@@ -1,0 +1,100 @@
+"""Which routes differ, of those in force at each side's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from routing.features.diff.sides import DiffSides, OneSide
+from routing.render.wording import format_time
+from routing.rules import text
+from routing.schemas import ROUTE_CHANGES
+from routing.tables.schema_rows import SchemaRows
+from routing.tables.times import with_moments
+
+_NAME = ("instance_name", "database_name", "name")
+_SAID = ("remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
+_BOUNDS = ("valid_from", "valid_to", "lifetime")
+ADDED, REMOVED, CHANGED = "added", "removed", "changed"
+Name = tuple[Any, ...]
+Said = tuple[Any, ...]
+# What a route says, in the order and by the names in which it is told.
+_CALLED = {
+    "remote_service_name": "service",
+    "broker_instance": "broker",
+    "address": "address",
+    "mirror_address": "mirror",
+    "lifetime": "lifetime",
+}
+# How a value is compared where it is not as it is written.
+_COMPARED: Mapping[str, Callable[[Any], Any]] = {
+    "remote_service_name": text.empty_as_null,
+    "broker_instance": text.broker_id,
+    "mirror_address": text.empty_as_null,
+}
+
+
+def find_route_changes(sides: DiffSides) -> SchemaRows:
+    """The routes in force that one side alone has, or that say something else, by instance, database and name.
+
+    A route counts by its name; versions of it that say the same are one. A lifetime that is not over yet is part
+    of what a route says.
+    """
+    # At one time only routes of which a row differs can.
+    near = {row[: len(_NAME)] for row in sides.differing.get("routes", ())} if sides.is_one_time else None
+    old, new = (_in_force(side, near) for side in (sides.before, sides.after))
+    found = [
+        _row(name, old.get(name), new.get(name))
+        for name in sorted(old.keys() | new.keys())
+        if _compared(old.get(name)) != _compared(new.get(name))
+    ]
+    lifetimes = ("lifetime_before", "lifetime_after")
+    return SchemaRows(ROUTE_CHANGES, tuple(with_moments(found, lifetimes)))
+
+
+def _in_force(side: OneSide, near: Collection[Name] | None) -> dict[Name, Said]:
+    """Return what a side's routes in force say, by instance, database and name; with ``near`` only those."""
+    routes, at = side.settings["routes"], side.at
+    if near is not None:
+        routes = routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in near])
+    said = zip(routes.rows(*_BOUNDS), routes.rows(*_NAME), routes.rows(*_SAID), strict=True)
+    return {
+        name: says
+        for (begins, *ends), name, says in said
+        if (begins is None or begins <= at) and all(end is None or at < end for end in ends)
+    }
+
+
+def _compared(said: Said | None) -> Said | None:
+    if said is None:
+        return None
+    pairs = zip(_SAID, said, strict=True)
+    return tuple(_COMPARED[name](value) if name in _COMPARED else value for name, value in pairs)
+
+
+def _row(name: Name, old: Said | None, new: Said | None) -> dict[str, Any]:
+    change = ADDED if old is None else REMOVED if new is None else CHANGED
+    row: dict[str, Any] = {"change": change, **dict(zip(_NAME, name, strict=True))}
+    for side, said in (("before", old), ("after", new)):
+        values = (None,) * len(_SAID) if said is None else said
+        row.update({f"{column}_{side}": value for column, value in zip(_SAID, values, strict=True)})
+    return {column: row[column] for column in ROUTE_CHANGES.names}
+
+
+def list_differences(row: Mapping[str, Any], side: str) -> str | None:
+    """Return what a route of a row of ROUTE_CHANGES says; of a changed one what it says otherwise on a side."""
+    is_changed = row["change"] == CHANGED
+    differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
+    told = [
+        f"{_CALLED[name]} {_text(row[f'{name}_{side}'])}"
+        for name in differs
+        if row[f"{name}_{side}"] or is_changed
+    ]
+    return ", ".join(told) or None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return format_time(value)
+    return "-" if value is None else str(value)

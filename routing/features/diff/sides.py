@@ -1,0 +1,165 @@
+"""What is compared: the settings of two sides as columns, each decided as of one time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from routing.errors import InputError, RoutingError, first_sentence
+from routing.schemas import INPUTS, SETTINGS
+from routing.tables.arrow_rows import table_of
+from routing.tables.input_columns import columns_of, read_each
+from routing.tables.row_faults import refuse_faults
+from routing.tables.table_columns import Table, TableColumns, check_given
+from routing.tables.times import moment_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class GivenTables:
+    """A side as it is given: its tables of `SETTINGS`, of which some may be at a version that was asked for.
+
+    ``label`` says in a few words what it is. ``at`` is the time of all its decisions, in microseconds.
+    """
+
+    label: str
+    at: int
+    tables: Mapping[str, Table]
+    versions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OneSide:
+    """A side as it is judged: columns of its tables. What two sides share is one object."""
+
+    label: str
+    at: int
+    settings: Mapping[str, TableColumns]
+
+    @property
+    def moment(self) -> datetime:
+        """The time of its decisions. Raises OverflowError outside the years 1 to 9999."""
+        return moment_of(self.at)
+
+    def to_arrow(self) -> dict[str, pyarrow.Table]:
+        """Return its tables as Arrow's, for whatever takes tables: what a message would meet on this side."""
+        return {key: table_of(columns.dicts(), INPUTS[key]) for key, columns in self.settings.items()}
+
+    def differs_in(self, other: OneSide) -> dict[str, TableColumns]:
+        """Return its tables that are not the very same as another side's."""
+        return {key: columns for key, columns in self.settings.items() if columns is not other.settings.get(key)}
+
+    @property
+    def asks(self) -> TableColumns | None:
+        """Its requests for routes that are on record; None where no table is given."""
+        return self.settings.get("route_requests")
+
+
+@dataclass(frozen=True)
+class DiffSides:
+    """Both sides beside each other."""
+
+    before: OneSide
+    after: OneSide
+
+    @property
+    def both(self) -> tuple[OneSide, OneSide]:
+        """The side before, and the one after."""
+        return self.before, self.after
+
+    @property
+    def is_one_time(self) -> bool:
+        """Whether both are decided as of one time."""
+        return self.before.at == self.after.at
+
+    @cached_property
+    def differing(self) -> Mapping[str, set[Row]]:
+        """The rows that one side alone has, by table; nothing of tables of which all are equal.
+
+        A row has its table's columns in their order, of which the first is the instance.
+        """
+        found = {}
+        for key in SETTINGS:
+            old, new = self.before.settings.get(key), self.after.settings.get(key)
+            rows = set() if old is new else _rows(old, key) ^ _rows(new, key)
+            if rows:
+                found[key] = rows
+        return found
+
+
+def _rows(columns: TableColumns | None, key: str) -> set[Row]:
+    """Whole rows of a table as values that can be compared."""
+    if columns is None:
+        return set()
+    rows = columns.rows(*INPUTS[key].names)
+    if key != "instances":
+        return set(rows)
+    return {tuple(tuple(value) if isinstance(value, list) else value for value in row) for row in rows}
+
+
+def read(before: GivenTables, after: GivenTables) -> DiffSides:
+    """Both sides, each distinct table read once.
+
+    Raises InputError, which names the side, where a table or column is missing.
+    """
+    owners: dict[str, tuple[GivenTables, str]] = {}
+    names: dict[int, str] = {}
+    for side, given in (("before", before), ("after", after)):
+        with naming(given.label):
+            check_given(given.tables, SETTINGS)
+        for key, table in given.tables.items():
+            owners.setdefault(names.setdefault(id(table), f"{key} {side}"), (given, key))
+
+    def read_one(name: str) -> TableColumns:
+        given, key = owners[name]
+        with naming(given.label):
+            return read_given(given, key)
+
+    found = read_each({name: given.tables[key] for name, (given, key) in owners.items()}, read_one)
+    first, second = (
+        OneSide(given.label, given.at, {key: found[names[id(table)]] for key, table in given.tables.items()})
+        for given in (before, after)
+    )
+    return DiffSides(first, second)
+
+
+def read_given(given: GivenTables, key: str) -> TableColumns:
+    """Return the columns of a side's table.
+
+    Raises InputError where it is at fault, or its version is not there.
+    """
+    try:
+        return columns_of(given.tables[key], key)
+    except RoutingError:
+        raise
+    except Exception as error:
+        # Of a version that was asked for the files may be gone, which is no failure of the storage.
+        if key not in given.versions:
+            raise
+        raise InputError.unreadable_version(key, given.versions[key], first_sentence(error)) from error
+
+
+def refuse(side: OneSide, tables: Mapping[str, TableColumns]) -> None:
+    """Stop where a row of some of a side's tables is at fault, as `resolve` does.
+
+    Raises InputError, which names the side.
+    """
+    with naming(side.label):
+        refuse_faults(tables)
+
+
+@contextmanager
+def naming(label: str) -> Iterator[None]:
+    """Have what is wrong with a side's tables say whose they are."""
+    try:
+        yield
+    except InputError as fault:
+        raise fault.of_side(label) from fault

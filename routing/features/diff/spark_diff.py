@@ -1,0 +1,111 @@
+"""Messages by the million compared where Spark has them: both decisions of each, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from routing.config import TableLocation
+from routing.delta import local_disks, spark_tables
+from routing.delta.opening import TableOpener
+from routing.delta.table_places import check_writable
+from routing.features.diff.comparing import SHOWN, MessageChanges
+from routing.features.diff.sides import OneSide, naming
+from routing.messages import changed_decisions, validate
+from routing.messages.compiling import compile_messages
+from routing.plan.checked import CheckedInputs
+from routing.plan.options import ResolveOptions
+from routing.runs.stages import UntimedStages
+from routing.schemas import MESSAGE_CHANGES
+from routing.sessions.holding import ExistingSession
+from routing.tables.declared_columns import conform, no_rows
+from routing.tables.frame_cache import FrameCache
+from routing.tables.frames import collect
+from routing.tables.row_faults import refuse_faults
+
+OUT = "message_changes"
+# A condition of more values takes longer to be handed over than it saves.
+_MOST_VALUES = 1_000
+
+
+@dataclass(frozen=True)
+class SideMessages:
+    """The messages of both sides, and their dialogs if there are any, as they are given."""
+
+    messages: DataFrame
+    dialogs: DataFrame | None
+
+
+def compare(
+    traffic: SideMessages,
+    sides: tuple[OneSide, OneSide],
+    options: ResolveOptions,
+    keeper: FrameCache,
+    notes: list[str],
+    *,
+    affected: Sequence[Mapping[str, Collection[str]]] | None = None,
+    out: TableLocation | None = None,
+) -> MessageChanges:
+    """Return what changes for the messages from one side to the other.
+
+    ``options`` say how messages are resolved but for the time, which is each side's own. ``affected`` are values
+    by column, of which every message that can change has one set; None where any can. ``out`` is where the changed
+    messages are written, as a whole in place of what stands there. ``keeper`` must keep until the messages of the
+    result have been read; ``notes`` get what was not broadcast. Raises InputError, which names the side, where a
+    row is at fault, OutputError where nothing can be written, and StorageError.
+    """
+    spark = traffic.messages.sparkSession
+    if out is not None:
+        out = local_disks.place(out, spark)
+        check_writable(OUT, out)
+        TableOpener.of_session(spark).lacks_columns(OUT, out, MESSAGE_CHANGES)
+    messages = conform(traffic.messages, "messages")
+    if affected is not None and not affected:
+        nothing = no_rows(spark, MESSAGE_CHANGES)
+        return MessageChanges(messages.count(), [], [], nothing if out is None else _write(nothing, out))
+    checked = _check(traffic, sides)
+    found = messages if affected is None else messages.where(_is_one_of(affected))
+    before, after = (
+        compile_messages(found, known, replace(options, as_of=side.moment), keeper, UntimedStages(), notes=notes)
+        for known, side in zip(checked, sides, strict=True)
+    )
+    changed = changed_decisions.find_changed(changed_decisions.decide_sides(found, before, after))
+    stored = keeper.keep(changed) if out is None else _write(changed, out)
+    return MessageChanges(
+        before.counted.counts.rows_read if affected is None else messages.count(),
+        list(collect(changed_decisions.count_changed(stored)).dicts()),
+        list(collect(changed_decisions.find_examples(stored, SHOWN)).dicts()),
+        stored,
+    )
+
+
+def _check(traffic: SideMessages, sides: tuple[OneSide, OneSide]) -> tuple[CheckedInputs, CheckedInputs]:
+    """Both sides without a fault. Raises InputError."""
+    before, after = sides
+    dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")
+    with naming(before.label):
+        checked = validate.check(validate.InputTables(before.settings, dialogs))
+    with naming(after.label):
+        refuse_faults(after.differs_in(before))
+    return checked, checked.with_settings(after.settings)
+
+
+def _is_one_of(affected: Sequence[Mapping[str, Collection[str]]]) -> Column:
+    """Return whether a message can change; of very many values none is looked at."""
+    return reduce(Column.__or__, (_has(values) for values in affected), F.lit(False))
+
+
+def _has(values: Mapping[str, Collection[str]]) -> Column:
+    conditions = (F.col(name).isin(list(found)) for name, found in values.items() if len(found) <= _MOST_VALUES)
+    return reduce(Column.__and__, conditions, F.lit(True))
+
+
+def _write(changed: DataFrame, out: TableLocation) -> DataFrame:
+    """Write the changed messages in one commit, and read them as they are stored. Raises StorageError."""
+    spark_tables.overwrite(changed, OUT, out, "sbroute diff")
+    spark = changed.sparkSession
+    return spark_tables.snapshots(ExistingSession(spark), {OUT: out})[OUT].read(spark)

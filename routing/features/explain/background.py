@@ -1,0 +1,186 @@
+"""What is told beside the rules' path: how much is known of the instance, as of when, and what SQL Server said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from routing.delta.import_times import newest_after, newest_of
+from routing.features.explain.known_tables import Row
+from routing.features.explain.lines import Line, line
+from routing.plan.estate import instances_of
+from routing.rules import observed, reconciling, text
+from routing.rules.observed import NumberAgreement, ReasonComparison
+from routing.rules.reconciling import PairClass, SeenMessage
+from routing.rules.resolving import Verdict
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import with_moments
+from routing.terms import CLASSIFY_EVENT, EVENT_SOURCES, TRANSMISSION_QUEUE, Outcome, Reason, known_outcome
+
+_UNKNOWN_TEXT = ReasonComparison(NumberAgreement.SAYS_NOTHING, "A text that this project does not know.")
+
+
+_AGREEMENTS = {
+    PairClass.CONFIRMED: NumberAgreement.AGREES,
+    PairClass.COMPATIBLE: NumberAgreement.COMPATIBLE,
+    PairClass.CONTRADICTED: NumberAgreement.CONTRADICTS,
+}
+
+
+@dataclass(frozen=True)
+class StatusText:
+    """What SQL Server said of a message: when (microseconds), its number, and the text; None if it is blank.
+
+    ``event`` is the source of an event, None for a transmission_status; then ``outcome`` and ``next_hop`` are what
+    it tells.
+    """
+
+    observed_at: int
+    number: int | None
+    text: str | None
+    event: str | None = None
+    outcome: Outcome | None = None
+    next_hop: str | None = None
+
+    def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:
+        """Return what it says of a verdict; ``in_msdb`` where the routes of msdb were searched last."""
+        if self.event is not None and outcome is not None:
+            seen = SeenMessage(self.event, self.outcome, self.number)
+            found = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
+            return ReasonComparison(_AGREEMENTS.get(found.kind, NumberAgreement.SAYS_NOTHING), found.why)
+        if self.number is None and self.text is not None:
+            return _UNKNOWN_TEXT
+        return observed.compare(reason, self.number, in_msdb=in_msdb)
+
+
+@dataclass(frozen=True)
+class MessageBackground:
+    """``instance_gap``: the finding of item INSTANCE, None where enough is known of the instance.
+
+    ``status``: the newest one of the message, None where none is stored. ``newest``: when what has no history was
+    last imported, by instance (`imported.newest_of`).
+    """
+
+    instance_gap: str | None = None
+    status: StatusText | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of_columns(
+        cls,
+        near: Mapping[str, TableColumns],
+        kept: Mapping[str, TableColumns],
+        message: Row,
+        latest: int | None = None,
+    ) -> MessageBackground:
+        """Return what the rows of a message's instance say, and those that import kept of both.
+
+        What was observed after ``latest`` (microseconds) is newer than nothing.
+        """
+        observed = kept.get("observed_routing")
+        status = None if observed is None else newest_status(observed.dicts(), message, latest)
+        imports = kept["imports"].dicts() if "imports" in kept else ()
+        return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at", "imported_at"])))
+
+    def before_the_path(self, instance: str, t: int) -> list[Line]:
+        """Return what a reader has to know before any verdict; ``t`` is the time of the decision."""
+        later = newest_after(self.newest, instance, t)
+        lines = [] if later is None else [line("IMPORT", "LATER", name=instance, at=later)]
+        return lines if self.instance_gap is None else [*lines, line("INSTANCE", self.instance_gap, name=instance)]
+
+    def after_the_verdict(self, outcome: str | None, reason: str | None, *, in_msdb: bool) -> list[Line]:
+        """Return what SQL Server said, beside the verdict."""
+        if self.status is None or outcome is None or reason is None:
+            return []
+        compared = self.status.compared(Reason(reason), in_msdb=in_msdb, outcome=Outcome(outcome))
+        return [
+            line(
+                "STATUS",
+                str(compared.agreement),
+                at=self.status.observed_at,
+                error_number=self.status.number,
+                status_text=self.status.text,
+                name=self.status.event,
+                outcome=None if self.status.outcome is None else str(self.status.outcome),
+                address=self.status.next_hop,
+                why=compared.why,
+            )
+        ]
+
+
+NOTHING = MessageBackground()
+"""Nothing to tell besides."""
+
+
+def find_gap(near: Mapping[str, TableColumns]) -> str | None:
+    """Return whether of an instance only the name is known (ONLY_NAME), or only that and routes (ONLY_ROUTES).
+
+    ``near`` has the rows of this one instance.
+    """
+    listed = instances_of({key: near[key] for key in ("instances", "databases")}).values()
+    if not any(instance.is_only_named for instance in listed):
+        return None
+    return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
+
+
+def newest_status(rows: Iterable[Row], message: Row, latest: int | None = None) -> StatusText | None:
+    """Return the newest that rows of observed_routing tell of a message, as `place_of` has it.
+
+    ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
+    """
+    of_message = [row for row in rows if row["observed_at"] is not None and is_of(row, message)]
+    return None if not of_message else status_of(max(of_message, key=lambda row: place_of(row, latest)))
+
+
+def status_of(row: Row) -> StatusText:
+    """Return what a row of observed_routing says."""
+    number, told = row["error_number"], text.empty_as_null(row["status_text"])
+    if row["source"] == TRANSMISSION_QUEUE:
+        return StatusText(row["observed_at"], number, told)
+    outcome = known_outcome(row["outcome"])
+    return StatusText(
+        row["observed_at"], number, told, row["source"], outcome, text.empty_as_null(row["next_hop"])
+    )
+
+
+def is_of(row: Row, message: Row) -> bool:
+    """Whether a row of the message's instance tells of it: a queue's by its id, an event of its conversation.
+
+    An event without a number of its own may be of any message of the same role, service and way in.
+    """
+    if row["source"] == TRANSMISSION_QUEUE:
+        # Of older imports two databases may have used one id.
+        is_its_queue = row["database_name"] in (None, "", message["database_name"])
+        return is_its_queue and bool(row["message_id"] == message["message_id"])
+    if row["source"] not in EVENT_SOURCES or row["is_initiator"] != message["is_initiator"]:
+        return False
+    if text.fold(row["conversation_id"] or "") != text.fold(message["conversation_id"] or ""):
+        return False
+    sequence, service = row["message_sequence_number"], text.empty_as_null(row["to_service_name"])
+    if sequence not in (None, message["message_sequence_number"]) or service not in (
+        None,
+        message["to_service_name"],
+    ):
+        return False
+    database = text.empty_as_null(message["database_name"])
+    is_arrival = row["is_from_network"]
+    if is_arrival is None:
+        is_arrival = row["source"] != CLASSIFY_EVENT
+    return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
+
+
+def place_of(row: Row, latest: int | None = None) -> tuple[Any, ...]:
+    """Return the place of a row among those of one message: the last one counts.
+
+    Of one time a queue's with a number counts before events. A row of a time after ``latest``, which had not come
+    when it was imported, is newer than none.
+    """
+    number, is_queue = row["error_number"], row["source"] == TRANSMISSION_QUEUE
+    told = (is_queue and number is not None, not is_queue, -1 if number is None else number)
+    return (
+        latest is None or row["observed_at"] <= latest,
+        row["observed_at"],
+        *told,
+        *(row[name] or "" for name in ("status_text", "source", "outcome", "next_hop")),
+    )

@@ -1,0 +1,42 @@
+"""The tables of a question: as they are given, or opened as a configuration names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from routing.config import Config, in_reading_order
+from routing.delta.opening import TableOpener
+from routing.features.explain.explain_source import ExplainSource
+from routing.schemas import INPUTS
+from routing.tables.table_columns import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_source(
+    tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
+) -> tuple[ExplainSource, datetime | None]:
+    """What tables, or those that a configuration names, hold; and the one decision time, if there is any."""
+    if isinstance(tables, Config):
+        settings, as_of = tables, as_of or tables.resolve.as_of
+        tables = open_tables(settings, spark=spark)
+    return ExplainSource.of(tables), as_of
+
+
+def open_tables(
+    settings: Config, opener: TableOpener | None = None, *, spark: SparkSession | None = None
+) -> dict[str, Table]:
+    """Every input that a configuration names, each at its newest version, and what import keeps if it is there.
+
+    They are opened by ``opener``, or as `TableOpener` does it, with ``spark`` where a session is needed, or one
+    that is
+    started for it. Raises InputError where an input is missing.
+    """
+    opener = opener or TableOpener.of_settings(settings.spark, spark)
+    kept = {key: settings.kept[key] for key in in_reading_order(settings.kept)}
+    found = {key: opener.find(f"tables.{key}", location) for key, location in kept.items()}
+    inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
+    return {**inputs, **{key: opened.rows for key, opened in found.items() if opened is not None}}

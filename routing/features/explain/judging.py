@@ -1,0 +1,110 @@
+"""A question judged by the rules: all that may be decided for it, and which of that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from routing.features.explain.known_tables import KnownTables, Row, message_of
+from routing.features.explain.questions import QuestionError
+from routing.plan.requests import AskingMessage, open_requests
+from routing.plan.verdicts import MessageJudge, place_of_pick
+from routing.rules.deciding import Decision, scope_of
+from routing.rules.estate import ARRIVALS
+from routing.rules.rejecting import rejections
+from routing.rules.requesting import InstanceRequests, RequestScope
+from routing.rules.resolving import DialogFacts, RoutedMessage, Verdict
+from routing.terms import ZERO_GUID
+
+
+@dataclass(frozen=True)
+class QuestionedMessage:
+    """The message of a question; ``as_of`` (microseconds) where one time was set for all messages.
+
+    A described one without conversation_id may belong to any dialog.
+    """
+
+    row: Row
+    is_described: bool
+    as_of: int | None = None
+
+    @property
+    def is_of_any_dialog(self) -> bool:
+        """Whether the dialog is not given."""
+        return self.is_described and self.row["conversation_id"] is None
+
+
+@dataclass(frozen=True)
+class JudgedQuestion:
+    """What a question comes to.
+
+    ``possible`` has a decision with its verdict for each broker id that a dialog may get, one where there is
+    nothing to pick. ``decision`` and ``verdict`` are those that the dialog gets; where it is not given
+    (``is_undecided``) those of the first. ``requests`` knows the requests on record and those that messages open.
+    """
+
+    asked: QuestionedMessage
+    message: RoutedMessage
+    dialog: DialogFacts
+    possible: tuple[tuple[Decision, Verdict], ...]
+    decision: Decision
+    verdict: Verdict
+    requests: InstanceRequests
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the dialog decides, and is not given."""
+        return self.asked.is_of_any_dialog and len(self.possible) > 1
+
+
+def judge_question(asked: QuestionedMessage, known: KnownTables) -> JudgedQuestion:
+    """Judge a question by what is known. Raises QuestionError where a run would reject the message."""
+    _check(asked, known)
+    message = message_of(asked.row, asked.as_of)
+    dialog, messages = known.dialogs.of(message), MessageJudge(known.network, is_exact=True)
+    keyed, requests = messages.keyed(message, dialog), messages.requests[message.instance]
+    if not dialog.is_expired(message.t):
+        decisions = keyed.decisions(message.t)
+        open_requests(_asking_others(asked, message, decisions, messages, known), requests)
+    # Where two decisions meet step 4 in one database, both open the message's request or neither does.
+    possible = keyed.possible(message, dialog, requests)
+    decision, verdict = possible[place_of_pick(possible, message)]
+    return JudgedQuestion(asked, message, dialog, possible, decision, verdict, requests)
+
+
+def _asking_others(
+    asked: QuestionedMessage,
+    message: RoutedMessage,
+    decisions: tuple[Decision, ...],
+    messages: MessageJudge,
+    known: KnownTables,
+) -> Iterator[AskingMessage]:
+    """Yield the other messages that may open a request which this one asks for, until none can any more."""
+    scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
+    # Only where a request is asked for do other messages matter.
+    for other, dialog in known.others(message, asked.as_of) if scopes else ():
+        position = (other.t, other.message_id)
+        if all(scope.is_settled(*position) for scope in scopes):
+            return
+        # A row of the same time and id gets this message's decision.
+        if position != (message.t, message.message_id):
+            yield AskingMessage(other, dialog, messages.keyed(other, dialog).decision(other))
+
+
+def _check(asked: QuestionedMessage, known: KnownTables) -> None:
+    # Any dialog will do where none is given.
+    row = {**asked.row, "conversation_id": ZERO_GUID} if asked.is_of_any_dialog else asked.row
+    instance = known.network.instances.get(row["instance_name"])
+    reasons = rejections(row, instance)
+    if reasons:
+        is_only_named = instance is not None and instance.is_only_named
+        raise QuestionError.rejected(reasons, row["instance_name"] if is_only_named else None)
+
+
+def _asked_scopes(
+    message: RoutedMessage, decisions: tuple[Decision, ...], requests: InstanceRequests
+) -> list[RequestScope]:
+    """Return where the message may ask for a route (step 4)."""
+    databases = [scope_of(message.database) for decision in decisions if decision.first.asks]
+    databases += [ARRIVALS for decision in decisions if decision.asks_again]
+    return [requests.of(database, message.service) for database in dict.fromkeys(databases)]

@@ -1,0 +1,219 @@
+"""The rule book's path of a judged message as lines: what it brings, its searches, the verdict.
+
+Every finding is read off what the rules return; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from routing.features.explain import bounded_lists, route_lines
+from routing.features.explain.background import MessageBackground
+from routing.features.explain.judging import JudgedQuestion
+from routing.features.explain.known_tables import KnownTables
+from routing.features.explain.lines import SHOWN, Line, line
+from routing.features.explain.request_path import request_lines
+from routing.features.explain.searches import ShownSearch, searches
+from routing.rules.estate import SqlInstance
+from routing.rules.matching import STEPS, comes_before
+from routing.rules.resolving import Verdict, bound_broker
+from routing.terms import MSDB, MatchingStep, Outcome, Reason
+
+
+def path(
+    judged: JudgedQuestion, known: KnownTables, verdict: dict[str, Any], background: MessageBackground
+) -> list[Line]:
+    """Return all lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
+    told, instance = searches(judged), known.network.instances[judged.message.instance]
+    lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
+    for search in told:
+        came_by = told[0] if search.number > 1 else None
+        lines += _scope_lines(judged, search, came_by)
+        if search.looks_at_routes:
+            lines += _step_lines(judged, search, instance)
+        lines += [*_tier_lines(search), *_location_lines(judged, search)]
+        lines += _transport_lines(judged, search, instance)
+    if verdict["reason"] == Reason.ROUTE_REQUESTED:
+        lines += request_lines(instance, told[-1].leg.scope, judged.message.t, known.other_instances)
+    in_msdb = bool(told) and told[-1].leg.scope == MSDB
+    said = background.after_the_verdict(verdict["outcome"], verdict["reason"], in_msdb=in_msdb)
+    return [*lines, _outcome_line(verdict), *said]
+
+
+def _message_lines(judged: JudgedQuestion) -> list[Line]:
+    """Return what the message brings (section 0)."""
+    message, dialog, is_described = judged.message, judged.dialog, judged.asked.is_described
+    sent_by = "INITIATOR" if message.is_initiator else "TARGET"
+    lines = [
+        line(
+            "MESSAGE",
+            "DESCRIBED" if is_described else "STORED",
+            name=message.message_id,
+            service_name=message.service,
+            database_name=message.database,
+            reason=sent_by,
+        ),
+        line("TIME", _time(judged), at=message.t),
+        _broker_line(judged),
+    ]
+    later = dialog.acknowledged_at is not None and dialog.acknowledged_at > message.t
+    if message.broker is None and later and dialog.acknowledged_broker is not None:
+        at, broker = dialog.acknowledged_at, dialog.acknowledged_broker
+        lines.append(line("ACKNOWLEDGEMENT", "LATER", broker_instance=broker, at=at))
+    if dialog.is_expired(message.t):
+        lines.append(line("DIALOG", "EXPIRED", at=dialog.lifetime))
+    return lines
+
+
+def _time(judged: JudgedQuestion) -> str:
+    """Where the time of the decision comes from."""
+    if judged.asked.as_of is not None:
+        return "AS_OF"
+    if judged.asked.is_described:
+        return "ASKED"
+    return "ENQUEUED" if judged.asked.row["observed_at"] is None else "OBSERVED"
+
+
+def _broker_line(judged: JudgedQuestion) -> Line:
+    """Where the broker instance comes from."""
+    message, dialog = judged.message, judged.dialog
+    broker = bound_broker(message, dialog)
+    if broker is None:
+        return line("BROKER_INSTANCE", "OPEN")
+    if message.broker is not None:
+        return line("BROKER_INSTANCE", "MESSAGE", broker_instance=broker)
+    if dialog.acknowledged(message.t) is not None:
+        return line("BROKER_INSTANCE", "ACKNOWLEDGEMENT", broker_instance=broker, at=dialog.acknowledged_at)
+    return line("BROKER_INSTANCE", "FAR_BROKER_INSTANCE", broker_instance=broker)
+
+
+def _scope_lines(judged: JudgedQuestion, search: ShownSearch, came_by: ShownSearch | None) -> list[Line]:
+    """Return the scope, the check for a reply (section 1) and of the scope's broker."""
+    leg, number = search.leg, search.number
+    scope = {"search": number, "database_name": leg.scope}
+    if came_by is None:
+        lines = [line("SCOPE", "ARRIVED" if leg.is_from_network else "SENT_HERE", **scope)]
+    else:
+        address = came_by.address(judged.message.service)
+        lines = [line("SCOPE", "CAME_BACK", **scope, name=came_by.leg.route_name, address=address)]
+    if leg.is_from_network:
+        finding = _reply(judged, search)
+        lines.append(
+            line("REPLY", finding, search=number, step=int(MatchingStep.REPLY), broker_instance=leg.broker)
+        )
+    if not leg.is_reply:
+        lines.append(line("BROKER", "DISABLED" if leg.match is None else "ENABLED", **scope))
+    return lines
+
+
+def _reply(judged: JudgedQuestion, search: ShownSearch) -> str:
+    if search.leg.is_reply:
+        return "MATCHED"
+    if judged.message.is_initiator:
+        return "SENT_BY_INITIATOR"
+    return "OPEN" if search.leg.broker is None else "NOT_HERE"
+
+
+def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
+    """Return each step with its routes, what they lead to (step 3) and what was asked before (step 4)."""
+    found = route_lines.searched_routes(judged.message, search, instance)
+    routes = route_lines.list_routes(found, search.number)
+    lines = []
+    for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):
+        common = {"search": search.number, "step": int(step)}
+        awaited = bounded_lists.find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
+        asker = None if awaited is None else awaited.message_id
+        broker = search.leg.broker
+        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=asker))
+        lines += routes.by_step.get(step, [])
+        if step is search.leg.step:
+            lines += bounded_lists.id_lines(judged, search)
+        if step is MatchingStep.ROUTE_REQUEST and search.leg.asks:
+            lines += bounded_lists.request_lines(judged, search, int(step))
+    return [*lines, *routes.others]
+
+
+def _step(step: MatchingStep, search: ShownSearch) -> str:
+    stop = search.stop
+    if step is stop:
+        return "MATCHED"
+    if stop is not None and comes_before(stop, step):
+        return "NOT_REACHED"
+    return "PENDING" if step is MatchingStep.ROUTE_REQUEST and search.leg.asks else "NO_MATCH"
+
+
+def _tier_lines(search: ShownSearch) -> list[Line]:
+    """The tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
+    lines = []
+    for tier, routes, finding in search.tiers():
+        names = [route.name for route in routes if not route.is_implied]
+        if names:
+            why = tier.why_not(search.leg.situation) if finding == "NOT_USABLE" else None
+            reason = None if why is None else str(why)
+            told = {"routes": names[:SHOWN], "count": len(names), "reason": reason}
+            lines.append(line("TIER", finding, search=search.number, name=tier.letter, **told))
+    return lines
+
+
+def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
+    """Where the destination was located, and the databases that were looked at (section 4)."""
+    if not search.locates:
+        return []
+    leg, location = search.leg, search.leg.location
+    return [
+        line(
+            "LOCATION",
+            "NOT_LOCATED" if location.destination is None else "LOCATED",
+            search=search.number,
+            database_name=location.destination,
+            service_name=judged.message.service,
+            broker_instance=leg.known_broker,
+            reason=None if location.reason is None else str(location.reason),
+            count=len(leg.holders),
+        ),
+        *bounded_lists.holder_lines(search),
+    ]
+
+
+def _transport_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
+    """Return what an address meets: an own address, forwarding, the hops (section 3)."""
+    leg, number = search.leg, search.number
+    if not search.is_told or not leg.choice.is_usable or leg.end.outcome is Outcome.DELIVERED:
+        return []
+    lines = []
+    if leg.is_from_network:
+        lines.append(line("FORWARDING", _forwarding(instance), search=number))
+        if leg.end.counts_hops:
+            hops = judged.message.hops_remaining
+            lines.append(line("HOPS", _hops(judged.verdict, hops), search=number, count=hops))
+    if leg.end.is_own:
+        finding = "LOOP" if leg.is_from_network else "COMES_BACK"
+        address = search.address(judged.message.service)
+        lines.append(line("OWN_ADDRESS", finding, search=number, name=leg.route_name, address=address))
+    return lines
+
+
+def _forwarding(instance: SqlInstance) -> str:
+    if not instance.is_forwarding_known:
+        return "NOT_KNOWN"
+    return "ON" if instance.is_forwarding else "OFF"
+
+
+def _hops(verdict: Verdict, hops: int | None) -> str:
+    if hops is None:
+        return "NO_LIMIT"
+    return "NONE_LEFT" if verdict.reason is Reason.HOP_LIMIT else "LEFT"
+
+
+def _outcome_line(verdict: dict[str, Any]) -> Line:
+    return line(
+        "OUTCOME",
+        "DEPENDS_ON_DIALOG" if verdict["outcome"] is None else "DECIDED",
+        outcome=verdict["outcome"],
+        reason=verdict["reason"],
+        name=verdict["route_name"],
+        address=verdict["address"],
+        mirror_address=verdict["mirror_address"],
+        database_name=verdict["destination_database"],
+        broker_instance=verdict["broker_instance"],
+    )

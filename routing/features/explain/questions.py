@@ -1,0 +1,223 @@
+"""What is asked: one stored message, or one described; and everything that can be wrong with the question.
+
+Nothing here imports Spark, so that a wrong question is answered at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from routing.errors import ContractError, join_bounded, quote
+from routing.rules.text import printed_guid
+
+# What a described message is called; a stored one may have the same id, which changes nothing.
+DESCRIBED_ID = "described"
+
+
+AGE = ("enqueue_time", "message_sequence_number", "message_id")
+"""The columns by which one message of an end is older than another; what has no value comes last."""
+
+
+class ConversationEnd(NamedTuple):
+    """One end of a conversation; its id is folded, ``database_name`` None where messages came over the network."""
+
+    conversation_id: str
+    instance_name: str | None
+    database_name: str | None
+    is_initiator: bool | None
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A message of the messages table: that of an id, or the oldest of one end of a conversation.
+
+    ``conversation`` is its id, or the handle of an end, as SQL Server's tools print them. ``instance_name`` says
+    which is meant where several instances have a message of that id, or an end of the conversation. ``at`` decides
+    it, and all messages, at another time than their own (as ``resolve --as-of`` does). Raises QuestionError where
+    not exactly one of the two is named, and for a conversation that is not a GUID.
+    """
+
+    message_id: str | None = None
+    instance_name: str | None = None
+    at: datetime | None = None
+    conversation: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what names no message."""
+        if self.conversation is None and self.message_id is None:
+            raise QuestionError.neither()
+        if self.conversation is not None and self.message_id is not None:
+            raise QuestionError.mixed(["--conversation"])
+        if self.conversation is not None and printed_guid(self.conversation) is None:
+            raise QuestionError.no_conversation(self.conversation)
+
+
+@dataclass(frozen=True)
+class DescribedMessage:
+    """A message that may exist nowhere; ``database_name`` None: it arrived over the network.
+
+    ``conversation_id``, or the handle of an end in its place, says which dialog it belongs to; None: whichever, so
+    that the outcome for every broker id is told. ``is_target``: the target of the dialog sent it. ``at`` is the
+    time of the decision. ``from_service_name`` is the service that sent it, to which a reply goes.
+    """
+
+    instance_name: str
+    database_name: str | None
+    to_service_name: str
+    at: datetime
+    to_broker_instance: str | None = None
+    conversation_id: str | None = None
+    is_target: bool = False
+    from_service_name: str | None = None
+    hops_remaining: int | None = None
+
+
+Question = StoredMessage | DescribedMessage
+
+
+class QuestionError(ContractError):
+    """The question cannot be answered: it contradicts itself, or names what the tables do not hold."""
+
+    @classmethod
+    def neither(cls) -> QuestionError:
+        """Return no message is named."""
+        return cls(
+            "no message is named",
+            "--message-id ID or --conversation GUID for a stored one; --instance with --database or"
+            " --from-network, and --service, for one that is described",
+        )
+
+    @classmethod
+    def mixed(cls, options: Sequence[str]) -> QuestionError:
+        """Return a stored message is described as well."""
+        return cls(
+            f"--message-id names a stored message, which {' and '.join(options)} cannot change",
+            "leave one of the two out",
+        )
+
+    @classmethod
+    def all_but_named(cls, options: Sequence[str]) -> QuestionError:
+        """Return all messages are asked about, and one is named."""
+        return cls(f"--all means every message, {' and '.join(options)} one", "leave one of the two out")
+
+    @classmethod
+    def incomplete(cls, missing: Sequence[str]) -> QuestionError:
+        """Return the description lacks a part."""
+        return cls(f"a described message needs {' and '.join(missing)}")
+
+    @classmethod
+    def both_origins(cls) -> QuestionError:
+        """Sent from a database and arrived over the network."""
+        return cls("--database and --from-network exclude each other: a message is sent here or arrives")
+
+    @classmethod
+    def no_text(cls, option: str) -> QuestionError:
+        """Return what an option was given is no text in the terminal's encoding, so no table holds it."""
+        return cls(f"{option} holds bytes that are not text in this terminal's encoding", "write it in UTF-8")
+
+    @classmethod
+    def unknown_message(cls, message_id: str, instance: str | None) -> QuestionError:
+        """Return no row has the id."""
+        where = "" if instance is None else f" on instance {quote(instance)}"
+        return cls(f"no message {quote(message_id)} is stored{where}", "ids are compared exactly")
+
+    @classmethod
+    def ambiguous(cls, message_id: str, instances: Sequence[str]) -> QuestionError:
+        """Several instances have a message of that id."""
+        names = join_bounded([quote(name) for name in instances], "instance")
+        return cls(f"message {quote(message_id)} is stored on {names}", "say which with --instance")
+
+    @classmethod
+    def doubled(cls, message_id: str, instance: str) -> QuestionError:
+        """Return one instance has the id several times, which breaks the table's key."""
+        return cls(
+            f"several messages of instance {quote(instance)} have the id {quote(message_id)}",
+            "a message id is to be unique on an instance; describe the message instead",
+        )
+
+    @classmethod
+    def no_conversation(cls, given: str) -> QuestionError:
+        """Return a conversation is named by what is neither an id nor a handle."""
+        return cls(
+            f"--conversation {quote(given)} is not a GUID",
+            "give a conversation_id or a conversation_handle, in any case, with or without braces",
+        )
+
+    @classmethod
+    def unknown_conversation(
+        cls, given: str, instance: str | None, *, ends: Iterable[ConversationEnd], knows_handles: bool
+    ) -> QuestionError:
+        """Return no message is of that conversation, or of that end of it.
+
+        ``ends`` are those whose handle it is; ``knows_handles``: there is a table of handles.
+        """
+        where = "" if instance is None else f" on instance {quote(instance)}"
+        told = sorted(_describe_end(end) for end in ends)
+        if told:
+            hint = f"import saw it as the handle of {join_bounded(told, 'end')}"
+        elif knows_handles:
+            hint = "ids are looked up in tables.messages, handles in tables.observed_routing"
+        else:
+            hint = "only ids were looked up: tables.observed_routing, which has the handles, is not there"
+        return cls(f"no message of conversation {quote(given)} is stored{where}", hint)
+
+    @classmethod
+    def several_ends(cls, given: str, ends: Mapping[ConversationEnd, int]) -> QuestionError:
+        """Several ends of a conversation have messages, each so many."""
+        told = sorted(f"{_describe_end(end)} ({_messages(count)})" for end, count in ends.items())
+        ways = ["by the conversation handle of one end", "by --message-id"]
+        if len({end.instance_name for end in ends}) > 1:
+            ways.insert(0, "with --instance")
+        return cls(
+            f"conversation {quote(given)} has messages of {join_bounded(told, 'end')}",
+            f"say which {' or '.join(ways)}",
+        )
+
+    @classmethod
+    def several_conversations(cls, handle: str, ids: Sequence[str]) -> QuestionError:
+        """Return a handle was seen in several conversations, which SQL Server does not do."""
+        names = join_bounded([quote(found) for found in ids], "conversation")
+        return cls(f"handle {quote(handle)} is that of {names}", "give the conversation id")
+
+    @classmethod
+    def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
+        """The message cannot be judged, and a run would set it aside; ``only_named``: its instance if so."""
+        hint = "docs/reference/tables.md says what each reason means; a run puts such a row into rejected_messages"
+        if only_named is not None:
+            hint = f"the databases, addresses and forwarding of instance {quote(only_named)} are not known; {hint}"
+        return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
+
+    @classmethod
+    def unknown_word(cls, what: str, text: str, known: Sequence[str]) -> QuestionError:
+        """Return a word of the output that there is not."""
+        near = difflib.get_close_matches(text.upper()[:100], known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        return cls(f"there is no {what} {quote(text)}", hint)
+
+    @classmethod
+    def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
+        """Return an instance or a database that its table does not hold; ``listed`` are those that it does."""
+        spelt = {_as_meant(other): other for other in sorted(listed, reverse=True)}
+        near = difflib.get_close_matches(_as_meant(name), spelt, n=1)
+        hint = f"did you mean {quote(spelt[near[0]])}?" if near else f"look it up in table {what}s"
+        return cls(f"no {what} {quote(name)} is listed{where}", hint)
+
+
+def _describe_end(end: ConversationEnd) -> str:
+    """Return an end in words."""
+    place = "from the network" if end.database_name is None else f"database {quote(end.database_name)}"
+    role = "target" if end.is_initiator is False else "initiator" if end.is_initiator else "role unknown"
+    return f"instance {quote(end.instance_name)}, {place}, {role}"
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
+
+
+def _as_meant(name: str) -> str:
+    """A name as it is compared to find the one that was meant; bounded, for that takes time by its square."""
+    return name.strip().lower()[:100]

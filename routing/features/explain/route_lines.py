@@ -1,0 +1,148 @@
+"""The routes of a searched table, each with why it did or did not match: lines of item ROUTE.
+
+The rules list which routes match and what became of each (`rules.candidate_order.list_candidates`); this room adds
+how near a route came that did not match.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from routing.features.explain.lines import SHOWN, Line, line
+from routing.features.explain.searches import ShownSearch
+from routing.features.near_differences import (
+    EXPIRED,
+    NO_SERVICE,
+    NOT_YET,
+    OTHER_BROKER,
+    OTHER_SERVICE,
+    differences,
+)
+from routing.rules.candidate_order import Candidate, list_candidates
+from routing.rules.estate import EstateRoute, SqlInstance
+from routing.rules.matching import MatchKey, comes_before, names_service, step_of
+from routing.rules.resolving import RoutedMessage
+from routing.terms import MatchingStep
+
+# What a route's line finds, in the order in which a step lists them.
+MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER = "MATCHED", "EQUAL", "NOT_PICKED", "NO_MATCH", "LATER"
+RANKS = (MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER)
+
+
+@dataclass(frozen=True)
+class SearchedRoute:
+    """A route of a searched table: the step that it belongs to, what became of it, and why it did not match."""
+
+    route: EstateRoute
+    home: MatchingStep
+    finding: str
+    reasons: tuple[str, ...]
+    is_near: bool
+
+    @property
+    def place(self) -> tuple[int, str, int, str]:
+        """Its place in the list of its step; versions of a route share a name, and begin at different times."""
+        route = self.route
+        start = -(2**63) if route.live_from is None else route.live_from
+        return (RANKS.index(self.finding), route.name or "", start, route.address or "")
+
+
+def searched_routes(message: RoutedMessage, search: ShownSearch, instance: SqlInstance) -> list[SearchedRoute]:
+    """Return every route of the searched table."""
+    leg, t = search.leg, message.t
+    by_service = instance.routes.get(leg.scope, {}).values()
+    routes = [route for routes in by_service for route in routes]
+    in_force = [route for route in instance.routes_for(leg.scope, message.service) if route.is_live(t)]
+    candidates = list_candidates(leg, message.service, instance, in_force, stop=search.stop)
+    matching = {id(candidate.route): candidate for candidate in candidates}
+    bound = MatchKey(message.service, leg.broker)
+    return [_searched(route, bound, t, search, matching.get(id(route))) for route in routes]
+
+
+def _searched(
+    route: EstateRoute, bound: MatchKey, t: int, search: ShownSearch, candidate: Candidate | None
+) -> SearchedRoute:
+    actual = step_of(bound, route)
+    # The step in which the route would match a message that asks for just what it names.
+    wanted = None if bound.broker is None else route.broker or bound.broker
+    home = actual or step_of(MatchKey(route.service, wanted), route) or MatchingStep.ANY_SERVICE
+    reasons = tuple(_reasons(route, bound, actual, t))
+    finding = NO_MATCH if candidate is None else _finding(candidate, search)
+    is_later = finding == NO_MATCH and search.stop is not None and comes_before(search.stop, home)
+    return SearchedRoute(route, home, finding, reasons, OTHER_SERVICE not in reasons and not is_later)
+
+
+def _reasons(route: EstateRoute, bound: MatchKey, actual: MatchingStep | None, t: int) -> list[str]:
+    """Why a route does not match at the moment of the decision; empty where it does."""
+    found = []
+    if actual is None:
+        if route.service is None:
+            found = [NO_SERVICE]
+        elif names_service(bound, route):
+            found = [OTHER_BROKER]
+        else:
+            found = differences(bound.service or "", route.service)
+    if not route.is_live(t):
+        found.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
+    return found
+
+
+def _finding(candidate: Candidate, search: ShownSearch) -> str:
+    """Return what became of a route that matches in a step."""
+    if search.stop is None or comes_before(search.stop, candidate.step):
+        return LATER
+    # Where a request is pending the search has met step 4, and gone on.
+    if candidate.step is MatchingStep.ROUTE_REQUEST:
+        return MATCHED
+    if not candidate.is_reached:
+        return LATER
+    if search.is_undecided:
+        return MATCHED
+    if candidate.is_picked is False:
+        return NOT_PICKED
+    return MATCHED if candidate.stands_for_it is None else EQUAL
+
+
+@dataclass(frozen=True)
+class ListedRoutes:
+    """The lines of routes by the step they belong to, and how many others the table has."""
+
+    by_step: dict[MatchingStep, list[Line]]
+    others: list[Line]
+
+
+def list_routes(found: list[SearchedRoute], number: int) -> ListedRoutes:
+    """Routes near the message, at most `SHOWN` of a step; the rest are counted."""
+    near: dict[MatchingStep, list[SearchedRoute]] = defaultdict(list)
+    for searched in found:
+        if searched.is_near:
+            near[searched.home].append(searched)
+    by_step = {}
+    for step, mine in near.items():
+        shown = sorted(mine, key=lambda each: each.place)[:SHOWN]
+        by_step[step] = [_route_line(searched, number) for searched in shown]
+        if len(mine) > SHOWN:
+            more = len(mine) - SHOWN
+            by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=more))
+    far = sum(not searched.is_near for searched in found)
+    return ListedRoutes(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
+
+
+def _route_line(searched: SearchedRoute, number: int) -> Line:
+    route, reasons = searched.route, searched.reasons
+    return line(
+        "ROUTE",
+        searched.finding,
+        search=number,
+        step=int(searched.home),
+        name=route.name,
+        reasons=list(reasons) or None,
+        service_name=route.service,
+        broker_instance=route.broker,
+        address=route.address,
+        mirror_address=route.mirror_address,
+        valid_from=route.live_from,
+        valid_to=route.live_to,
+        at=route.live_to if EXPIRED in reasons else route.live_from if NOT_YET in reasons else None,
+    )

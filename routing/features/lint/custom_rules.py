@@ -1,0 +1,130 @@
+"""Findings of one's own: a function is marked with its code, and yields what it finds."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from routing.errors import RuleError, quote
+from routing.features.lint.catalogue import LintRule, Severity
+from routing.features.lint.configuration import ROWS, Configuration
+from routing.features.lint.lint_finding import LintFinding
+
+_CODE = re.compile(r"[A-Z][A-Z0-9_-]{0,40}[0-9]\Z")
+_OURS = "SBR"
+_SUBJECT = (
+    "(subject, message): a row of the configuration, or a tuple of instance, database and object (text or None),"
+    " and a text"
+)
+MARKED: ContextVar[list[CustomRule] | None] = ContextVar("MARKED", default=None)
+"""Where marked functions are noted while a file of them is run: one that loses its name to another is one, too."""
+Function = Callable[[Configuration], Iterable[tuple[Any, str]]]
+
+
+@dataclass(frozen=True)
+class CustomRule:
+    """A kind of finding, and the function that finds it."""
+
+    kind: LintRule
+    function: Function = field(compare=False)
+
+    def __call__(self, configuration: Configuration) -> Iterable[tuple[Any, str]]:
+        """Return what the function yields: it stays one that can be tested by itself."""
+        return self.function(configuration)
+
+    @property
+    def code(self) -> str:
+        """The code of its findings."""
+        return self.kind.code
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and line where the function begins."""
+        made: CodeType | None = getattr(self.function, "__code__", None)
+        return ("", 0) if made is None else (made.co_filename, made.co_firstlineno)
+
+
+def mark(code: str, severity: str, title: str, advice: str) -> Callable[[Function], CustomRule]:
+    """Mark a function of a `Configuration` as the one that finds ``code``; it yields pairs of subject and message.
+
+    ``code`` is upper-case letters, digits, ``_`` and ``-`` with a digit at its end, such as SHOP001, and not one
+    of SBR…; ``severity`` is error, warning or info. Raises ValueError.
+    """
+    _check_texts({"code": code, "severity": severity, "title": title, "advice": advice})
+    if not _CODE.match(code) or code.startswith(_OURS):
+        raise ValueError(
+            f"{quote(code)} is no code for a finding of your own: upper-case letters, digits, _ and -, a digit at"
+            f" the end, and not {_OURS}…"
+        )
+    if severity not in tuple(Severity):
+        raise ValueError(f"severity {quote(severity)} of {code} is none of {', '.join(Severity)}")
+    kind = LintRule(code, Severity(severity), title.strip(), advice.strip())
+
+    def marked(function: Function) -> CustomRule:
+        rule = CustomRule(kind, function)
+        noted = MARKED.get()
+        if noted is not None:
+            noted.append(rule)
+        return rule
+
+    return marked
+
+
+def _check_texts(texts: Mapping[str, object]) -> None:
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"the {name} of a finding is text, not {quote(text)}")
+
+
+def find_own(rules: Sequence[CustomRule], configuration: Configuration) -> set[LintFinding]:
+    """Return what rules find. Raises RuleError where one fails, or yields something else than a finding.
+
+    What they print goes to standard error: standard output is the report's.
+    """
+    found: set[LintFinding] = set()
+    with redirect_stdout(sys.stderr):
+        for rule in rules:
+            found.update(_run(rule, configuration))
+    return found
+
+
+def _run(rule: CustomRule, configuration: Configuration) -> Iterator[LintFinding]:
+    try:
+        for yielded in rule(configuration):
+            yield _found(rule, yielded)
+    except RuleError:
+        raise
+    # SystemExit too: a rule that ends Python would make a report of nothing.
+    except (Exception, SystemExit) as error:
+        file, line = rule.place
+        raise RuleError.failed(rule.code, file, line_in(file, error) or line, error) from error
+
+
+def _found(rule: CustomRule, yielded: Any) -> LintFinding:
+    match yielded:
+        case (subject, str(message)) if isinstance(subject, ROWS):
+            named = subject.subject
+        case (tuple() as subject, str(message)) if _is_subject(subject):
+            named = subject
+        case _:
+            raise RuleError.no_finding(rule.code, *rule.place, yielded, _SUBJECT)
+    return LintFinding(rule.code, *named, message, None)
+
+
+def _is_subject(subject: tuple[Any, ...]) -> bool:
+    return len(subject) == 3 and all(part is None or isinstance(part, str) for part in subject)
+
+
+def line_in(file: str, error: BaseException) -> int | None:
+    """Return the last line of a file that an error came by; None where it came by none."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if isinstance(error, SyntaxError) and error.filename == file:
+        lines.append(error.lineno)
+    return next((line for line in reversed(lines) if line is not None), None)

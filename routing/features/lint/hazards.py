@@ -1,0 +1,185 @@
+"""Open dialogs that get several target endpoints: proved by following a message to all ends that it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from routing.features.lint.lint_estate import LintEstate, is_users
+from routing.features.lint.open_messages import OpenChoice, OpenMessageFollower
+from routing.rules import text
+from routing.rules.choosing import is_local, is_transport
+from routing.rules.estate import ARRIVALS, EstateRoute, SqlInstance
+from routing.rules.following import OPEN_STEPS
+from routing.rules.network import EstateNetwork
+from routing.rules.ways import MessageTrace
+from routing.terms import MatchingStep, Outcome
+
+Ends = tuple[tuple[str, str], ...]
+"""Targets by name, each with its broker id."""
+
+
+class ProvedHazard(NamedTuple):
+    """What is proved of a choice: its routes, the first one being reported, and the targets that they lead to."""
+
+    routes: tuple[str, ...]
+    ends: Ends
+
+
+Hazards = Mapping[OpenChoice, ProvedHazard]
+
+
+def prove_hazards(estate: LintEstate, walks: OpenMessageFollower) -> dict[OpenChoice, ProvedHazard]:
+    """The choices from which ways end delivered at different broker ids; one hash that shows it proves it."""
+    proofs = _Proofs(_Reach(estate, walks.network), walks)
+    found: dict[OpenChoice, ProvedHazard] = {}
+    for instance in walks.network.instances.values():
+        for scope in instance.routes:
+            if scope == ARRIVALS or scope in instance.databases:
+                found.update(proofs.of_named(instance, scope))
+                found.update(proofs.of_others(instance, scope))
+    return found
+
+
+class _Proofs:
+    """Follows what may end at several targets; ways that many scopes have in common are followed once."""
+
+    def __init__(self, reach: _Reach, walks: OpenMessageFollower) -> None:
+        self._reach, self._walks = reach, walks
+        self._shared: dict[tuple[tuple[str | None, ...], str], Ends] = {}
+
+    def of_named(self, instance: SqlInstance, scope: str) -> Iterator[tuple[OpenChoice, ProvedHazard]]:
+        """Yield the choices of routes that name a service."""
+        by_service = instance.routes[scope]
+        for service in self._reach.spread & by_service.keys():
+            if service in self._reach.of_routes(by_service[service], service, instance):
+                choice = OpenChoice(instance.name, scope, service)
+                hazard = self._follow(choice)
+                if hazard is not None:
+                    yield choice, hazard
+
+    def of_others(self, instance: SqlInstance, scope: str) -> Iterator[tuple[OpenChoice, ProvedHazard]]:
+        """Yield the choices of routes for any service, for the services that no other route of the scope names."""
+        by_service = instance.routes[scope]
+        routes = by_service.get(None, ())
+        candidates = set(self._reach.of_routes(routes, None, instance))
+        if any(is_transport(route) for route in routes):
+            candidates |= self._reach.addressed
+        candidates -= by_service.keys()
+        if not candidates:
+            return
+        taken = self._taken(instance, scope)
+        for service in filter(is_users, candidates):
+            choice = OpenChoice(instance.name, scope, service)
+            is_shared = taken is not None and service not in instance.holders
+            hazard = self._share(choice, taken) if taken is not None and is_shared else self._follow(choice)
+            if hazard is not None:
+                yield choice, hazard
+
+    def _taken(self, instance: SqlInstance, scope: str) -> tuple[EstateRoute, ...] | None:
+        """Return the routes that the transport may take for any service that is not held here; None for none."""
+        decision = self._walks.of_any_service(instance, scope)
+        leg = decision.first
+        is_sent = leg.end.outcome in (Outcome.SENT, Outcome.FORWARDED) and decision.again is None
+        if not is_sent or leg.asks or leg.reads_address or leg.step is not MatchingStep.ANY_SERVICE:
+            return None
+        compared = {one for route in leg.choice.routes for one in (route.compared, route.compared_mirror)}
+        return None if compared & instance.own_addresses else leg.choice.routes
+
+    def _share(self, choice: OpenChoice, taken: Sequence[EstateRoute]) -> ProvedHazard | None:
+        """Return what is proved of a choice, where the addresses alone make the difference."""
+        known = (tuple(one for route in taken for one in (route.compared, route.compared_mirror)), choice.service)
+        if known not in self._shared:
+            followed = self._follow(choice)
+            self._shared[known] = () if followed is None else followed.ends
+        ends = self._shared[known]
+        return ProvedHazard(tuple(route.name or "" for route in taken), ends) if ends else None
+
+    def _follow(self, choice: OpenChoice) -> ProvedHazard | None:
+        for trace in self._walks.traces(choice):
+            ends = self._ends(trace, choice) if trace.has_multiple_targets else ()
+            if ends:
+                return ProvedHazard(tuple(dict.fromkeys(way.hops[0].route_name or "" for way in trace.ways)), ends)
+        return None
+
+    def _ends(self, trace: MessageTrace, choice: OpenChoice) -> Ends:
+        """The targets, where several of what the transport may take first lead to different broker ids; else none.
+
+        Where only one of them does, the choice is made past it. A message that comes back to its own instance
+        chooses in msdb.
+        """
+        first = trace.ways[0].hops[0]
+        if (first.scope, first.broker_instance) != (choice.scope, None) or first.matching_step not in OPEN_STEPS:
+            return ()
+        taken, ends = set(), {}
+        for way in trace.ways:
+            target = self._walks.target(way)
+            if target is not None:
+                taken.add((way.hops[0].address, way.hops[1].instance_name))
+                ends[target[0]] = target[1]
+        return tuple(sorted(ends.items())) if len(taken) > 1 and len(set(ends.values())) > 1 else ()
+
+
+class _Reach:
+    """Where messages can come to at all, so that few have to be followed.
+
+    ``spread``: the services that databases of different broker ids hold. ``addressed``: those of them whose names
+    begin with an address.
+    """
+
+    def __init__(self, estate: LintEstate, network: EstateNetwork) -> None:
+        self._network = network
+        held: dict[str, set[str]] = {}
+        self._held_at: dict[str, list[tuple[str, str]]] = {}
+        for instance, database, service in estate.holders:
+            if database.broker is not None and instance in estate.listed:
+                held.setdefault(service, set()).add(database.broker)
+                self._held_at.setdefault(instance, []).append((service, database.broker))
+        self.spread = {service for service, brokers in held.items() if len(brokers) > 1}
+        self.addressed = {service for service in self.spread if text.address_in_name(service) is not None}
+        self._next: dict[str, frozenset[str]] = {}
+        self._services: dict[frozenset[str], set[str]] = {}
+
+    def of_routes(self, routes: Iterable[EstateRoute], service: str | None, here: SqlInstance) -> set[str]:
+        """Return the services that open ones of some routes may lead to several targets of."""
+        open_routes = [route for route in routes if route.broker is None and not is_local(route)]
+        owners = self._owners(open_routes, service, here)
+        is_apart = len(open_routes) > 1 or len(owners) > 1 or any(route.mirror_address for route in open_routes)
+        return self._services_from(frozenset(owners)) if owners and is_apart else set()
+
+    def _owners(self, routes: Iterable[EstateRoute], service: str | None, here: SqlInstance) -> set[str]:
+        """Return the instances at the addresses of routes, for a service."""
+        found: set[str] = set()
+        for route in routes:
+            named = None if service is None else text.address_in_name(service)
+            address = named if is_transport(route) else route.address
+            for one in (address, route.mirror_address):
+                if one is not None:
+                    found.update(owner.name for owner in self._network.owners(one, here))
+        return found
+
+    def _services_from(self, owners: frozenset[str]) -> set[str]:
+        """Return the services that databases of different broker ids hold, of all that arrivals may come to."""
+        if owners not in self._services:
+            seen, ahead = set(owners), list(owners)
+            while ahead:
+                more = self._onward(ahead.pop()) - seen
+                seen |= more
+                ahead += more
+            held: dict[str, set[str]] = {}
+            for name in seen:
+                for service, broker in self._held_at.get(name, ()):
+                    held.setdefault(service, set()).add(broker)
+            several = {service for service, brokers in held.items() if len(brokers) > 1}
+            # Where a name leads is not looked up.
+            self._services[owners] = several | self.addressed
+        return self._services[owners]
+
+    def _onward(self, name: str) -> frozenset[str]:
+        """Return the instances that one forwards to."""
+        if name not in self._next:
+            here = self._network.instances[name]
+            arrivals = here.routes.get(ARRIVALS, {}) if here.is_forwarding else {}
+            routes = [route for found in arrivals.values() for route in found if not is_local(route)]
+            self._next[name] = frozenset(self._owners(routes, None, here))
+        return self._next[name]

@@ -1,0 +1,141 @@
+"""What all findings look at: the tables as they are, the rules' view of them, and who has which address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from routing.plan.estate import instances_of
+from routing.plan.planner import Planner, plan_decisions
+from routing.rules.deciding import Decision
+from routing.rules.estate import ARRIVALS, Database, EstateRoute, SqlInstance
+from routing.rules.network import EstateNetwork
+from routing.tables.table_columns import TableColumns
+
+# Every database of SQL Server holds services of these; nobody routes to them.
+_SYSTEM_SERVICES = "http://schemas.microsoft.com/SQL/"
+_NAMED_BY = {
+    "instances": ("instance_name",),
+    "databases": ("instance_name", "name"),
+    "services": ("instance_name", "database_name", "name"),
+    "routes": ("instance_name", "database_name", "name"),
+}
+
+
+class LiveRoute(NamedTuple):
+    """A route in force, and where it stands."""
+
+    instance: str
+    database: str
+    route: EstateRoute
+
+
+class ServiceHolder(NamedTuple):
+    """A database that holds a service."""
+
+    instance: str
+    database: Database
+    service: str
+
+
+@dataclass(frozen=True)
+class LintEstate:
+    """Tables, which may hold rows that `resolve` refuses, at one moment.
+
+    tables: as they were given. instances: the rules' view, of rows that have a whole key and routes that are in
+    force; also of instances that only other tables name. listed: the names of the others. now: microseconds since
+    1970. days: how soon an end of a lifetime is near.
+    """
+
+    tables: Mapping[str, TableColumns]
+    instances: Mapping[str, SqlInstance]
+    listed: frozenset[str]
+    now: int
+    days: int
+
+    @cached_property
+    def decisions(self) -> Planner[Decision]:
+        """What the rules decide for messages."""
+        return plan_decisions(is_exact=True)
+
+    @cached_property
+    def live_routes(self) -> tuple[LiveRoute, ...]:
+        """The routes in force."""
+        return tuple(
+            LiveRoute(instance.name, database, route)
+            for instance in self.instances.values()
+            for database, by_service in instance.routes.items()
+            for routes in by_service.values()
+            for route in routes
+        )
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[SqlInstance, ...]]:
+        """Who has an address, as it is compared; loopback names lead nowhere from outside."""
+        return self.network.places
+
+    @cached_property
+    def network(self) -> EstateNetwork:
+        """The instances that the tables list, as a message meets them."""
+        return EstateNetwork({name: self.instances[name] for name in sorted(self.listed)})
+
+    def owners(self, instance: str | None, address: str | None) -> tuple[SqlInstance, ...]:
+        """Return the instances at an address that an instance sends to; loopback names lead to its machine."""
+        here = self.instances.get(instance or "")
+        if address is None or here is None:
+            return ()
+        return self.network.owners(address, here)
+
+    @cached_property
+    def holders(self) -> tuple[ServiceHolder, ...]:
+        """Who holds what."""
+        return tuple(
+            ServiceHolder(instance.name, database, service)
+            for instance in self.instances.values()
+            for service, databases in instance.holders.items()
+            for database in databases
+        )
+
+    def services_of_users(self, instance: SqlInstance) -> Iterator[str]:
+        """Return the services of an instance's databases that somebody made."""
+        return filter(is_users, instance.holders)
+
+
+def estate_of(tables: Mapping[str, TableColumns], now: int, days: int) -> LintEstate:
+    """Return the estate at a moment."""
+    keyed = with_keys(tables)
+    listed = frozenset(keyed["instances"].values["instance_name"])
+    every = {name for columns in keyed.values() for name in columns.values["instance_name"]}
+    bare = sorted(every - listed)
+    given = keyed["instances"].values
+    keyed["instances"] = TableColumns(
+        {
+            name: [*values, *(bare if name == "instance_name" else [None] * len(bare))]
+            for name, values in given.items()
+        }
+    )
+    instances = {name: instance.at(now) for name, instance in instances_of(keyed).items()}
+    return LintEstate(tables, instances, listed, now, days)
+
+
+def with_keys(tables: Mapping[str, TableColumns]) -> dict[str, TableColumns]:
+    """Return the tables of the configuration with the rows whose names are all there; the rules take no others."""
+    return {key: _named(tables[key], names) for key, names in _NAMED_BY.items()}
+
+
+def _named(columns: TableColumns, names: tuple[str, ...]) -> TableColumns:
+    if not any(None in columns.values[name] for name in names):
+        return columns
+    return columns.take([place for place, key in enumerate(columns.rows(*names)) if None not in key])
+
+
+def sender_of(scope: str) -> str | None:
+    """Return the origin whose messages search a database's routes: those of msdb are for arrivals."""
+    return None if scope == ARRIVALS else scope
+
+
+def is_users(service: str) -> bool:
+    """Return a service that somebody made, not one that every database holds."""
+    return not service.startswith(_SYSTEM_SERVICES)

@@ -1,0 +1,116 @@
+"""Section ``lint`` of the configuration: frozen dataclasses, every fault told at once.
+
+Nothing here imports Spark, so that a wrong key is answered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from routing.config import is_uri
+from routing.config.config_values import folder_of
+from routing.errors import ConfigError, quote, unknown_key
+from routing.features.lint.catalogue import BY_CODE
+from routing.features.lint.custom_rules import CustomRule
+from routing.features.lint.lint_finding import list_names
+from routing.features.lint.rule_files import load_rules
+
+DEFAULT_DAYS = 30
+_MOST_DAYS = 36_500
+_KEYS = ("suppress", "expiring_within_days", "rules")
+
+
+@dataclass(frozen=True)
+class LintSuppression:
+    """Findings that are not to be shown: those that equal every part that is given."""
+
+    code: str | None = None
+    instance_name: str | None = None
+    database_name: str | None = None
+    object: str | None = None
+
+
+@dataclass(frozen=True)
+class LintSettings:
+    """Section ``lint``; ``rules`` are those of one's own that its files hold."""
+
+    suppress: tuple[LintSuppression, ...] = ()
+    expiring_within_days: int = DEFAULT_DAYS
+    rules: tuple[CustomRule, ...] = ()
+
+
+def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> LintSettings:
+    """Return the section as ``file`` holds it, null where it has none; ``rule_files`` are further ones.
+
+    Raises ConfigError with every fault, RuleError for a file of rules that cannot be taken.
+    """
+    faults: list[str] = []
+    values = _mapping(section, "lint", _KEYS, faults)
+    days = values.get("expiring_within_days")
+    if days is None:
+        days = DEFAULT_DAYS
+    elif isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= _MOST_DAYS:
+        faults.append(
+            f"lint.expiring_within_days must be a number of days from 0 to {_MOST_DAYS}, not {quote(days)}"
+        )
+    own = load_rules([*_files(values.get("rules"), file, faults), *rule_files])
+    given = values.get("suppress")
+    if given is not None and not isinstance(given, list):
+        faults.append("lint.suppress must be a list")
+        given = None
+    codes = [rule.code for rule in own]
+    suppress = tuple(_suppression(one, f"lint.suppress[{n}]", codes, faults) for n, one in enumerate(given or []))
+    if faults:
+        raise ConfigError.faults(file, faults)
+    return LintSettings(suppress, days, own)
+
+
+def check_code(code: str, own: Sequence[str] = ()) -> str | None:
+    """Return what is wrong with a finding's code; null where lint knows it, or a rule of one's own has it."""
+    if code in BY_CODE or code in own:
+        return None
+    others = f", and {list_names(own)}" if own else ""
+    return f"unknown finding {quote(code)}, codes are {min(BY_CODE)} to {max(BY_CODE)}{others}"
+
+
+def _files(value: object, file: str, faults: list[str]) -> list[str]:
+    """Return the files of rules that the section names, beside the configuration's own."""
+    if value is None or value == []:
+        return []
+    given = value if isinstance(value, list) else [value]
+    names = [name for name in given if isinstance(name, str) and name.strip() and "\0" not in name]
+    if len(names) < len(given):
+        faults.append("lint.rules must be the name of a Python file, or a list of such names")
+    elif is_uri(file):
+        faults.append("lint.rules names files beside a configuration behind a URI: give local ones with --rules")
+    else:
+        return [str(Path(folder_of(file), name)) for name in names]
+    return []
+
+
+def _suppression(value: object, name: str, own: Sequence[str], faults: list[str]) -> LintSuppression:
+    parts = tuple(LintSuppression.__dataclass_fields__)
+    texts: dict[str, str] = {}
+    for key, text in _mapping(value, name, parts, faults).items():
+        if isinstance(text, str) and text and key in parts:
+            texts[key] = text
+        elif text is not None and key in parts:
+            faults.append(f"{name}.{key} must be text, not {quote(text)}")
+    if "code" in texts and (fault := check_code(texts["code"], own)):
+        faults.append(f"{name}.code: {fault}")
+    if isinstance(value, Mapping) and not any(part is not None for part in value.values()):
+        faults.append(f"{name} names nothing, and would suppress every finding")
+    return LintSuppression(**texts)
+
+
+def _mapping(value: object, name: str, keys: tuple[str, ...], faults: list[str]) -> Mapping[str, Any]:
+    if value is None and name == "lint":
+        return {}
+    if not isinstance(value, Mapping):
+        faults.append(f"{name} must be a mapping")
+        return {}
+    faults.extend(unknown_key(f"{name}.{key}", [f"{name}.{k}" for k in keys]) for key in value if key not in keys)
+    return value

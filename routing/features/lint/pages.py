@@ -1,0 +1,34 @@
+"""The page of a code: cause, example, remedy. They are data of the package, so that a wheel has them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from importlib import resources
+
+from routing.errors import ContractError
+from routing.features.lint.catalogue import BY_CODE
+from routing.features.lint.custom_rules import CustomRule
+from routing.features.lint.lint_settings import check_code
+
+
+def page(code: str, rules: Sequence[CustomRule] = ()) -> str:
+    """Return the page of a code, in any case; that of a rule of one's own is its docstring.
+
+    Raises ContractError where there is no such code.
+    """
+    wanted = code.upper()
+    own = {rule.code: rule for rule in rules}
+    fault = check_code(wanted, list(own))
+    if fault:
+        raise ContractError(fault, "sbroute lint --explain CODE")
+    if wanted in own:
+        return _own_page(own[wanted])
+    return (resources.files("routing.features.lint") / "pages" / f"{BY_CODE[wanted].code}.md").read_text("utf-8")
+
+
+def _own_page(rule: CustomRule) -> str:
+    kind = rule.kind
+    told = inspect.getdoc(rule.function)
+    parts = [f"# {kind.code}: {kind.title}", f"Severity: {kind.severity}", *([told] if told else [])]
+    return "\n\n".join([*parts, "## Remedy", kind.advice]) + "\n"

@@ -1,0 +1,105 @@
+"""Findings on what becomes of the questions of `probing`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from routing.features.lint.lint_estate import LintEstate
+from routing.features.lint.lint_finding import LintFinding, finding, list_names
+from routing.features.lint.probing import (
+    ProbeAnswers,
+    ProbeQuestion,
+    ProbeVerdict,
+    RouteReferrer,
+    is_caught,
+    legs_of,
+)
+from routing.rules.deciding import RouteSearch
+from routing.terms import BROKER_CONFIGURATION_SERVICE, ERROR_NUMBERS, MatchingStep, Outcome, Reason
+
+_NOT_HERE = (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
+_NO_WAY = (Reason.NO_ROUTE, *_NOT_HERE, Reason.TRANSPORT_ADDRESS_INVALID)
+
+
+def answers(estate: LintEstate, given: ProbeAnswers) -> Iterator[LintFinding]:
+    """SBR021 to SBR025, SBR040."""
+    for verdict in given.arrivals:
+        for leg in verdict.legs:
+            if verdict.by is not None:
+                yield from routed_here(verdict, leg, verdict.by)
+            if verdict.asked.broker is None:
+                yield from arrives_open(estate, verdict, leg)
+    for verdict in given.arriving:
+        for leg in verdict.legs:
+            if leg.end.reason is Reason.FORWARDING_DISABLED:
+                yield not_forwarded(
+                    verdict, leg, is_known=estate.instances[verdict.asked.instance].is_forwarding_known
+                )
+
+
+def routed_here(verdict: ProbeVerdict, leg: RouteSearch, by: RouteReferrer) -> Iterator[LintFinding]:
+    """SBR021, SBR022: what others route here matches nothing in msdb, or is LOCAL and no database has it."""
+    place, service, reason = verdict.place, verdict.asked.service, leg.end.reason
+    if leg.asks:
+        return
+    if leg.step is MatchingStep.NO_MATCH:
+        said = "route %s of %s leads here, and no route of msdb matches"
+        yield finding("SBR021", place, service, said, by.name, by.sender)
+    elif reason in _NOT_HERE:
+        said = "route %s of %s leads here, and is dropped here: %s"
+        yield finding(
+            "SBR022", place, service, said, by.name, by.sender, str(reason), number=ERROR_NUMBERS[reason]
+        )
+
+
+def not_forwarded(verdict: ProbeVerdict, leg: RouteSearch, *, is_known: bool) -> LintFinding:
+    """SBR025, SBR040: the route of msdb leads on, and the instance does not forward, or is only taken not to."""
+    if is_known:
+        return finding(
+            "SBR025", verdict.place, leg.route_name, "what arrives for it is dropped: forwarding is off"
+        )
+    said = "what arrives for it is dropped if forwarding is off, which is not known and taken as off"
+    return finding("SBR040", verdict.place, leg.route_name, said)
+
+
+def arrives_open(estate: LintEstate, verdict: ProbeVerdict, leg: RouteSearch) -> Iterator[LintFinding]:
+    """SBR023, SBR024: only a LOCAL route for any service delivers it; nothing matches, and nobody leads here.
+
+    The service that is asked for routes is left alone: a route of msdb for it makes msdb ask.
+    """
+    place, service = verdict.place, verdict.asked.service
+    if service == BROKER_CONFIGURATION_SERVICE:
+        return
+    if is_caught(leg):
+        yield finding("SBR023", place, service, "what arrives for it matches only route %s", leg.route_name)
+    if leg.step is MatchingStep.NO_MATCH and verdict.by is None and not leg.asks:
+        said = "an open message that arrives for it is %s (%s)"
+        if _takes_bound(estate, verdict.asked):
+            said += "; bound to the broker id of a database that holds it, it is delivered"
+        yield finding("SBR024", place, service, said, str(leg.end.outcome), str(leg.end.reason))
+
+
+def _takes_bound(estate: LintEstate, asked: ProbeQuestion) -> bool:
+    """Return True if a message that is bound to the id of a holder of its service is delivered."""
+    brokers = {holder.broker for holder in estate.instances[asked.instance].holders_of(asked.service)} - {None}
+    legs = (leg for broker in brokers for leg in legs_of(estate, asked._replace(broker=broker)))
+    return any(leg.end.outcome is Outcome.DELIVERED and not leg.asks for leg in legs)
+
+
+def no_return(given: ProbeAnswers) -> Iterator[LintFinding]:
+    """SBR020: no service of a database that sends here can be answered.
+
+    Which service opens a dialog is not in the tables, so that one way back is enough.
+    """
+    pairs: dict[tuple[tuple[str, str], tuple[str, str]], list[ProbeVerdict]] = {}
+    for verdict in given.returns:
+        if verdict.by is not None:
+            pairs.setdefault((verdict.place, verdict.by[:2]), []).append(verdict)
+    for (place, sender), verdicts in pairs.items():
+        legs = [leg for verdict in verdicts for leg in verdict.legs]
+        if all(leg.end.reason in _NO_WAY and not leg.asks for leg in legs):
+            services = {verdict.asked.service or "" for verdict in verdicts}
+            reason = min((leg.end.reason for leg in legs), key=str)
+            said = "%s sends here, and no route leads back to %s: %s"
+            values = (".".join(sender), list_names(services), str(reason))
+            yield finding("SBR020", place, min(services), said, *values, number=ERROR_NUMBERS.get(reason))

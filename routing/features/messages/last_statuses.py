@@ -1,0 +1,87 @@
+"""What SQL Server itself last said of messages: the newest transmission_status or event, beside the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from routing.features.explain.background import StatusText, is_of, place_of, status_of
+from routing.rules import text
+from routing.rules.observed import ReasonComparison
+from routing.schemas import OBSERVED_ROUTING, Schema
+from routing.tables.input_columns import condition_of
+from routing.tables.read_rows import read_rows
+from routing.tables.table_columns import Only, Table, is_frame, with_few
+from routing.tables.times import micros_of
+from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, Outcome, Reason
+
+Row = Mapping[str, Any]
+_READ = Schema(
+    tuple(
+        field
+        for field in OBSERVED_ROUTING
+        if field.name
+        in (
+            *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
+            *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
+            *("outcome", "to_service_name", "is_from_network", "next_hop"),
+        )
+    )
+)
+
+
+def newest_statuses(
+    observed: Table | None, messages: Sequence[Row], latest: int | None = None
+) -> list[Row | None]:
+    """Return the newest row of ``observed_routing`` that tells of each of some messages; None where none does.
+
+    A row of a time after ``latest``, which had not come when it was imported, is newer than no other. Times are
+    microseconds. Each has besides ``queued_at``, the time of the newest export that holds the message, and the
+    newest conversation handle.
+    """
+    if observed is None or not messages:
+        return [None] * len(messages)
+    instances = sorted({row["instance_name"] for row in messages})
+    of_queues = {"source": [TRANSMISSION_QUEUE], "message_id": sorted({row["message_id"] for row in messages})}
+    conversations = sorted({text.fold(row["conversation_id"]) for row in messages})
+    of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
+    found: dict[tuple[str, str], list[Row]] = {}
+    for only, key in ((of_queues, _id), (of_events, _conversation)):
+        for row in _read(observed, {"instance_name": instances, **only}):
+            found.setdefault(key(row), []).append({**row, "observed_at": micros_of(row["observed_at"])})
+    every = ((row, (*found.get(_id(row), ()), *found.get(_conversation(row), ()))) for row in messages)
+    return [_newest(rows, row, latest) for row, rows in every]
+
+
+def _id(row: Row) -> tuple[str, str]:
+    return row["instance_name"], row["message_id"]
+
+
+def _conversation(row: Row) -> tuple[str, str]:
+    return row["instance_name"], text.fold(row["conversation_id"])
+
+
+def _newest(rows: Sequence[Row], message: Row, latest: int | None) -> Row | None:
+    mine = [row for row in rows if is_of(row, message)]
+    if not mine:
+        return None
+    mine.sort(key=lambda row: place_of(row, latest))
+    queued = [row["observed_at"] for row in mine if row["source"] == TRANSMISSION_QUEUE]
+    handles = [row["conversation_handle"] for row in mine if row["conversation_handle"] is not None]
+    known = {"queued_at": queued[-1] if queued else None, "conversation_handle": handles[-1] if handles else None}
+    return {**mine[-1], **known}
+
+
+def compare_status(message: Row, row: Row) -> tuple[StatusText, ReasonComparison]:
+    """Return what a row says, and what that says of a message's verdict."""
+    database = message["database_name"]
+    in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
+    told = status_of(row)
+    outcome = Outcome(message["outcome"])
+    return told, told.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
+
+
+def _read(observed: Any, only: Only) -> list[dict[str, Any]]:
+    """Return the rows that have one of some values in each of some columns."""
+    rows = observed if is_frame(observed) else with_few(observed, condition_of(observed, only))
+    return read_rows(rows, _READ, only=only)

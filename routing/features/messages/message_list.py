@@ -1,0 +1,153 @@
+"""List messages of the outputs: from a configuration or tables to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from routing.config import Config
+from routing.delta import last_run
+from routing.delta.opening import TableOpener
+from routing.errors import ContractError, InputError
+from routing.features.messages import arrow_search, last_statuses, newest_exports
+from routing.features.messages.message_filter import MessageFilter
+from routing.features.messages.selected_messages import SelectedMessages
+from routing.importing.moments import latest_time
+from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
+from routing.tables.schema_rows import SchemaRows
+from routing.tables.table_columns import Table, is_frame
+from routing.tables.table_shapes import cannot_hold, types_of
+from routing.tables.times import SECOND, micros_of, moment_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class MessageList:
+    """What `list_messages` returns.
+
+    messages: rows of `schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit. counts: how
+    many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in each group
+    that has a listed message (`MESSAGE_GROUPS`). held: how many messages the newest exports of the queues hold,
+    None where only those that wait were not asked for; exported: whether any queue was. asked: what was.
+    oldest_stuck: for how many seconds the oldest message waits that is DELAYED or DROPPED, None where none is.
+    """
+
+    asked: MessageFilter
+    messages: SchemaRows
+    counts: SchemaRows
+    groups: SchemaRows
+    held: int | None
+    exported: bool
+    oldest_stuck: int | None = None
+
+    @property
+    def total(self) -> int:
+        """How many messages match."""
+        return sum(row["messages"] for row in self.counts)
+
+
+def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> dict[str, Table]:
+    """The tables of a question: ``resolved_routes`` as the last run that counts left it, and what import keeps.
+
+    Raises InputError where no run counts yet, ContractError where it cannot be known which messages wait.
+    """
+    missing = [f"tables.{key}" for key in KEPT if key not in config.kept]
+    if asked.waiting and missing:
+        raise ContractError(
+            f"--waiting needs {' and '.join(missing)}", "name the tables that sbroute import keeps"
+        )
+    last = last_run.last_run(opener, config.output["runs"])
+    if last is None:
+        raise InputError.nothing_recorded(str(config.output["runs"]))
+    tables = {"resolved_routes": last_run.open_left(opener, config, last, "resolved_routes")}
+    for key, location in config.kept.items():
+        found = opener.find(f"tables.{key}", location)
+        if found is not None:
+            faults = cannot_hold(types_of(found.rows), KEPT[key])
+            if faults:
+                raise InputError.wrong_columns(key, faults)
+            tables[key] = found.rows
+    return tables
+
+
+def list_messages(
+    tables: Mapping[str, Table] | Config,
+    asked: MessageFilter,
+    *,
+    now: datetime,
+    clock: datetime | None = None,
+    spark: SparkSession | None = None,
+) -> MessageList:
+    """Return the current row of each message that is asked for: of those that were tried again the last attempt's.
+
+    ``tables`` maps ``resolved_routes`` and, where they are known, ``observed_routing`` and ``imports`` to
+    DataFrames, Arrow tables or datasets (tables.md), or is a configuration, whose tables are opened as
+    `open_tables` does it, by ``spark`` where a session is needed, or one that is started for it. ``now`` is the
+    time as of which ages are told, UTC where it has no zone, ``clock`` the time of now: a status that is stored
+    with a later one, as release 0.2.0 took them, is newer than no other.
+    """
+    if isinstance(tables, Config):
+        tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
+    resolved, observed = tables["resolved_routes"], tables.get("observed_routing")
+    newest = newest_exports.newest_exports(tables.get("imports"))
+    held = newest_exports.held_messages(observed, newest, resolved) if asked.waiting else None
+    found = _select(resolved, asked, held)
+    latest = None if clock is None else micros_of(latest_time(clock))
+    said = last_statuses.newest_statuses(observed, found.rows, latest)
+    rows = [_listed(row, status, micros_of(now)) for row, status in zip(found.rows, said, strict=True)]
+    if "imports" in tables:
+        waiting = (_waits(row, status, newest) for row, status in zip(rows, said, strict=True))
+        rows = [{**row, "is_waiting": waits} for row, waits in zip(rows, waiting, strict=True)]
+    return MessageList(
+        asked,
+        SchemaRows(LISTED_MESSAGES, tuple(rows)),
+        SchemaRows(MESSAGE_COUNTS, tuple(found.counts)),
+        SchemaRows(MESSAGE_GROUPS, tuple(found.groups)),
+        None if held is None else newest_exports.count_held(held),
+        bool(newest),
+        None if found.oldest_stuck is None else _age(found.oldest_stuck, micros_of(now)),
+    )
+
+
+def _select(resolved: Table, asked: MessageFilter, held: Any) -> SelectedMessages:
+    if not is_frame(resolved):
+        return arrow_search.select(resolved, asked, held)
+    from routing.features.messages import spark_search
+
+    return spark_search.select(resolved, asked, held)
+
+
+def _age(enqueue_time: datetime, now: int) -> int:
+    """Return how many seconds a message has waited; below zero where it is yet to come."""
+    return (now - micros_of(enqueue_time)) // SECOND
+
+
+def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) -> dict[str, Any]:
+    """Return a message in the columns of a list."""
+    own = {**row, "age_seconds": _age(row["enqueue_time"], now)}
+    if status is not None:
+        told, compared = last_statuses.compare_status(row, status)
+        own |= {
+            "status_observed_at": moment_of(told.observed_at),
+            "status_source": status["source"],
+            "status_outcome": None if told.outcome is None else str(told.outcome),
+            "status_number": told.number,
+            "status_text": told.text,
+            "status_next_hop": told.next_hop,
+            "agreement": str(compared.agreement),
+            "agreement_why": compared.why,
+            "conversation_handle": status["conversation_handle"],
+        }
+    return {name: own.get(name) for name in LISTED_MESSAGES.names}
+
+
+def _waits(
+    row: Mapping[str, Any], status: Mapping[str, Any] | None, newest: Mapping[newest_exports.Queue, Any]
+) -> bool:
+    """Return True if the newest export of a message's queue holds it: then its newest status is of that time."""
+    at = newest.get((row["instance_name"], row["database_name"]))
+    return at is not None and status is not None and status["queued_at"] == micros_of(at)

@@ -1,0 +1,178 @@
+"""Every episode beside its prediction: what they have in common told once, and for each row a number."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from routing.features.reconcile.episode import ObservedEpisode
+from routing.features.reconcile.groups import EpisodeGroup, GroupAnswers, PickedInstances
+from routing.features.reconcile.predicting import EpisodePrediction, EpisodePredictor
+from routing.rules.reconciling import PairClass
+from routing.rules.text import comparable_address
+from routing.terms import TRANSMISSION_QUEUE
+
+SAMPLED = 400
+"""So many contradicted episodes of an instance, and of others, are looked at for a cause."""
+
+
+class PredictionColumns(NamedTuple):
+    """What the output tells of a prediction: its columns but for those of the cause, by their names there."""
+
+    predicted_outcome: str | None
+    predicted_reason: str | None
+    predicted_broker_instance: str | None
+    matching_step: int | None
+    route_name: str | None
+    address: str | None
+    mirror_address: str | None
+    destination_database: str | None
+    broker_instances: int | None
+    kind: str
+    why: str | None
+
+
+@dataclass
+class JudgedEpisodes:
+    """All episodes, judged in their order.
+
+    ``told_of`` and ``group_of`` have, for each, the places in ``told`` and ``groups``. ``balanced`` is
+    by instance, service and number of broker ids.
+    """
+
+    groups: list[EpisodeGroup] = field(default_factory=list)
+    told_of: array[int] = field(default_factory=lambda: array("q"))
+    group_of: array[int] = field(default_factory=lambda: array("q"))
+    balanced: dict[tuple[str, str, int], PickedInstances] = field(default_factory=dict)
+    _told: dict[PredictionColumns, int] = field(default_factory=dict, repr=False)
+    _grouped: dict[GroupAnswers, int] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, episodes: Iterable[ObservedEpisode], predictor: EpisodePredictor) -> JudgedEpisodes:
+        """Episodes judged as of their starts; the predictor has settled who asks for routes."""
+        found = cls()
+        for episode in episodes:
+            at = episode.first_at
+            found.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
+        return found
+
+    def add(
+        self,
+        episode: ObservedEpisode,
+        predicted: EpisodePrediction,
+        episodes: int,
+        observations: int,
+        since: int,
+        until: int,
+    ) -> None:
+        """Add an episode that stands for some, of so many observations, which began from one time to another."""
+        told, answers = _tell(predicted), answers_of(episode, predicted)
+        self.told_of.append(self._told.setdefault(told, len(self._told)))
+        place = self._grouped.get(answers)
+        if place is None:
+            place = self._grouped[answers] = len(self.groups)
+            self.groups.append(EpisodeGroup(answers, 0, since, until))
+        group = self.groups[place]
+        group.episodes += episodes
+        group.observations += observations
+        group.first_at, group.last_at = min(group.first_at, since), max(group.last_at, until)
+        self.group_of.append(place)
+        if told.broker_instances and episode.service and _tells_pick(episode):
+            key = (episode.instance, episode.service, told.broker_instances)
+            picks = self.balanced.setdefault(key, PickedInstances())
+            picks.episodes += episodes
+            picks.same += episodes * (told.predicted_broker_instance == episode.broker_told)
+
+    @property
+    def told(self) -> list[PredictionColumns]:
+        """What is told of predictions, each once."""
+        return list(self._told)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether there is anything of which a cause is looked for."""
+        wanted = (PairClass.CONTRADICTED, PairClass.NOT_PREDICTED)
+        return any(group.answers.kind in wanted for group in self.groups)
+
+    @property
+    def contradicted(self) -> set[str]:
+        """The instances that have contradicted episodes."""
+        kinds = ((group.answers.instance, group.answers.kind) for group in self.groups)
+        return {instance for instance, kind in kinds if kind is PairClass.CONTRADICTED}
+
+    def sampled(self, starts: Sequence[int]) -> Mapping[str, list[int]]:
+        """Places of contradicted episodes and of others by instance, where any is contradicted.
+
+        Of each kind a few hundred, evenly over time; ``starts`` are when they began.
+        """
+        off, others = self._contradicted()
+        return {
+            instance: [*_spread(places, starts), *_spread(others[instance], starts)]
+            for instance, places in off.items()
+        }
+
+    def _contradicted(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        answers = [group.answers for group in self.groups]
+        off: dict[str, list[int]] = {}
+        others: dict[str, list[int]] = {}
+        for place, group in enumerate(self.group_of):
+            one = answers[group]
+            if one.kind is not PairClass.NOT_PREDICTED:
+                kinds = off if one.kind is PairClass.CONTRADICTED else others
+                kinds.setdefault(one.instance, []).append(place)
+        return off, {instance: others.get(instance, []) for instance in off}
+
+
+def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:
+    """Return what episodes of one group have in common."""
+    verdict, seen = predicted.verdict, episode.seen
+    return GroupAnswers(
+        episode.instance,
+        episode.database,
+        episode.service,
+        predicted.compared.kind,
+        episode.source,
+        seen.outcome,
+        seen.error_number,
+        None if seen.next_hop is None else comparable_address(seen.next_hop),
+        seen.broker_instance,
+        None if verdict is None else verdict.outcome,
+        None if verdict is None else verdict.reason,
+        None if verdict is None else verdict.route_name,
+        None if verdict is None else verdict.address,
+        predicted.rejections,
+    )
+
+
+def _tell(predicted: EpisodePrediction) -> PredictionColumns:
+    verdict, (kind, why) = predicted.verdict, predicted.compared
+    if verdict is None:
+        return PredictionColumns(None, None, None, None, None, None, None, None, None, str(kind), why)
+    step = verdict.matching_step
+    return PredictionColumns(
+        str(verdict.outcome),
+        str(verdict.reason),
+        verdict.broker_instance,
+        None if step is None else int(step),
+        verdict.route_name,
+        verdict.address,
+        verdict.mirror_address,
+        verdict.destination_database,
+        predicted.picks,
+        str(kind),
+        why,
+    )
+
+
+def _tells_pick(episode: ObservedEpisode) -> bool:
+    """Return True if the observed id is one that SQL Server picked; a queue holds the message's own."""
+    return episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE
+
+
+def _spread(places: Sequence[int], starts: Sequence[int]) -> Iterator[int]:
+    """As many of some places as are sampled, evenly over time: the first of each step."""
+    ordered = sorted(places, key=lambda place: starts[place])
+    step = max(len(ordered) / SAMPLED, 1)
+    return (place for number, place in enumerate(ordered) if not number or number // step > (number - 1) // step)

@@ -1,0 +1,181 @@
+"""What the rules say of an episode as of its start, or of any other time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import Any, NamedTuple
+
+from routing.features.reconcile.episode import ObservedEpisode
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.verdicts import KeyedMessages, MessageJudge, may_ask
+from routing.rules import reconciling
+from routing.rules.deciding import Decision
+from routing.rules.reconciling import PairClass, PairComparison
+from routing.rules.rejecting import is_sound, rejections
+from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker
+from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
+
+Side = tuple[str, "str | None", str, "bool | None"]
+"""An end of a conversation: instance, database, folded conversation id, role."""
+
+
+class EpisodePrediction(NamedTuple):
+    """An episode's prediction and class. ``verdict`` is None where ``rejections`` say why nothing is predicted.
+
+    ``picks`` is the number of broker ids that the dialog-ID hash picks among, None where it does not.
+    """
+
+    verdict: Verdict | None
+    picks: int | None
+    compared: PairComparison
+    rejections: tuple[str, ...] = ()
+
+
+class _Asked(NamedTuple):
+    """An episode as a message, with its dialog, and what is decided for messages like it."""
+
+    message: RoutedMessage
+    dialog: DialogFacts
+    keyed: KeyedMessages
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What may be decided: one, or one for each broker id that step 3 may pick."""
+        return self.keyed.decisions(self.message.t)
+
+
+@dataclass
+class EpisodePredictor:
+    """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
+
+    ``named`` has the broker id that the messages of a side name themselves, None where they name none; a side that
+    is not in it is not known. Where any episode may ask for a route, all must have come by `find_openers` before
+    the first is judged.
+    """
+
+    messages: MessageJudge
+    dialogs: KnownDialogs
+    named: Mapping[Side, str | None]
+
+    def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
+        """Find out which episodes open a request for a route (section 5)."""
+        asking = {
+            name
+            for name, instance in self.messages.instances.items()
+            if any(may_ask(instance, database) for database in (None, *instance.databases))
+        }
+        asked = (self._ask(one, one.first_at) for one in (episodes if asking else ()) if one.instance in asking)
+        self.messages.find_openers((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
+
+    def predict(self, episode: ObservedEpisode, at: int | None = None) -> EpisodePrediction:
+        """The prediction for an episode as of a time (microseconds), its start if none is given, and its class."""
+        asked = self._ask(episode, episode.first_at if at is None else at)
+        if not isinstance(asked, _Asked):
+            return EpisodePrediction(
+                None, None, PairComparison(PairClass.NOT_PREDICTED, _not_judged(asked)), asked
+            )
+        message = asked.message
+        verdict = self.messages.verdict(message, asked.dialog)
+        picks = {decision.pick for decision in asked.decisions}
+        others = () if len(picks) < 2 else self._others(asked)
+        in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
+        compared = reconciling.compare(episode.seen, verdict, others, in_msdb=in_msdb)
+        return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
+
+    def class_at(self, episode: ObservedEpisode, at: int) -> PairClass:
+        """Return the class that an episode would have, had it begun at another time (microseconds)."""
+        return self.predict(episode, at).compared.kind
+
+    def _others(self, asked: _Asked) -> list[Verdict]:
+        """Return the verdicts of all broker ids that may be picked."""
+        hops = asked.message.hops_remaining
+        return [asked.keyed.verdict_of(decision, hops) for decision in asked.decisions]
+
+    def varies(self, episode: ObservedEpisode) -> tuple[tuple[int, ...], int, bool]:
+        """Return what decides besides what is known of an episode: times, the dialog-ID hash, and requests.
+
+        The times (microseconds) at which what is decided for such messages changes; the number by which the hash
+        is divided; and whether any asks for a route, so that each is decided by itself.
+        """
+        asked = self._ask(episode, episode.first_at)
+        if not isinstance(asked, _Asked):
+            return (), 1, False
+        timelines = [asked.keyed.timeline]
+        if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
+            # Whether an event's id is a pick or what the message is bound to depends on the time.
+            for broker in (episode.broker_told, self.named.get(_side_of(episode))):
+                message = replace(asked.message, broker=broker)
+                timelines.append(self._of_key(message, asked.dialog).keyed.timeline)
+        changes = sorted({moment for timeline in timelines for moment in timeline.changes})
+        decided = [timeline.at(t).choices for timeline in timelines for t in ((changes or [0])[0] - 1, *changes)]
+        asks = any(one.asks or one.asks_again for decisions in decided for one in decisions)
+        return tuple(changes), lcm(*map(len, decided)), asks
+
+    def _ask(self, episode: ObservedEpisode, at: int) -> _Asked | tuple[str, ...]:
+        """Return the message that an episode is, or the codes for which nothing is predicted."""
+        codes = self._rejections(episode)
+        if codes or episode.service is None or episode.is_initiator is None:
+            return codes
+        side = _side_of(episode)
+        ends = self.dialogs.ends_of(episode.instance, episode.database)
+        dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
+        is_queued = episode.source == TRANSMISSION_QUEUE
+        # Rows of queues that an older release imported do not tell it.
+        own = episode.broker_told if is_queued and episode.broker_told else self.named.get(side)
+        hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
+        message = RoutedMessage(
+            f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
+            episode.conversation,
+            episode.is_initiator,
+            at,
+            episode.instance,
+            episode.database,
+            episode.service,
+            own,
+            hops,
+        )
+        asked = self._of_key(message, dialog)
+        told = episode.broker_told
+        if is_queued or told is None or side in self.named or bound_broker(message, dialog) is not None:
+            return asked
+        # The id of an event is the one that was picked, or else what the message was bound to before.
+        picked = {decision.pick for decision in asked.decisions}
+        return asked if told in picked else self._of_key(replace(message, broker=told), dialog)
+
+    def _of_key(self, message: RoutedMessage, dialog: DialogFacts) -> _Asked:
+        return _Asked(message, dialog, self.messages.keyed(message, dialog))
+
+    def _rejections(self, episode: ObservedEpisode) -> tuple[str, ...]:
+        """Return the codes for which nothing is predicted, as those of ``rejected_messages``."""
+        instance, conversation = self.messages.instances.get(episode.instance), episode.conversation
+        database, is_known = episode.database, False
+        if instance is not None:
+            is_known = database in instance.databases if database is not None else episode.is_arrival
+        if is_known and is_sound(
+            conversation, conversation, episode.is_initiator, episode.first_at, episode.service, None
+        ):
+            return ()
+        row: Mapping[str, Any] = {
+            "message_id": conversation,
+            "conversation_id": conversation,
+            "is_initiator": episode.is_initiator,
+            "enqueue_time": episode.first_at,
+            "instance_name": episode.instance,
+            "database_name": database,
+            "to_service_name": episode.service,
+            "hops_remaining": None,
+        }
+        codes = rejections(row, instance)
+        if not episode.is_arrival and database is None:
+            codes.append(Rejection.missing("database_name"))
+        return tuple(codes)
+
+
+def _side_of(episode: ObservedEpisode) -> Side:
+    return episode.instance, episode.database, episode.conversation, episode.is_initiator
+
+
+def _not_judged(codes: tuple[str, ...]) -> str:
+    return f"Nothing is predicted: {', '.join(codes)}."

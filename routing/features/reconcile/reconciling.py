@@ -1,0 +1,151 @@
+"""Reconcile what SQL Server did with what the routes say: from tables or a configuration to a summary and rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from routing.config import Config
+from routing.delta.opening import TableOpener
+from routing.errors import ContractError
+from routing.features.reconcile import reconciled_tables
+from routing.features.reconcile.groups import MismatchCause
+from routing.features.reconcile.observed_episodes import ObservedEpisodes
+from routing.rules.reconciling import MATCHING, PairClass
+from routing.schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS, SETTINGS, Schema
+from routing.tables.input_columns import read_settings
+from routing.tables.row_faults import refuse_faults
+from routing.tables.schema_rows import SchemaRows
+from routing.tables.table_columns import Table, check_given, is_frame
+from routing.tables.times import moment_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """What `reconcile` returns.
+
+    ``observations`` is how many rows ``observed_routing`` has; ``counts`` are rows of `schemas.RECONCILED_COUNTS`,
+    ``causes`` of `schemas.RECONCILED_CAUSES`, those that explain most first, ``balanced`` of
+    `schemas.BALANCED_PICKS`. ``unobserved``: ends of conversations that have messages, of which nothing was
+    observed on their instance. ``rows``: every episode in the columns of `schemas.RECONCILIATION`, an Arrow table
+    or a DataFrame. ``version``: that of ``output.reconciliation`` which was written, None where none was.
+    """
+
+    observations: int
+    counts: SchemaRows
+    causes: SchemaRows
+    balanced: SchemaRows
+    unobserved: int
+    rows: Table
+    version: int | None = None
+
+    @property
+    def by_class(self) -> dict[str, int]:
+        """How many episodes are of each class, in the order of `PairClass`."""
+        found = {str(kind): 0 for kind in PairClass}
+        for row in self.counts:
+            found[row["class"]] += row["episodes"]
+        return found
+
+    @property
+    def percent(self) -> float | None:
+        """Per cent of CONFIRMED and COMPATIBLE among all but NOT_OBSERVED; None where there is nothing else."""
+        counts = self.by_class
+        told = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
+        return 100 * sum(counts[kind] for kind in MATCHING) / told if told else None
+
+
+def reconcile(
+    tables: Mapping[str, Table] | Config,
+    *,
+    opener: TableOpener | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Reconciliation:
+    """Compare each episode of ``observed_routing`` with what the rules say as of its start, and tell what is off.
+
+    ``tables`` are a configuration, whose ``output.reconciliation`` is then replaced if it is named, or tables by
+    their keys (tables.md): DataFrames, or Arrow tables and datasets; ``observed_routing``, ``routes``,
+    ``databases``, ``services`` and ``instances``, and where there are any ``messages``, ``dialogs`` and
+    ``route_requests``. A configuration's tables are opened by ``opener``, or as `TableOpener` does it, with
+    ``spark``
+    where a session is needed. Raises ConfigError, InputError, OutputError, StorageError.
+    """
+    if not isinstance(tables, Config):
+        check_given(tables, (*SETTINGS, "observed_routing"))
+        return _reconcile(tables, progress)
+    opener = opener or TableOpener.of_settings(tables.spark, spark)
+    config = tables.placed(opener.placed)
+    progress("reading the tables")
+    place = reconciled_tables.look_at_output(config, opener)
+    opened = reconciled_tables.open_tables(config, opener)
+    done = _reconcile({key: one.rows for key, one in opened.items()}, progress)
+    if place is None:
+        return done
+    progress("writing the table")
+    versions = {key: one.version for key, one in opened.items()}
+    return replace(done, version=reconciled_tables.put(place, opener, done.rows, versions))
+
+
+def _reconcile(tables: Mapping[str, Table], progress: Callable[[str], None]) -> Reconciliation:
+    if len({is_frame(tables[key]) for key in reconciled_tables.TRAFFIC if key in tables}) > 1:
+        what = f"{', '.join(reconciled_tables.TRAFFIC)} are not of one kind"
+        raise ContractError(what, "give DataFrames for all of them, or tables of Arrow")
+    settings = read_settings(tables)
+    refuse_faults(settings)
+    if is_frame(tables["observed_routing"]):
+        from routing.features.reconcile import spark_reconcile
+
+        return _summarize(spark_reconcile.find(tables, settings, progress))
+    from routing.features.reconcile import arrow_reconcile
+
+    return _summarize(arrow_reconcile.find(tables, settings, progress))
+
+
+def _summarize(found: ObservedEpisodes) -> Reconciliation:
+    counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for group in found.groups:
+        one = counts[group.answers.instance, str(group.answers.kind)]
+        one[0] += group.episodes
+        one[1] += group.observations
+    order = [str(kind) for kind in PairClass]
+    ordered = sorted(counts, key=lambda key: (key[0], order.index(key[1])))
+    return Reconciliation(
+        found.observations,
+        _rows(RECONCILED_COUNTS, ((*key, *counts[key]) for key in ordered)),
+        _causes(found),
+        _rows(
+            BALANCED_PICKS,
+            ((*key, picks.episodes, picks.same) for key, picks in sorted(found.balanced.items())),
+        ),
+        found.unobserved,
+        found.rows,
+    )
+
+
+def _causes(found: ObservedEpisodes) -> SchemaRows:
+    """Return each cause with how many episodes it explains, the most first."""
+    told: dict[tuple[str, MismatchCause], list[int]] = {}
+    for group in found.groups:
+        cause = found.causes.get(group.answers)
+        if cause is not None:
+            span = told.setdefault((group.answers.instance, cause), [0, group.first_at, group.last_at])
+            span[0] += group.episodes
+            span[1], span[2] = min(span[1], group.first_at), max(span[2], group.last_at)
+    ordered = sorted(told.items(), key=lambda item: (-item[1][0], item[0]))
+    return _rows(
+        RECONCILED_CAUSES,
+        (
+            (instance, str(cause.kind), cause.text, episodes, moment_of(first), moment_of(last))
+            for (instance, cause), (episodes, first, last) in ordered
+        ),
+    )
+
+
+def _rows(schema: Schema, rows: Iterable[tuple[Any, ...]]) -> SchemaRows:
+    return SchemaRows(schema, tuple(dict(zip(schema.names, row, strict=True)) for row in rows))

@@ -1,0 +1,295 @@
+"""Observations reconciled where Spark has them: the rules are asked once for all episodes that are alike.
+
+What of an episode makes a difference is its question: the side without its conversation, the answer, what it is
+bound to, between which changes of its routes it began, and what the dialog-ID hash leaves when it is divided by
+the number of picks. One episode for each question goes to the driver, and the answers come back as a small frame.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from routing.features.reconcile.causes.cause_search import find_causes
+from routing.features.reconcile.episode import EPISODES, SIDE, ObservedEpisode
+from routing.features.reconcile.folding_by_spark import fold
+from routing.features.reconcile.groups import GroupAnswers, MismatchCause
+from routing.features.reconcile.judged_episodes import SAMPLED, JudgedEpisodes, PredictionColumns
+from routing.features.reconcile.observed_episodes import RENAMED, ObservedEpisodes
+from routing.features.reconcile.predicting import EpisodePredictor, Side
+from routing.messages import validate
+from routing.plan.dialogs import KnownDialogs
+from routing.plan.estate import network_of
+from routing.plan.verdicts import MessageJudge
+from routing.rules.network import EstateNetwork
+from routing.rules.reconciling import PairClass
+from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, DialogFacts
+from routing.schemas import RECONCILIATION, ArrayOf, ColumnKind, Field, Schema
+from routing.tables import spark_forms
+from routing.tables.broadcast_joins import small_side
+from routing.tables.declared_columns import conform, in_shape
+from routing.tables.frames import collect, frame_of_tuples
+from routing.tables.spark_forms import read_brokers
+from routing.tables.table_columns import Table, TableColumns
+
+_END = ("instance_name", "database_name", "conversation_id", "is_initiator")
+# What is read of the conversation besides the observations.
+_OWN = Schema(
+    (
+        Field("is_named", ColumnKind.BOOLEAN),
+        Field("own", ColumnKind.STRING),
+        *(Field(name, ColumnKind.STRING) for name in DIALOG_COLUMNS[:2]),
+        *(Field(name, ColumnKind.BIGINT) for name in DIALOG_COLUMNS[2:]),
+    )
+)
+_READ = Schema((*EPISODES, *_OWN))
+_KEY, _QUESTION = "key", "question"
+_VARYING = Schema(
+    (
+        Field(_KEY, ColumnKind.STRING),
+        Field("changes", ArrayOf(ColumnKind.BIGINT)),
+        Field("picks", ColumnKind.INT),
+        Field("is_single", ColumnKind.BOOLEAN),
+    )
+)
+_TOLD = Schema(
+    (
+        Field(_QUESTION, ColumnKind.STRING),
+        *(Field(f.name, f.kind) for f in RECONCILIATION if f.name in (*PredictionColumns._fields, "class", "why")),
+        Field("group", ColumnKind.BIGINT),
+    )
+)
+_CAUSES = Schema(
+    (Field("group", ColumnKind.BIGINT), Field("cause", ColumnKind.STRING), Field("cause_text", ColumnKind.STRING))
+)
+
+
+def find(
+    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
+) -> ObservedEpisodes:
+    """Reconcile DataFrames, as `by_arrow.find` does tables of Arrow. Raises InputError."""
+    frames: dict[str, Any] = dict(tables)
+    messages = conform(frames["messages"], "messages") if "messages" in frames else None
+    progress("folding observations")
+    episodes, observations = fold(frames["observed_routing"], messages)
+    dialogs = conform(frames["dialogs"], "dialogs") if "dialogs" in frames else None
+    validate.check(validate.InputTables(settings, dialogs))
+    known = _with_own(episodes, messages, dialogs)
+    progress("judging episodes")
+    network = network_of(settings)
+    asked = _Asked(network, known.withColumn(_KEY, _key()))
+    questions = asked.questions()
+    answers = asked.judge(questions)
+    judged = answers.judged
+    progress("looking for causes")
+    causes = asked.find_causes(questions, answers)
+    rows = _rows(questions, answers, causes)
+    return ObservedEpisodes(
+        observations, judged.groups, causes, judged.balanced, _count_unobserved(messages, episodes), rows
+    )
+
+
+def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFrame | None) -> DataFrame:
+    """Episodes with what their messages and their dialog say of them."""
+    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in _OWN}
+    if messages is not None:
+        read = read_brokers(messages, own="to_broker_instance")
+        ends = _ends(read).groupBy(*_same(_END)).agg(F.min("own").alias("own"))
+        ends = ends if dialogs is not None else ends.where("own IS NOT NULL")
+        episodes = _joined(episodes, ends.withColumn("is_named", F.lit(True)))
+        del nulls["own"], nulls["is_named"]
+    if dialogs is not None:
+        mattering = dialogs.where(_matters())
+        times = {name: F.unix_micros(name) for name in DIALOG_COLUMNS[2:]}
+        own = _ends(mattering.withColumns(times)).select(*_same(_END), *DIALOG_COLUMNS)
+        episodes = _joined(episodes, own)
+        for name in DIALOG_COLUMNS:
+            del nulls[name]
+    return in_shape(episodes, _READ, nulls)
+
+
+def _matters() -> Column:
+    """Return whether a dialog can change a decision."""
+    return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
+
+
+def _same(names: Sequence[str]) -> list[str]:
+    return [f"_{name}" for name in names]
+
+
+def _ends(rows: DataFrame) -> DataFrame:
+    """Rows with the end of a conversation that they are of, in columns of their own."""
+    ends = {
+        "conversation_id": F.lower("conversation_id"),
+        "database_name": spark_forms.empty_as_null(F.col("database_name")),
+    }
+    return rows.withColumns({f"_{name}": ends.get(name, F.col(name)) for name in _END})
+
+
+def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
+    """Episodes with what is said of their end, of which there is one row at most."""
+    # Nothing is equal to null but null: what has arrived has no database.
+    same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in _END]
+    return episodes.join(ends, same, how="left").drop(*_same(_END))
+
+
+def _key() -> Column:
+    """Return what of an episode makes a difference at any time, whatever its dialog is hashed to, as one text."""
+    bound = F.when(F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance"))
+    values = {
+        **{name: F.col(name) for name in SIDE if name != "conversation_id"},
+        "is_guid": spark_forms.is_guid(F.col("conversation_id")),
+        **{name: F.col(name) for name in ("source", "outcome", "error_number", "next_hop", "to_broker_instance")},
+        "says": F.coalesce(F.col("status_text"), F.lit("")) != "",
+        "no_hops": F.col("remaining_hop_count") <= 0,
+        "lived": F.col("live_time_seconds") >= F.col("time_to_live_seconds"),
+        "is_named": F.col("is_named"),
+        "own": F.col("own"),
+        "acknowledged": bound,
+        "far": F.col("far_broker_instance"),
+        "is_over": F.col("lifetime") <= F.col("first_at"),
+    }
+    return F.to_json(F.struct(*(value.alias(name) for name, value in values.items())))
+
+
+_Row = Mapping[str, Any]
+_OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in EPISODES.names]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Episodes (columns of `_READ`, and their key) whose questions are put to the rules."""
+
+    network: EstateNetwork
+    episodes: DataFrame
+
+    def questions(self) -> DataFrame:
+        """Return the episodes with their questions."""
+        rows = _collect(self.episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
+        predictor = self._predictor(rows)
+        varying = [(row[_KEY], *predictor.varies(_episode(row))) for row in rows]
+        known = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
+        # A key stands there once.
+        asked = self.episodes.join(known, _KEY, how="inner")
+        span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
+        rest = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
+        single = F.when(F.col("is_single"), F.struct("conversation_id", "first_at"))
+        question = F.to_json(F.struct(F.col(_KEY), span.alias("span"), rest.alias("rest"), single.alias("single")))
+        return asked.withColumn(_QUESTION, question).drop(*_VARYING.names)
+
+    def judge(self, questions: DataFrame) -> _Answers:
+        """Return one episode of each question, judged, which counts for all of them."""
+        counts = (
+            F.count(F.lit(1)).alias("_episodes"),
+            F.sum("observations").alias("_observations"),
+            F.min("first_at").alias("_since"),
+            F.max("first_at").alias("_until"),
+        )
+        found = questions.groupBy(_QUESTION).agg(_first(), *counts)
+        spread = ("_episodes", "_observations", "_since", "_until")
+        rows = _collect(found.select(_QUESTION, "first.*", *spread))
+        predictor, judged = self._predictor(rows), JudgedEpisodes()
+        episodes = [_episode(row) for row in rows]
+        predictor.find_openers(episodes)
+        for row, episode in zip(rows, episodes, strict=True):
+            judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
+        return _Answers(judged, [row[_QUESTION] for row in rows], predictor)
+
+    def find_causes(self, questions: DataFrame, answers: _Answers) -> Mapping[GroupAnswers, MismatchCause]:
+        """Return the causes of groups, by samples of the episodes."""
+        if not answers.judged.has_trouble:
+            return {}
+        rows = _collect(answers.sample(questions))
+        known = self._predictor(rows)
+        predictor = replace(answers.predictor, dialogs=known.dialogs, named=known.named)
+        samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
+        for row in rows:
+            samples.setdefault(row["instance_name"], []).append((_episode(row), PairClass(row["class"])))
+
+        return find_causes(answers.judged.groups, samples, predictor.class_at, self.network)
+
+    def _predictor(self, rows: Sequence[_Row]) -> EpisodePredictor:
+        """Return one that knows the messages and dialogs of some episodes."""
+        dialogs: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
+        named: dict[Side, str | None] = {}
+        for row in rows:
+            instance, database, conversation, role = (row[name] for name in _END)
+            if row["is_named"]:
+                named[instance, database, conversation, role] = row["own"]
+            if database is not None and role is not None:
+                ends = dialogs.setdefault((instance, database), ({}, {}))
+                ends[role][conversation] = DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS))
+        return EpisodePredictor(MessageJudge(self.network), KnownDialogs(dialogs), named)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Questions in their order, judged."""
+
+    judged: JudgedEpisodes
+    questions: Sequence[str]
+    predictor: EpisodePredictor
+
+    def frame(self, spark: Any) -> DataFrame:
+        """Return the answers by their questions (columns of `_TOLD`)."""
+        told, judged = self.judged.told, self.judged
+        places = zip(self.questions, judged.told_of, judged.group_of, strict=True)
+        return frame_of_tuples(spark, ((one, *told[place], group) for one, place, group in places), _TOLD)
+
+    def sample(self, questions: DataFrame) -> DataFrame:
+        """Contradicted episodes and others, of instances that have contradicted ones, evenly over time."""
+        classes = self.frame(questions.sparkSession).select(_QUESTION, "class")
+        off = F.col("class") == str(PairClass.CONTRADICTED)
+        # A question stands there once.
+        rows = questions.join(small_side(classes), _QUESTION, how="inner")
+        rows = rows.where(F.col("class") != str(PairClass.NOT_PREDICTED))
+        rows = rows.where(F.col("instance_name").isin(sorted(self.judged.contradicted)))
+        alike = Window.partitionBy("instance_name", off)
+        in_order = alike.orderBy("first_at", *(F.asc_nulls_last(name) for name in SIDE))
+        step = F.greatest(F.count(F.lit(1)).over(alike) / SAMPLED, F.lit(1.0))
+        place = F.row_number().over(in_order) - 1
+        placed = rows.withColumns({"_place": place, "_step": step})
+        is_first = F.floor(F.col("_place") / F.col("_step")) > F.floor((F.col("_place") - 1) / F.col("_step"))
+        return placed.where((F.col("_place") == 0) | is_first).select(*_READ.names, "class")
+
+
+def _first() -> Column:
+    """Return the first episode of a group, whole."""
+    return F.min_by(F.struct(*_READ.names), F.struct("first_at", "conversation_id")).alias("first")
+
+
+def _collect(rows: DataFrame) -> list[_Row]:
+    return list(collect(rows).dicts())
+
+
+def _episode(row: _Row) -> ObservedEpisode:
+    return ObservedEpisode.of_row(*(row[name] for name in EPISODES.names))
+
+
+def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers, MismatchCause]) -> DataFrame:
+    """Return the rows of ``reconciliation``."""
+    spark, groups = questions.sparkSession, answers.judged.groups
+    told = [(place, causes[group.answers]) for place, group in enumerate(groups) if group.answers in causes]
+    named = frame_of_tuples(spark, ((place, str(cause.kind), cause.text) for place, cause in told), _CAUSES)
+    # A question, and a group, stands there once.
+    rows = questions.withColumnsRenamed({old: f"_{old}" for old in EPISODES.names})
+    rows = rows.join(small_side(answers.frame(spark)), _QUESTION, how="inner")
+    rows = rows.join(small_side(named), "group", how="left")
+    values = {name: F.col(f"_{RENAMED.get(name, name)}") for name in _OF_EPISODES}
+    times = {name: F.timestamp_micros(values[name]) for name in ("first_observed_at", "last_observed_at")}
+    return in_shape(rows, RECONCILIATION, {**values, **times})
+
+
+def _count_unobserved(messages: DataFrame | None, episodes: DataFrame) -> int:
+    """Return how many ends of conversations ``messages`` has of which nothing was observed on their instance."""
+    if messages is None:
+        return 0
+    by = ["instance_name", "conversation_id", "is_initiator"]
+    ends = messages.withColumn("conversation_id", F.lower("conversation_id")).select(*by).distinct()
+    return ends.join(episodes.select(*by).distinct(), by, how="left_anti").count()

@@ -1,0 +1,245 @@
+"""What a report tells, in plain values: the page and the pictures are made of these and of nothing else.
+
+Times are microseconds since 1970, UTC. What was not asked for or cannot be known is None, never an empty list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from routing.tables.schema_rows import SchemaRows
+from routing.terms import Outcome
+
+STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
+"""Outcomes that somebody has to look at."""
+
+
+@dataclass(frozen=True)
+class MessageFlow:
+    """Messages of one sender to one service with one fate.
+
+    ``database`` is None where they came over the network. ``outcome`` is a word of `terms.Outcome`, or NOT_KNOWN
+    with ``reason`` None. ``route``, ``address`` and ``destination_database`` as in ``resolved_routes``. ``oldest``
+    is when the first of them was enqueued.
+    """
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None
+    route: str | None
+    address: str | None
+    destination_database: str | None
+    messages: int
+    oldest: int
+
+
+@dataclass(frozen=True)
+class TimePoint:
+    """Messages decided from ``at`` on, for as long as a step of their `MessageSeries`.
+
+    Only the services of which there is most to tell are told apart, and of very many instances only these: the
+    messages of all others have ``service`` None, or both.
+    """
+
+    at: int
+    instance: str | None
+    service: str | None
+    outcome: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class MessageSeries:
+    """Messages over time: steps of so many seconds, one that nothing happened in left out.
+
+    ``last`` is when the last of them was decided, None of no message.
+    """
+
+    seconds: int
+    points: Sequence[TimePoint]
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class BalancedInstance:
+    """A broker id that dialogs were balanced to: how many, and how many chance lets expect.
+
+    ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
+    none is known. From ``low`` to ``high`` is where 95 of 100 fair choices end.
+    """
+
+    broker_instance: str
+    owner: str | None
+    dialogs: int
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class NeverPicked:
+    """A broker id that a route names in vain: no dialog can be balanced to it by this route, and why.
+
+    ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`; with COMES_BACK alone there may be
+    dialogs, and nothing tells which.
+    """
+
+    broker_instance: str
+    route: str
+    why: str
+    words: str
+
+
+@dataclass(frozen=True)
+class DialogBalance:
+    """How evenly the dialogs of a scope to a service were shared out.
+
+    ``since`` and ``until`` bound the time in which the set of ids was the same, None where it always was.
+    ``p_value`` is corrected for the number of services tested, None where ``no_p_value`` says why there is none.
+    """
+
+    instance: str
+    database: str
+    service: str
+    since: int | None
+    until: int | None
+    picks: Sequence[BalancedInstance]
+    never: Sequence[NeverPicked]
+    p_value: float | None
+    no_p_value: str | None
+
+
+@dataclass(frozen=True)
+class FlowAdvice:
+    """What to do about messages of one sender to one service with one fate: words, and T-SQL where that helps.
+
+    Of a ``statement`` into which a value must be put first every line is a comment.
+    """
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None
+    messages: int
+    words: str
+    statement: str | None
+
+
+@dataclass(frozen=True)
+class EstateInstance:
+    """An instance of the estate: its own addresses and its databases."""
+
+    instance: str
+    addresses: Sequence[str]
+    databases: Sequence[str]
+
+
+@dataclass(frozen=True)
+class WordCount:
+    """How many messages had an outcome, or a reason, in the run before and now."""
+
+    word: str
+    before: int
+    now: int
+
+
+@dataclass(frozen=True)
+class RouteChange:
+    """A route that differs between two runs: ADDED, REMOVED or CHANGED, and what changed in words."""
+
+    instance: str
+    database: str
+    route: str
+    change: str
+    words: str
+
+
+@dataclass(frozen=True)
+class ReportChanges:
+    """What changed since the run before: its id and end, counts, routes (None where these cannot be read).
+
+    Of scripts that are tried there is no run, ``run_id`` and ``finished_at`` are None, and before is without them.
+
+    Runs record ``outcomes`` and ``reasons`` apart, so that they are told apart. An incremental run records what it
+    decided itself, new messages and those tried again: then the counts of both are not of the same messages.
+    """
+
+    run_id: str | None
+    finished_at: int | None
+    is_incremental: bool
+    outcomes: Sequence[WordCount]
+    reasons: Sequence[WordCount]
+    routes: Sequence[RouteChange] | None
+
+
+@dataclass(frozen=True)
+class ObservedCause:
+    """What is most likely off on an instance, as `reconcile` names it, and how many episodes it explains."""
+
+    instance: str
+    cause: str
+    words: str
+    episodes: int
+
+
+@dataclass(frozen=True)
+class ContradictedEpisodes:
+    """Episodes in which SQL Server did something else than the rules say; ``database`` None: over the network."""
+
+    instance: str
+    database: str | None
+    service: str
+    seen_outcome: str | None
+    seen_number: int | None
+    outcome: str
+    reason: str
+    why: str | None
+    episodes: int
+
+
+@dataclass(frozen=True)
+class ObservedCounts:
+    """What was predicted beside what SQL Server did: episodes by instance and class, causes and contradictions.
+
+    Of both lists those of most episodes come first.
+    """
+
+    classes: Mapping[tuple[str, str], int]
+    causes: Sequence[ObservedCause]
+    contradictions: Sequence[ContradictedEpisodes]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the page shows.
+
+    ``headline`` says in one line what was looked at, ``not_known`` what cannot be told, one sentence each.
+    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint. Of single
+    groups of messages ``advice`` is what to do, those first that need it most.
+    """
+
+    headline: str
+    not_known: Sequence[str]
+    made_at: int
+    flows: Sequence[MessageFlow]
+    places: Sequence[EstateInstance]
+    series: MessageSeries | None = None
+    balances: Sequence[DialogBalance] | None = None
+    findings: SchemaRows | None = None
+    coverage: SchemaRows | None = None
+    changes: ReportChanges | None = None
+    advice: Sequence[FlowAdvice] | None = None
+    observed: ObservedCounts | None = None
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many messages have each outcome, most first."""
+        found: dict[str, int] = {}
+        for flow in self.flows:
+            found[flow.outcome] = found.get(flow.outcome, 0) + flow.messages
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,171 @@
+"""What a report is made of: the outputs of the last run that counts, and the tables that it read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from routing.config import RECONCILIATION, Config, TableLocation
+from routing.delta import last_run
+from routing.delta.import_times import note_unfinished
+from routing.delta.opening import TableOpener
+from routing.errors import InputError, RoutingError
+from routing.features.lint.lint_tables import READ, read_one
+from routing.render.wording import count, format_time
+from routing.schemas import OPTIONAL_INPUTS, RUNS
+from routing.tables.input_columns import read_each
+from routing.tables.read_rows import read_rows
+from routing.tables.table_columns import Table, TableColumns, check_given
+
+Row = Mapping[str, Any]
+_RESOLVED = "resolved_routes"
+_ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A table that a run read, at a version where it recorded one."""
+
+    opener: TableOpener
+    key: str
+    location: TableLocation
+    version: int | None
+
+    @property
+    def not_known(self) -> str:
+        """What there is to say where it is shown as it is now."""
+        newest = f"The table {self.key} is shown as it is now"
+        if self.version is None:
+            return f"{newest}: the run recorded no version of it."
+        return f"{newest}: version {self.version:,}, which the run read, is not at hand."
+
+    def open_as_read(self) -> Table | None:
+        """Return the table at its version; None where there is none, or its log tells nothing of it any more."""
+        if self.version is None:
+            return None
+        try:
+            return self.opener.open_at(f"tables.{self.key}", self.location, self.version)
+        # Spark has words of its own for it; where it was something else, the newest version fails as well.
+        except Exception:  # noqa: BLE001
+            return None
+
+    def open_newest(self) -> Table:
+        """Return the table as it is now. Raises InputError where there is none."""
+        return self.opener.open_at(f"tables.{self.key}", self.location)
+
+
+@dataclass(frozen=True)
+class ReportTables:
+    """Tables by key, those that lint reads and ``resolved_routes``; ``run`` is the row of ``runs``, if known.
+
+    ``not_known`` says what of the run is not at hand. ``as_read`` are the tables that are at the version that the
+    run read, ``runs`` is the table of that name, when this run was the last; ``reconciliation`` is what
+    `reconcile` wrote.
+    """
+
+    tables: Mapping[str, Table]
+    run: Row | None
+    not_known: tuple[str, ...]
+    as_read: Mapping[str, _Input] = field(default_factory=dict)
+    runs: Table | None = None
+    reconciliation: Table | None = None
+
+    @property
+    def resolved(self) -> Table:
+        """The messages that were resolved."""
+        return self.tables[_RESOLVED]
+
+    @property
+    def settings(self) -> dict[str, Table]:
+        """All other tables."""
+        return {key: table for key, table in self.tables.items() if key != _RESOLVED}
+
+
+def of_tables(tables: Mapping[str, Table]) -> ReportTables:
+    """Return what somebody has at hand. Raises InputError where a table is missing."""
+    check_given(tables, (*_ALL, _RESOLVED))
+    taken = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
+    not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
+    return ReportTables(taken, None, not_known, reconciliation=tables.get(RECONCILIATION))
+
+
+def of_config(config: Config, opener: TableOpener) -> ReportTables:
+    """Return the last run that counts, and the tables as it read them.
+
+    Raises InputError where no run counts yet or a table is not there, OutputError as `last_run.open_left` does.
+    """
+    last = last_run.last_run(opener, config.output["runs"])
+    if last is None:
+        raise InputError.nothing_recorded(str(config.output["runs"]))
+    tables = {_RESOLVED: last_run.open_left(opener, config, last, _RESOLVED)}
+    as_read: dict[str, _Input] = {}
+    not_known: list[str] = []
+    for key in (key for key in READ if key in config.tables):
+        one = _Input(opener, key, config.tables[key], last.input_versions.get(key))
+        found = one.open_as_read()
+        if found is None:
+            not_known.append(one.not_known)
+        else:
+            as_read[key] = one
+        tables[key] = one.open_newest() if found is None else found
+    # As it was then: a run may be recorded meanwhile.
+    runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
+    [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
+    place = config.beside.get(RECONCILIATION)
+    beside = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
+    unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
+    told = (*_not_told(run), *unfinished, *not_known)
+    return ReportTables(tables, run, told, as_read, runs, None if beside is None else beside.rows)
+
+
+def read_settings(given: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
+    """Return all tables but the messages, as lint reads them as of a time; and all that is not known.
+
+    That the files of a version are gone shows only in reading: such a table is read as it is now.
+    """
+    gone: dict[str, str] = {}
+
+    def read(key: str) -> TableColumns:
+        try:
+            return read_one(given.tables[key], key, now)
+        except RoutingError:
+            raise
+        # Arrow and Spark have words of their own for it; of anything else the newest version fails too.
+        except Exception:
+            if key not in given.as_read:
+                raise
+            gone[key] = given.as_read[key].not_known
+            return read_one(given.as_read[key].open_newest(), key, now)
+
+    found = read_each(given.settings, read)
+    return found, (*given.not_known, *(gone[key] for key in READ if key in gone))
+
+
+def _not_told(run: Row) -> list[str]:
+    rejected = run["rows_rejected"]
+    # An incremental run counts its own.
+    earlier = ["What earlier runs rejected is in rejected_messages."] if run["mode"] == "incremental" else []
+    if not rejected:
+        return earlier
+    were, their = ("was", "its") if rejected == 1 else ("were", "their")
+    who = f"{count(rejected, 'message')} {were} rejected by the run"
+    return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
+
+
+def headline(given: ReportTables, messages: int) -> str:
+    """Return what was looked at, in one line; ``messages`` are those of the outputs."""
+    run = given.run
+    if run is None:
+        return count(messages, "resolved message")
+    read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
+    told = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
+    as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
+    # An incremental run adds to what those before it wrote.
+    whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
+    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {told}{as_of}{whole}"
+
+
+def _second(time: datetime) -> str:
+    return format_time(time.replace(microsecond=0))

@@ -1,0 +1,90 @@
+"""Tell how messages are routed: from the tables of a run, or any others, to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from routing.config import Config
+from routing.delta.opening import TableOpener
+from routing.features.lint.lint_settings import LintSettings
+from routing.features.lint.lint_settings import settings as lint_settings
+from routing.features.lint.linting import lint_columns
+from routing.features.lint.resolved import used_routes
+from routing.features.report import report_tables as tables_given
+from routing.features.report.choices import find_choices
+from routing.features.report.dialog_balance import find_balances, spans_of
+from routing.features.report.facts import Report, ReportChanges
+from routing.features.report.flows import count_all, count_dialogs
+from routing.features.report.observed_counts import count_observed
+from routing.features.report.report_network import list_places
+from routing.features.report.run_changes import changes_since
+from routing.process.garbage import no_search_for_cycles
+from routing.tables.table_columns import Table
+from routing.tables.times import micros_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def report(
+    tables: Mapping[str, Table] | Config,
+    *,
+    now: datetime | None = None,
+    lint: LintSettings | None = None,
+    opener: TableOpener | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """What became of the messages of the last run, where they are stuck, and what the configuration says to it.
+
+    ``tables`` are a configuration, or tables by its keys (tables.md), ``resolved_routes`` among them and, where it
+    is there, ``reconciliation``: DataFrames, Arrow tables or datasets. Ages are told and lint judges as of ``now``
+    (UTC where it has no zone; the clock if not given); broker ids compete as they did when the last message was
+    decided. ``lint`` says which findings count; a configuration brings its own. A configuration's tables are
+    opened by ``opener``, or as `TableOpener` does it, with ``spark`` where a session is needed. Raises
+    ContractError,
+    and StorageError.
+    """
+    moment = micros_of(datetime.now(timezone.utc) if now is None else now)
+    if isinstance(tables, Config):
+        # Before a table is opened: a wrong setting is told at once.
+        lint = lint or lint_settings(tables.lint, tables.file)
+        opener = opener or TableOpener.of_settings(tables.spark, spark)
+        given = tables_given.of_config(tables, opener)
+        changes = None if given.runs is None else changes_since(tables, opener, given.runs)
+    else:
+        given, changes = tables_given.of_tables(tables), None
+    with no_search_for_cycles():
+        return _tell(given, changes, moment, lint or LintSettings(), progress)
+
+
+def _tell(
+    given: tables_given.ReportTables,
+    changes: ReportChanges | None,
+    moment: int,
+    lint: LintSettings,
+    progress: Callable[[str], None],
+) -> Report:
+    progress("counting messages")
+    flows, series = count_all(given.resolved)
+    progress("reading the configuration")
+    columns, not_known = tables_given.read_settings(given, moment)
+    choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
+    balances = find_balances(choices, count_dialogs(given.resolved, spans_of(choices)))
+    progress("linting")
+    linted = lint_columns(columns, moment, lint, used=used_routes(given.resolved))
+    return Report(
+        headline=tables_given.headline(given, sum(flow.messages for flow in flows)),
+        not_known=not_known,
+        made_at=moment,
+        flows=flows,
+        places=list_places(columns),
+        series=series,
+        balances=balances,
+        findings=linted.findings,
+        coverage=linted.coverage,
+        changes=changes,
+        observed=None if given.reconciliation is None else count_observed(given.reconciliation),
+    )

@@ -1,0 +1,74 @@
+"""What changed from the run before to the last one: what both recorded, and the routes that they read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from routing.config import Config, TableLocation
+from routing.delta.opening import TableOpener
+from routing.errors import InputError
+from routing.features.diff.opened_sides import TableCache
+from routing.features.diff.sides import GivenTables, read_given
+from routing.features.report.altered_routes import count_words, list_altered
+from routing.features.report.facts import ReportChanges, RouteChange
+from routing.schemas import RUNS, Schema
+from routing.tables.read_rows import read_rows
+from routing.tables.table_columns import Table, TableColumns
+from routing.tables.times import micros_of
+from routing.terms import Outcome, Reason
+
+_TOLD = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", "settings")
+_WHEN = ("as_of", "now", "started_at", "finished_at")
+_READ = Schema(tuple(field for field in RUNS if field.name in (*_TOLD, *_WHEN)))
+_NEWEST_FIRST = ("finished_at", "run_id")
+Row = Mapping[str, Any]
+
+
+def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportChanges | None:
+    """Return what the last run that counts found otherwise than the one before; None where there are not two.
+
+    The routes are those that each read, in force when it began or at the time that it decided for. They are None
+    where a run read another table, or one without versions, or its version cannot be read any more. ``runs`` is
+    the table of that name.
+    """
+    found = read_rows(runs, _READ, last_by=_NEWEST_FIRST, limit=2)
+    if len(found) < 2:
+        return None
+    now, before = found
+    return ReportChanges(
+        run_id=before["run_id"],
+        finished_at=micros_of(before["finished_at"]),
+        is_incremental="incremental" in (now["mode"], before["mode"]),
+        outcomes=count_words(Outcome, before["outcome_counts"], now["outcome_counts"]),
+        reasons=count_words(Reason, before["reason_counts"], now["reason_counts"]),
+        routes=_routes(config.tables["routes"], before, now, TableCache(opener)),
+    )
+
+
+def _routes(location: TableLocation, before: Row, now: Row, shelf: TableCache) -> Sequence[RouteChange] | None:
+    """Return the routes that differ; None where those of a run are not at hand."""
+    here = {str(location), str(shelf.opener.placed("tables.routes", location))}
+    read = [
+        (json.loads(run["settings"])["tables"]["routes"], run["input_versions"]["routes"]) for run in (before, now)
+    ]
+    if any(place not in here or version is None for place, version in read):
+        return None
+    try:
+        found = {version: _columns(shelf, location, version) for _, version in read}
+    except InputError:
+        return None
+    old, new = (found[version] for _, version in read)
+    return list_altered(old, new, _time(before), _time(now))
+
+
+def _columns(shelf: TableCache, location: TableLocation, version: int) -> TableColumns:
+    """Return the routes at a version. Raises InputError where it is not there, or not as a whole."""
+    routes = shelf.open("routes", location, version)
+    return read_given(GivenTables("", 0, {"routes": routes}, {"routes": version}), "routes")
+
+
+def _time(run: Row) -> int:
+    """When a run decided which routes are in force, as far as that is one time."""
+    return micros_of(run["as_of"] or run["now"] or run["started_at"])

@@ -1,0 +1,211 @@
+"""What the page shows below its filter, in its order: sections of pictures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from routing.features.lint.catalogue import BY_CODE, Severity
+from routing.features.report.balanced import balance_section
+from routing.features.report.facts import FlowAdvice, ObservedCounts, Report, ReportChanges, WordCount
+from routing.features.report.filling import instant
+from routing.features.report.page_tables import (
+    NAME,
+    NUMBER,
+    OUTCOME,
+    TEXT,
+    WORD,
+    PageSection,
+    PageTable,
+    table,
+    words,
+)
+from routing.render.wording import count, printable
+from routing.rules.reconciling import PairClass
+
+_SEVERITIES = tuple(map(str, Severity))
+_OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
+_REMEDIES = 40
+"""So many groups of messages are told what to do about."""
+
+
+def sections_of(report: Report, grids: Mapping[str, PageTable]) -> list[PageSection]:
+    """Return the sections of a report, those of which nothing was asked left out."""
+    found = [*_of_messages(report, grids)]
+    if report.advice is not None:
+        found.append(_remedies(report.advice))
+    if report.balances is not None:
+        found.append(balance_section(report.balances))
+    if report.observed is not None:
+        found.append(_observed(report.observed))
+    if report.findings is not None:
+        found.append(_findings(report))
+    if report.coverage is not None:
+        found.append(_coverage(report))
+    if report.changes is not None:
+        found.append(_changes(report.changes))
+    return found
+
+
+def _of_messages(report: Report, grids: Mapping[str, PageTable]) -> Iterator[PageSection]:
+    if report.series is not None:
+        yield PageSection(
+            "over-time",
+            "Outcomes over time",
+            "Over time",
+            "When the messages were decided, and what became of them.",
+            ["times-picture"],
+            [grids["times"]],
+            is_folded=True,
+            is_filtered=True,
+        )
+    yield PageSection(
+        "by-service",
+        "By instance and service",
+        "Services",
+        "",
+        ["instances-picture"],
+        [grids["services"]],
+        is_filtered=True,
+    )
+    yield PageSection(
+        "reasons-of-trouble",
+        "Why messages are delayed or dropped",
+        "Reasons",
+        "",
+        ["reasons-picture"],
+        [grids["reasons"]],
+        is_filtered=True,
+    )
+    delays = ["delays-picture"] if report.series is not None else []
+    yield PageSection(
+        "most-stuck",
+        "Services with most waiting messages",
+        "Waiting",
+        "Messages that are delayed, and since when the first of them has been waiting.",
+        ["stuck-picture", *delays],
+        [grids["stuck"]],
+        is_filtered=True,
+    )
+    yield PageSection(
+        "estate-map",
+        "The estate",
+        "Estate",
+        "Instances and databases, and the messages between them. What is delayed or dropped stops where it is.",
+        ["estate-picture"],
+        [grids["estate"]],
+        is_folded=True,
+        is_filtered=True,
+    )
+
+
+def _remedies(advice: Sequence[FlowAdvice]) -> PageSection:
+    """Return what to do about the first groups; the others are counted."""
+    parts = [_remedy(one, f"remedy-{place}") for place, one in enumerate(advice[:_REMEDIES])]
+    told = (
+        "For the oldest message of each group, on its sender's instance. What is a comment needs a value first."
+        if parts
+        else "There is nothing to do."
+    )
+    left = max(0, len(advice) - _REMEDIES)
+    more = f"and {left:,} more groups" if left else ""
+    return PageSection("remedies", "What to do, one by one", "What to do", told, parts=parts, more=more)
+
+
+def _remedy(one: FlowAdvice, name: str) -> PageSection:
+    sender = words(one.instance) if one.database is None else f"{words(one.instance)}.{words(one.database)}"
+    fate = " ".join(filter(None, (one.outcome, one.reason)))
+    title = f"{count(one.messages, 'message')} from {sender} to {words(one.service)}: {fate}"
+    code = "\n".join(map(printable, (one.statement or "").splitlines()))
+    return PageSection(name, title, title, words(one.words), code=code)
+
+
+def _observed(observed: ObservedCounts) -> PageSection:
+    """Return what SQL Server did beside what the rules say, as it was reconciled last."""
+    kinds = [str(kind) for kind in PairClass]
+    instances = sorted({instance for instance, _ in observed.classes})
+    rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
+    total = {kind: sum(number for (_, one), number in observed.classes.items() if one == kind) for kind in kinds}
+    told = sum(total.values()) - total[PairClass.NOT_OBSERVED]
+    matching = total[PairClass.CONFIRMED] + total[PairClass.COMPATIBLE]
+    share = f"{100 * matching / told:.1f} % of what was observed matches the routes. " if told else ""
+    causes = [(one.instance, one.cause, one.episodes, one.words) for one in observed.causes]
+    heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("What is most likely off", TEXT))
+    off = [
+        (
+            *(one.instance, one.database, one.service, one.seen_outcome, one.seen_number and str(one.seen_number)),
+            *(one.outcome, one.reason, one.episodes, one.why),
+        )
+        for one in observed.contradictions
+    ]
+    heads_off = (
+        *(("Instance", ""), ("Database", ""), ("Service", NAME), ("SQL Server", OUTCOME), ("Number", WORD)),
+        *(("The routes say", OUTCOME), ("Reason", WORD), ("Episodes", NUMBER), ("Why", TEXT)),
+    )
+    tables = [
+        table("observed-classes", "Episodes by instance", (("Instance", ""), *((k, NUMBER) for k in kinds)), rows),
+        table("observed-causes", "What is most likely off", heads, causes),
+        table("contradictions", "Where SQL Server did something else", heads_off, off),
+    ]
+    return PageSection("observed", "Predicted against observed", "Observed", share + _OBSERVED, (), tables)
+
+
+def _findings(report: Report) -> PageSection:
+    """Return what every instance has by default is counted: it would bury what somebody did."""
+    order = {word: place for place, word in enumerate(_SEVERITIES)}
+    every = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
+    rows = [row for row in every if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
+    told = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
+    defaults = len(every) - len(rows)
+    if defaults:
+        told.append(f"{defaults:,} more of what every instance has by default are not listed")
+    heads = (
+        *(("Severity", WORD), ("Code", WORD), ("Instance", ""), ("Database", ""), ("Object", NAME)),
+        *(("What", TEXT), ("What to do", TEXT)),
+    )
+    names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
+    found = table("findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows])
+    return PageSection("lint", "Faults and hazards of the configuration", "Findings", ", ".join(told), (), [found])
+
+
+def _counted(number: int, severity: str) -> str:
+    return f"{number:,} {severity}" if severity == Severity.INFO else count(number, severity)
+
+
+def _coverage(report: Report) -> PageSection:
+    rows = sorted(report.coverage or (), key=lambda row: (row["used"] - row["routes"], row["instance_name"] or ""))
+    routes, used = (sum(row[name] for row in rows) for name in ("routes", "used"))
+    heads = (("Instance", ""), ("Routes", NUMBER), ("Used", NUMBER), ("Not used", NUMBER))
+    lines = [(row["instance_name"], row["routes"], row["used"], row["routes"] - row["used"]) for row in rows]
+    told = f"Messages used {used:,} of {routes:,} routes ({100 * used / routes if routes else 100.0:.1f} %)."
+    found = table("coverage", "Routes that messages used, by instance", heads, lines)
+    return PageSection("routes-in-use", "Route coverage", "Coverage", told, (), [found])
+
+
+def _changes(changes: ReportChanges) -> PageSection:
+    tables = [
+        _counts("outcome", changes.outcomes, OUTCOME),
+        _counts("reason", changes.reasons, WORD),
+    ]
+    if changes.routes is not None:
+        names = (("Change", WORD), ("Instance", ""), ("Database", ""), ("Route", NAME), ("What changed", TEXT))
+        routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
+        tables.append(table("routes", "Routes that differ", names, routes))
+    if changes.run_id is None or changes.finished_at is None:
+        title, told = (
+            "What the scripts change",
+            ["Before is without the scripts that are tried, now is with them."],
+        )
+    else:
+        title = "Since the run before"
+        told = [f"Run {words(changes.run_id)} ended {instant(changes.finished_at)}."]
+    if changes.is_incremental:
+        told.append("Each run counts what it decided itself, new messages and those tried again.")
+    if changes.routes is None:
+        told.append("The routes that it read cannot be read any more.")
+    return PageSection("since", title, "Changes", " ".join(told), (), tables)
+
+
+def _counts(word: str, counts: Sequence[WordCount], kind: str) -> PageTable:
+    heads = ((word.capitalize(), kind), ("Before", NUMBER), ("Now", NUMBER), ("Difference", NUMBER))
+    lines = [(one.word, one.before, one.now, f"{one.now - one.before:+,}") for one in counts]
+    return table(f"{word}s-before", f"Messages by {word}, before and now", heads, lines)

@@ -1,0 +1,43 @@
+"""What the commands print of a result, as one text: for notebooks, and whoever else holds the result itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Union
+
+from routing.document import Document
+from routing.features.diff import diff_document
+from routing.features.diff.diffing import Diff
+from routing.features.explain import explain_document
+from routing.features.explain.explaining import Explanation
+from routing.features.messages import messages_document
+from routing.features.messages.message_list import MessageList
+from routing.features.reconcile import reconcile_document as reconcile_printing
+from routing.features.reconcile.reconciling import Reconciliation
+from routing.features.trace import trace_document
+from routing.render.text import write_text
+
+if TYPE_CHECKING:
+    from routing.features.trace.tracing import TraceResult
+
+Told = Union[Explanation, "TraceResult", Diff, MessageList, Reconciliation]
+_WIDTH = 160
+
+
+def text_of(done: Told, *, width: int = _WIDTH) -> str:
+    """Return what `explain`, `trace`, `diff`, `reconcile` or `list_messages` returned, as its command prints it.
+
+    Lines are ``width`` characters long at most; statements keep theirs.
+    """
+    return write_text(_make_document(done), width=width)
+
+
+def _make_document(done: Told) -> Document:
+    if isinstance(done, Explanation):
+        return explain_document.make_document(done)
+    if isinstance(done, Diff):
+        return diff_document.make_document(done)
+    if isinstance(done, MessageList):
+        return messages_document.make_document(done)
+    if isinstance(done, Reconciliation):
+        return reconcile_printing.make_document(done)
+    return trace_document.make_document(done)

@@ -1,0 +1,220 @@
+"""What is printed of runs: the list, one run, and what `resolve` says of the run that it made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from routing.config import parse_time
+from routing.delta.run_by_id import EarlierRun
+from routing.document import (
+    Block,
+    Cell,
+    DataTable,
+    Document,
+    DocumentHeading,
+    LabelledFact,
+    Paragraph,
+    Tone,
+    TonedText,
+    make_columns,
+)
+from routing.render.wording import count, format_duration, format_time, format_value
+from routing.runs.done import Run
+from routing.terms import REJECTED, Outcome
+
+_LISTED = ("run", "mode", "started", "seconds", "read", "not passed on")
+_NUMBERS = ("seconds", "read")
+_SHORTEST_ID = 6
+_AS_OF = "resolve.as_of"
+_PASSED_ON = (Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED)
+_MANY_SECONDS = 1_000
+Row = Mapping[str, Any]
+
+
+def list_runs(rows: Sequence[Row], *, are_more: bool) -> Document:
+    """Return the list of runs: when each began, how long it took, and which messages it did not pass on.
+
+    ``rows`` are those of `past_runs.list_runs`. An id is shortened to as much as tells the listed runs apart.
+    """
+    if not rows:
+        return [Paragraph("No runs are recorded.")]
+    length = _shortest_beginning([str(row["run_id"]) for row in rows])
+    blocks: list[Block] = [
+        DataTable(
+            make_columns(_LISTED, _NUMBERS), [_listed_row(row, length) for row in rows], "Runs, newest first"
+        ),
+        Paragraph(_last_words(are_more=are_more)),
+    ]
+    return blocks
+
+
+def describe_run(row: Row) -> Document:
+    """Return one run as a row of `past_runs.find_run`: what it counted, its stages, versions and settings."""
+    return [
+        _say_counts(row, row["seconds"]),
+        *_run_facts(row),
+        _count_table("Outcomes", "outcome", row),
+        _count_table("Reasons", "reason", row),
+        DataTable(
+            make_columns(("stage", "seconds", "share"), ("seconds", "share")),
+            [(one["stage"], f"{one['seconds']:,.1f}", _share(one["share"])) for one in row["slow_stages"]],
+            "Stages, slowest first",
+        ),
+        DataTable(
+            make_columns(("table", "read", "written"), ("read", "written")),
+            list(_version_rows(row)),
+            "Versions of the tables",
+        ),
+        DocumentHeading("Settings"),
+        *_list_settings(json.loads(row["settings"]), ""),
+    ]
+
+
+def summarize_run(done: Run) -> Document:
+    """Return what `resolve` prints: the counts, the reasons, and last the outcomes and what changed in them."""
+    row = done.row
+    seconds = (row["finished_at"] - row["started_at"]).total_seconds()
+    stages = ", ".join(f"{stage} {value:,.1f}" for stage, value in row["stage_seconds"].items())
+    return [
+        _say_counts(row, seconds),
+        LabelledFact("seconds", stages),
+        _count_table("Reasons", "reason", row),
+        *_compare_outcomes(row, done.earlier),
+    ]
+
+
+def _compare_outcomes(row: Row, earlier: EarlierRun | None) -> Iterator[Block]:
+    """Yield the outcomes of a run, beside those of the last run of its mode before it."""
+    counts = row["outcome_counts"]
+    if earlier is None:
+        yield _count_table("Outcomes", "outcome", row)
+        yield Paragraph(f"There is no earlier {row['mode']} run to compare with.")
+        return
+    before = earlier.outcome_counts
+    names = [name for name, _ in _largest_first({**dict.fromkeys(before, 0), **counts})]
+    changes = {name: counts.get(name, 0) - before.get(name, 0) for name in names}
+    rows = [(*_counted(name, counts.get(name, 0), row), _say_change(changes[name])) for name in names]
+    numbers = ("messages", "share")
+    yield DataTable(make_columns(("outcome", *numbers, "change"), numbers), rows, "Outcomes")
+    what = "The changes are" if any(changes.values()) else "Nothing changed"
+    when = format_time(earlier.finished_at.replace(microsecond=0))
+    yield Paragraph(f"{what} since run {earlier.run_id}, the {row['mode']} run before, which ended {when}.")
+
+
+def _say_change(change: int) -> str:
+    return "-" if not change else f"{abs(change):,} {'more' if change > 0 else 'fewer'}"
+
+
+def _say_counts(row: Row, seconds: float) -> Paragraph:
+    read, resolved, rejected = (row[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
+    said = f"{rejected:,} rejected"
+    return Paragraph(
+        (
+            TonedText(f"run {row['run_id']}", Tone.STRONG),
+            f": {count(read, 'message')} read, {resolved:,} resolved, ",
+            TonedText(said, Tone.BAD) if rejected else said,
+            f" in {_say_seconds(seconds)}",
+        )
+    )
+
+
+def _say_seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < _MANY_SECONDS else format_duration(timedelta(seconds=seconds))
+
+
+def _run_facts(row: Row) -> Iterator[LabelledFact]:
+    yield LabelledFact("mode", row["mode"])
+    for label, name in (("started", "started_at"), ("finished", "finished_at")):
+        yield LabelledFact(label, format_time(row[name].replace(microsecond=0)))
+    for label, name in (("as of", "as_of"), ("now", "now")):
+        if row[name] is not None:
+            yield LabelledFact(label, format_time(row[name]))
+    yield LabelledFact("dialog hash", row["dialog_hash"])
+    if row["engine"] is not None:
+        yield LabelledFact("engine", row["engine"])
+    yield LabelledFact("release", row["release"])
+
+
+def _count_table(title: str, column: str, row: Row) -> DataTable:
+    """Return the counts of a run by outcome or reason, the largest first."""
+    rows = [_counted(name, number, row) for name, number in _largest_first(row[f"{column}_counts"])]
+    return DataTable(make_columns((column, "messages", "share"), ("messages", "share")), rows, title)
+
+
+def _version_rows(row: Row) -> Iterator[tuple[Cell, ...]]:
+    sides = [row[f"{side}_versions"] for side in ("input", "output")]
+    for name in dict.fromkeys((*sorted(sides[0]), *sorted(sides[1]))):
+        yield (name, *(_version(versions, name) for versions in sides))
+
+
+def _version(versions: Mapping[str, int | None], name: str) -> str:
+    """Return the version of a table; what was read as it is has none."""
+    version = versions.get(name, "-")
+    return "as it was" if version is None else str(version)
+
+
+def _list_settings(value: Any, key: str) -> Iterator[LabelledFact]:
+    """Yield the keys of a configuration, with dots, and their values."""
+    if isinstance(value, dict):
+        for name in sorted(value):
+            yield from _list_settings(value[name], f"{key}.{name}" if key else name)
+    elif isinstance(value, (list, bool)):
+        yield LabelledFact(key, json.dumps(value, ensure_ascii=False))
+    elif key == _AS_OF and value is not None:
+        yield LabelledFact(key, format_time(parse_time(value)))
+    else:
+        yield LabelledFact(key, format_value(value))
+
+
+def _listed_row(row: Row, length: int) -> tuple[Cell, ...]:
+    seconds = row["seconds"]
+    return (
+        str(row["run_id"])[:length],
+        row["mode"],
+        row["started_at"].replace(microsecond=0),
+        f"{seconds:,.0f}" if seconds >= _MANY_SECONDS else f"{seconds:.1f}",
+        row["rows_read"],
+        _say_not_passed_on(row),
+    )
+
+
+def _say_not_passed_on(row: Row) -> Cell:
+    """Return the outcomes that are no way on, with how many messages have them."""
+    counts = {**row["outcome_counts"], REJECTED: row["rows_rejected"]}
+    stuck = {name: number for name, number in _largest_first(counts) if number and name not in _PASSED_ON}
+    if not stuck:
+        return None
+    text = ", ".join(f"{name} {number:,}" for name, number in stuck.items())
+    return TonedText(text, Tone.WAITING if stuck.keys() <= {Outcome.DELAYED} else Tone.BAD)
+
+
+def _shortest_beginning(ids: Sequence[str]) -> int:
+    """Return how many characters of different ids tell them apart, at least six."""
+    different = set(ids)
+    longest = max(map(len, different))
+    return next(
+        length
+        for length in range(min(_SHORTEST_ID, longest), longest + 1)
+        if length == longest or len({one[:length] for one in different}) == len(different)
+    )
+
+
+def _last_words(*, are_more: bool) -> str:
+    more = "There are older ones; --limit N lists more. " if are_more else ""
+    return f"{more}sbroute runs RUN shows one; RUN is as much of its id as is unique."
+
+
+def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _counted(name: str, number: int, row: Row) -> tuple[Cell, ...]:
+    """Return a count of a run with its share of the messages that were resolved."""
+    return name, number, _share(number / (row["rows_resolved"] or 1))
+
+
+def _share(share: float | None) -> str | None:
+    return None if share is None else f"{100 * share:.1f} %"

@@ -1,0 +1,192 @@
+"""A traced message as a document: where it ends and whether its acknowledgement comes back, then hop by hop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from routing.document import Block, Document, DocumentHeading, LabelledFact, ListItem, Paragraph, Tone, TonedText
+from routing.errors import quote
+from routing.features.explain import path_sentences
+from routing.features.explain.questions import DESCRIBED_ID
+from routing.features.trace.tracing import TraceResult
+from routing.features.trace.way_blocks import ENDING_WORDS, HAZARD, way_blocks
+from routing.render.wording import count, format_time, mark_outcome
+from routing.rules.pathing import PathWithReturn
+from routing.rules.ways import HopPath, MessageTrace
+from routing.tables.times import moment_of
+from routing.terms import Ending, Reason
+
+Parts = list[str | TonedText]
+_SHOWN = 20
+_NO_WAY = (
+    Reason.NO_ROUTE,
+    Reason.SERVICE_NOT_FOUND,
+    Reason.BROKER_INSTANCE_NOT_FOUND,
+    Reason.TRANSPORT_ADDRESS_INVALID,
+)
+_STUCK = (Ending.DELAYED, Ending.DROPPED)
+
+
+def make_document(done: TraceResult) -> Document:
+    """Return what `trace` prints: where the message ends, what to do, then each path there and back."""
+    return [
+        *_answers(done),
+        *_what_to_do(done),
+        Paragraph(""),
+        Paragraph(_head(done)),
+        *(block for number, path in enumerate(done.paths, 1) for block in _path(done, path, number)),
+    ]
+
+
+def _answers(done: TraceResult) -> Iterator[Block]:
+    """Yield a sentence for each path that the message may take."""
+    if len(done.paths) == 1:
+        yield Paragraph(_state_path(done, done.paths[0]))
+        return
+    yield Paragraph(f"The dialog decides, and is not given: the message takes one of {len(done.paths)} paths.")
+    for number, path in enumerate(done.paths, 1):
+        yield ListItem(_state_path(done, path), f"{number}.", 1)
+
+
+def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
+    """Return the sentence that says where a path ends, and whether the acknowledgement comes back."""
+    sentence = [mark_outcome(path.there.ending), f": {_state_end(path.there)}"]
+    if path.is_back_unknown:
+        return [*sentence, f"; whether its acknowledgement comes back is not known: {_why_unknown(done)}."]
+    if path.back is None:
+        return [*sentence, "."]
+    ends = {way.ending for way in path.back.ways}
+    if ends == {Ending.DELIVERED}:
+        return [*sentence, ", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
+    no = "no acknowledgement comes back"
+    if Ending.DELIVERED in ends:
+        no = "not by every way does an acknowledgement come back"
+    failed = path.back if path.back.ending is not Ending.DELIVERED else _failing(path.back)
+    return [
+        *sentence,
+        ", but ",
+        TonedText(no, Tone.BAD),
+        ": ",
+        mark_outcome(failed.ending),
+        f", {_state_end(failed, 'it')}. The sender keeps its message and sends it again and again.",
+    ]
+
+
+def _failing(trace: MessageTrace) -> MessageTrace:
+    return MessageTrace(tuple(way for way in trace.ways if way.ending is not Ending.DELIVERED))
+
+
+def _state_end(trace: MessageTrace, what: str = "the message") -> str:
+    """Return the clause that says where the first way ends, and that others end otherwise."""
+    if trace.is_cut:
+        return ENDING_WORDS[Ending.TOO_MANY_WAYS]
+    way = trace.ways[0]
+    clause = f"{what} {_END_CLAUSES[way.ending](way)}"
+    if trace.ways_agree is False:
+        clause += f" by the first of {len(trace.ways)} ways that the transport may take, which do not end alike"
+    return clause
+
+
+def _number_reason(way: HopPath) -> str:
+    return "" if way.reason is None else f" ({path_sentences.number_reason(way.reason, way.hops[-1].scope)})"
+
+
+_END_CLAUSES = {
+    Ending.DELIVERED: lambda way: f"reaches database {quote(way.database)} of instance {quote(way.instance)}",
+    Ending.DELAYED: lambda way: f"gets no further than instance {quote(way.instance)}{_number_reason(way)}",
+    Ending.DROPPED: lambda way: f"is dropped by instance {quote(way.instance)}{_number_reason(way)}",
+    Ending.LOOP: lambda way: f"goes round by instance {quote(way.instance)} until its hops run out",
+    Ending.LEFT_ESTATE: lambda way: (
+        f"leaves for {quote(way.address)}, which no known instance has; what happens there is not known"
+    ),
+    Ending.NOT_KNOWN: lambda way: (
+        f"goes to instance {quote(way.instance)}, of which neither the databases nor the endpoint are known"
+    ),
+}
+
+
+def _what_to_do(done: TraceResult) -> Iterator[Block]:
+    """Yield what to do where a way ends before its time, each thing once."""
+    facts: dict[LabelledFact, None] = {}
+    for path in done.paths:
+        facts |= dict.fromkeys(_advice(path.there.ways))
+        if path.back is not None:
+            facts |= dict.fromkeys(_missing(done, path.back))
+            facts |= dict.fromkeys(_advice(way for way in path.back.ways if not _lacks(way)))
+        if path.there.has_multiple_targets:
+            facts[LabelledFact("hazard", HAZARD)] = None
+    yield from facts
+
+
+def _missing(done: TraceResult, back: MessageTrace) -> Iterator[LabelledFact]:
+    """Yield where a route to the service that sent is missing."""
+    places = ((way.hops[-1].instance_name, way.hops[-1].scope) for way in back.ways if _lacks(way))
+    for instance, scope in dict.fromkeys(places):
+        service = quote(done.from_service)
+        words = (
+            f"A route to {service} with its broker instance is missing on {quote(instance)}, in {quote(scope)}."
+        )
+        yield LabelledFact(f"what to do on {quote(instance)}", words)
+
+
+def _lacks(way: HopPath) -> bool:
+    return way.reason in _NO_WAY
+
+
+def _advice(ways: Iterable[HopPath]) -> Iterator[LabelledFact]:
+    """Yield what to do about each reason that ends a way before it is delivered, and where."""
+    for instance, reason in dict.fromkeys((way.instance, way.reason) for way in ways if way.ending in _STUCK):
+        yield LabelledFact(
+            f"what to do on {quote(instance)}",
+            path_sentences.advice(None if reason is None else str(reason)) or "",
+        )
+
+
+def _head(done: TraceResult) -> str:
+    message = done.message
+    place = "from the network" if message.database is None else f"database {quote(message.database)}"
+    dialog = "any dialog" if message.conversation_id is None else f"dialog {quote(message.conversation_id)}"
+    sender = "" if done.from_service is None else f" from {quote(done.from_service)}"
+    called = "A message" if message.message_id == DESCRIBED_ID else f"Message {quote(message.message_id)}"
+    return (
+        f"{called} of {dialog}, instance {quote(message.instance)}, {place},"
+        f"{sender} to {quote(message.service)}; every hop as of {format_time(moment_of(message.t))}"
+    )
+
+
+def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Block]:
+    if len(done.paths) > 1:
+        yield DocumentHeading(f"Path {number} of {len(done.paths)}, one of which the dialog-ID hash takes")
+    yield from _trace("There", path.there)
+    if path.is_back_unknown:
+        yield DocumentHeading(["And back: ", mark_outcome(Ending.NOT_KNOWN), f", for {_why_unknown(done)}."], 3)
+    if path.back is not None:
+        yield from _trace(f"And back to {quote(done.from_service)}, bound to its broker id", path.back)
+
+
+def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
+    """Yield the ways of one direction; what they share is said once."""
+    ways: Sequence[HopPath] = trace.ways[:_SHOWN]
+    if len(trace.ways) == 1:
+        yield DocumentHeading(f"{direction}:", 3)
+        yield from way_blocks(trace.ways[0], indent=1)
+        return
+    agree = {True: "all end alike", False: "they do not end alike", None: "not all are followed"}[trace.ways_agree]
+    more = " or more" if trace.is_cut else ""
+    yield DocumentHeading(f"{direction}, by {len(trace.ways)}{more} ways that the transport may take; {agree}:", 3)
+    for number, way in enumerate(ways, 1):
+        yield Paragraph(f"way {number}", 1)
+        yield from way_blocks(way, indent=2)
+    if len(trace.ways) > _SHOWN:
+        more_ways = count(len(trace.ways) - _SHOWN, "more way")
+        yield Paragraph(f"and {more_ways} (--format json has all)", 1)
+    if trace.is_cut:
+        yield Paragraph([mark_outcome(Ending.TOO_MANY_WAYS), f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}"], 1)
+
+
+def _why_unknown(done: TraceResult) -> str:
+    if done.message.database is None:
+        return "the message arrived over the network: the database that sent it is not told"
+    if done.from_service is None:
+        return "who sent it is not known (from_service_name)"
+    return "the database that sent it has no broker id"

@@ -1,0 +1,153 @@
+"""Cells as SQL Server's tools write them → values; ValueError says what a cell is not."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from math import isfinite
+from typing import Protocol
+
+from routing.errors import quote
+from routing.importing.catalog.views import CellKind
+
+_TIME = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})"
+    r"(?:[T ]+(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?"
+    r" *(?:([zZ])|([+-])(\d{2}):?(\d{2}))?"
+)
+_GUID = re.compile(r"\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
+_HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
+_INTEGER = re.compile(r"[+-]?\d{1,19}")
+# Spreadsheets write a flag in the language of their user.
+_TRUE = ("1", "true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "sant", "sand", "prawda")
+_FALSE = ("0", "false", "falsch", "faux", "falso", "onwaar", "falskt", "falsk", "fałsz")
+_FLAGS = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
+_GUID_BYTES = 16
+_BIGINT = 2**63
+
+
+def read_cell(cell: object, kind: CellKind, form: TimeForm | None = None) -> object:
+    """Return a cell's value; None for NULL, and for empty text where the column holds no text.
+
+    Text stays as it is, blanks included. Times are aware and UTC, which is what a time without offset
+    means; ``form`` is the other form that they may have. GUIDs are in lower case. Raises ValueError.
+    """
+    if cell is None:
+        return None
+    if kind is CellKind.TEXT:
+        return _text(cell)
+    if isinstance(cell, str) and not cell.strip():
+        return None
+    if kind is CellKind.TIME:
+        found = time(cell, form)
+        return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+    return _READERS[kind](cell)
+
+
+class TimeForm(Protocol):
+    """Another form of times than ISO 8601."""
+
+    @property
+    def text(self) -> str:
+        """The form, as ``--date-format`` takes it."""
+
+    def read(self, text: str) -> datetime | None:
+        """Return a time, None where the text has another form. Raises ValueError where it is no time."""
+
+
+def is_iso_time(text: str) -> bool:
+    """Tell whether a text has the form of ISO 8601, whether it is a time or not."""
+    return _TIME.fullmatch(text.strip()) is not None
+
+
+def time(cell: object, form: TimeForm | None = None) -> datetime:
+    """Return a UTC time, or one without zone where the cell says none. Raises ValueError."""
+    if isinstance(cell, datetime):
+        return cell.astimezone(timezone.utc) if cell.tzinfo else cell
+    if isinstance(cell, date):
+        return datetime(cell.year, cell.month, cell.day)
+    text = str(cell).strip()
+    by_form = None if form is None else form.read(text)
+    if by_form is None:
+        return _iso_time(text, form)
+    return by_form.astimezone(timezone.utc) if by_form.tzinfo else by_form
+
+
+def _iso_time(text: str, form: TimeForm | None) -> datetime:
+    match = _TIME.fullmatch(text)
+    if match is None:
+        others = "(--date-format names another)" if form is None else f"nor of {form.text}"
+        raise ValueError(f"{quote(text)} is not a time of the form 2026-01-05 12:00:00 {others}")
+    year, month, day, hour, minute, second, fraction, utc, sign, hours, minutes = match.groups()
+    try:
+        # The tools write seven digits of a second, the tables hold six.
+        micros = int((fraction or "0").ljust(6, "0")[:6])
+        parts = (int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        local = datetime(*parts, micros)
+        if not utc and not sign:
+            return local
+        offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        zone = timezone(-offset if sign == "-" else offset)
+        return local.replace(tzinfo=zone).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{quote(text)} is not a time between the years 1 and 9999") from None
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool | int) or (isinstance(cell, float | Decimal) and isfinite(cell)):
+        return str(cell)
+    raise ValueError(f"{quote(cell)} is not text")
+
+
+def _guid(cell: object) -> str:
+    if isinstance(cell, bytes) and len(cell) == _GUID_BYTES:
+        return str(uuid.UUID(bytes_le=cell))
+    text = str(cell).strip()
+    match = _GUID.fullmatch(text)
+    if match is not None:
+        return match.group(1).lower()
+    if _HEX.fullmatch(text) and len(text) == 2 + 2 * _GUID_BYTES:
+        # As binary(16), a uniqueidentifier has its first three groups backwards.
+        return str(uuid.UUID(bytes_le=bytes.fromhex(text[2:])))
+    raise ValueError(f"{quote(cell)} is not a GUID")
+
+
+def _integer(cell: object) -> int:
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        number = cell
+    elif isinstance(cell, float | Decimal) and isfinite(cell) and cell == int(cell):
+        number = int(cell)
+    else:
+        text = str(cell).strip()
+        if _HEX.fullmatch(text):
+            number = int.from_bytes(bytes.fromhex(text[2:]), "big", signed=True)
+        elif _INTEGER.fullmatch(text):
+            number = int(text)
+        else:
+            raise ValueError(f"{quote(cell)} is not an integer")
+    if not -_BIGINT <= number < _BIGINT:
+        raise ValueError(f"{quote(cell)} does not fit a bigint")
+    return number
+
+
+def _flag(cell: object) -> bool:
+    if isinstance(cell, bool):
+        return cell
+    text = str(cell).strip().lower()
+    if _HEX.fullmatch(text):
+        text = str(int(text, 16))
+    if text not in _FLAGS:
+        raise ValueError(f"{quote(cell)} is neither 1 nor 0")
+    return _FLAGS[text]
+
+
+_READERS: dict[CellKind, Callable[[object], object]] = {
+    CellKind.GUID: _guid,
+    CellKind.INTEGER: _integer,
+    CellKind.FLAG: _flag,
+}

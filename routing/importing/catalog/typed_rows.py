@@ -1,0 +1,206 @@
+"""Exports → typed rows by view, and what was rejected; nothing is written here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from routing.errors import quote
+from routing.importing.catalog.cell_values import is_iso_time
+from routing.importing.catalog.culture_times import find_culture_form
+from routing.importing.catalog.result_files import FoundResultSet, read_sources
+from routing.importing.catalog.row_values import RowReader, TimeFormats
+from routing.importing.catalog.views import CellKind
+from routing.importing.covered import Doubt
+from routing.importing.import_faults import stand_in_missing, unreadable_file
+from routing.importing.reach import Reach, on_this_disk
+from routing.importing.undecodable import refuse_undecodable
+
+Row = dict[str, Any]
+MARKER = "is_empty"
+"""The key of a row that says no more than that a view was exported and is empty."""
+# Only the queries of this project add these.
+_EXTRAS = ("machine_name", "full_name", "listener_names", "port")
+_PLAIN_TIMES = TimeFormats()
+_OPTIONS = {"instance_name": "--instance", "database_name": "--database", "exported_at": "--exported-at"}
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """What the options say where a column does not."""
+
+    instance_name: str | None = None
+    database_name: str | None = None
+    exported_at: datetime | None = None
+
+    def as_row(self) -> Row:
+        """By column name."""
+        return dict(vars(self))
+
+
+@dataclass
+class CatalogExport:
+    """What the files hold.
+
+    ``rows`` are the typed rows of each view that was exported, with ``instance_name``, ``exported_at`` and,
+    but for the views of an instance, ``database_name``; ``place`` is where a row was read. ``rejected`` names
+    each row that cannot be used, ``left_out`` counts those of an earlier export by view. ``rows_read`` counts
+    all of these, but not the rows that only say that a view is empty. ``doubts`` are what rejected rows may
+    have been.
+    """
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    rows_read: Counter[str] = field(default_factory=Counter)
+    rejected: list[str] = field(default_factory=list)
+    rejected_of: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+
+    def reject(self, view: str, place: str, why: str, whose: Doubt = (None, None, None)) -> None:
+        """Note a row that cannot be used; ``whose`` it is, as far as that can be read."""
+        self.rejected.append(f"{place}: {why}")
+        self.rejected_of[view] += 1
+        self.doubts.setdefault(view, set()).add(whose)
+
+
+def read_export(
+    sources: Sequence[str],
+    stand_ins: StandIns,
+    view: str | None = None,
+    times: TimeFormats = _PLAIN_TIMES,
+    reach: Reach = on_this_disk,
+) -> CatalogExport:
+    """Read exports (docs/reference/exports.md) from this machine, or from where ``reach`` finds them.
+
+    Raises InputError and EnvironmentFault.
+    """
+    found, notes = read_sources(sources, view, reach)
+    return export_of(found, notes, lambda part: stand_ins, times)
+
+
+def export_of(
+    found: Sequence[FoundResultSet],
+    notes: list[str],
+    stand_ins_of: Callable[[FoundResultSet], StandIns],
+    times: TimeFormats = _PLAIN_TIMES,
+) -> CatalogExport:
+    """Return the export that result sets make; ``stand_ins_of`` says what stands in for columns of each.
+
+    Raises InputError.
+    """
+    export = CatalogExport(notes=notes)
+    for file, parts in groupby(found, key=lambda part: part.file):
+        of_file = list(parts)
+        own = times if times.form is not None else _find_times(of_file, file, times, export.notes)
+        for part in of_file:
+            _read_part(export, part, stand_ins_of(part), own)
+    return export
+
+
+def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
+    """Return how the times of a file are written. Raises InputError where there are several readings of them."""
+    cells = {cell for part in parts for cell in _time_cells(part) if not is_iso_time(cell)}
+    form = find_culture_form(cells, file) if cells else None
+    if form is None:
+        return times
+    notes.append(f"{file}: times such as {quote(min(cells))} are read as {form.text} (--date-format)")
+    return replace(times, form=form)
+
+
+def _time_cells(part: FoundResultSet) -> Iterator[str]:
+    """Yield the texts of all times in a result set."""
+    names = [
+        name for name in part.rows.columns if (column := part.view.column(name)) and column.kind is CellKind.TIME
+    ]
+    for _, row in part.rows.rows if names else ():
+        for name in names:
+            cell = row.get(name)
+            if isinstance(cell, str) and cell.strip():
+                yield cell
+
+
+def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns, times: TimeFormats) -> None:
+    view, columns = part.view, set(part.rows.columns)
+    # A file of rejected lines alone has no columns that could be looked at.
+    if columns:
+        _check_columns(export, part, columns, stand_ins)
+    rows = export.rows.setdefault(view.name, [])
+    export.rows_read[view.name] += len(part.rows.rejected)
+    for number, why in part.rows.rejected:
+        export.reject(view.name, f"{part.file}, row {number}", why)
+    given = stand_ins.as_row()
+    if not part.rows.rows and all(given[name] is not None for name in view.added_columns):
+        rows.append(_marker({name: given[name] for name in view.added_columns}, part.file))
+    reader = RowReader(view, given, times)
+    for number, cells in part.rows.rows:
+        place = f"{part.file}, row {number}"
+        try:
+            refuse_undecodable(cells.values())
+            row = reader.added(cells)
+            if all(cells.get(column.name) in (None, "") for column in view.columns):
+                rows.append(_marker(row, place))
+                continue
+            rows.append({**row, **reader.own(cells), "place": place})
+        except ValueError as error:
+            export.reject(view.name, place, str(error), reader.doubt(cells))
+        export.rows_read[view.name] += 1
+    said = [f"sys.{view.name}: {sentence}" for sentence in reader.said.values()]
+    export.notes += [sentence for sentence in said if sentence not in export.notes]
+
+
+def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str], stand_ins: StandIns) -> None:
+    view, given = part.view, stand_ins.as_row()
+    for name in view.added_columns:
+        if name not in columns and given[name] is None:
+            raise stand_in_missing(part.file, name, _OPTIONS[name])
+    if why := find_lack(part):
+        raise unreadable_file(part.file, why, "see sbroute import queries")
+    expected = view.layout or [column.name for column in view.columns if column.name not in _EXTRAS]
+    missing = [c.name for c in view.columns if c.name in expected and c.name not in columns]
+    if missing and part.rows.omits_null:
+        export.notes.append(
+            f"{part.file}: {', '.join(missing)} in no row, read as NULL, which FOR JSON leaves out"
+        )
+    elif missing:
+        export.notes.append(f"{part.file}: {', '.join(missing)} missing, read as NULL")
+
+
+def find_lack(part: FoundResultSet) -> str | None:
+    """Return which required columns of its view a result set lacks; None for none, or a set without columns."""
+    columns = part.rows.columns
+    needed = [column.name for column in part.view.columns if column.required and column.name not in columns]
+    return f"as sys.{part.view.name} it lacks {', '.join(needed)}" if columns and needed else None
+
+
+def _marker(row: Row, place: str) -> Row:
+    """Return a row without anything of the view itself: it says that the view was asked there and is empty."""
+    return {**row, "place": place, MARKER: True}
+
+
+def keep_latest(export: CatalogExport) -> None:
+    """Keep the newest export of each view, instance and database; earlier ones are counted and left out."""
+    for view, rows in export.rows.items():
+        newest = _newest(rows)
+        earlier = [row for row in rows if row["exported_at"] != newest[unit_of(row)] and MARKER not in row]
+        if earlier:
+            export.left_out[view] += len(earlier)
+        export.rows[view] = [row for row in rows if row["exported_at"] == newest[unit_of(row)]]
+
+
+def unit_of(row: Row) -> tuple[str, str | None]:
+    """The instance and database of a row, as they are compared; the database is None for an instance's own."""
+    database = row.get("database_name")
+    return row["instance_name"].casefold(), None if database is None else database.casefold()
+
+
+def _newest(rows: Iterable[Row]) -> dict[tuple[str, str | None], datetime]:
+    newest: dict[tuple[str, str | None], datetime] = {}
+    for row in rows:
+        unit = unit_of(row)
+        newest[unit] = max(newest.get(unit, row["exported_at"]), row["exported_at"])
+    return newest

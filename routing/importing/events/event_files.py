@@ -1,0 +1,292 @@
+"""The files of an import of events → the text of each event with its place, a few at a time."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from routing.errors import first_sentence, quote
+from routing.importing.events.event_xml import LONGEST
+from routing.importing.import_faults import missing_package, unreadable_file
+from routing.importing.listing import list_files
+from routing.importing.reach import FilePlace, Reach, copied
+from routing.importing.undecodable import KEEP, find_undecodable
+from routing.tables.arrow_rows import plain_values
+
+_TABULAR = {".csv", ".txt", ".tsv"}
+_JSON = {".json", ".jsonl", ".ndjson"}
+_PARQUET, _XML = {".parquet"}, {".xml"}
+_ENDINGS = _TABULAR | _JSON | _PARQUET | _XML
+_DATA, _INSTANCE = "event_data", "instance_name"
+_AT_ONCE = 1 << 16
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_END, _SECTION, _SECTION_END = "</event>", "<![CDATA[", "]]>"
+_MARK = re.compile(r"<event(?=[\s/>])|</event>|<!\[CDATA\[")
+# A tag up to its end, or up to what no tag holds.
+_TAG = re.compile(r"""<event(?:[^<>"']|"[^<"]*"|'[^<']*')*>?""")
+_LONGEST_MARK = len(_SECTION)
+_NOT_CLOSED = f"it has no {quote(_END)}"
+
+
+class RawEvent(NamedTuple):
+    """A row as it is read: where, the event's XML, and the instance that it names; ``why`` it is none."""
+
+    place: str
+    data: str | None
+    instance: str | None = None
+    why: str | None = None
+
+
+def read_events(sources: Sequence[str], reach: Reach, notes: list[str]) -> Iterator[RawEvent]:
+    """Read all rows of files, and of folders' files, in the order of their names.
+
+    ``notes`` learns what is not read in folders. Raises InputError for a file that cannot be read,
+    EnvironmentFault where a package is missing.
+    """
+    for place in [reach(source) for source in sources]:
+        try:
+            if not place.exists():
+                raise unreadable_file(str(place), "there is no such file")
+            of_folder = place.is_dir() and place.suffix.lower() not in _PARQUET
+            for file in list_files(place, notes) if of_folder else [place]:
+                if file.suffix.lower() in _ENDINGS:
+                    yield from _read_file(file)
+                elif not of_folder:
+                    hint = f"name a file that ends in {', '.join(sorted(_ENDINGS))}"
+                    raise unreadable_file(str(file), "its name does not tell what it holds", hint)
+        except OSError as error:
+            raise unreadable_file(str(place), error.strerror or str(error)) from error
+
+
+def _read_file(place: FilePlace) -> Iterator[RawEvent]:
+    suffix, file = place.suffix.lower(), str(place)
+    with copied(place) as path:
+        if suffix in _PARQUET:
+            yield from _parquet(path, file)
+            return
+        with path.open(encoding=_encoding_of(path), errors=KEEP, newline="") as stream:
+            if suffix in _XML:
+                yield from _xml(stream, file)
+            elif suffix in _JSON:
+                yield from _json(stream, file)
+            else:
+                yield from _delimited(stream, file)
+
+
+def _encoding_of(path: Path) -> str:
+    with path.open("rb") as stream:
+        head = stream.read(4)
+    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8")
+
+
+def _delimited(stream: IO[str], file: str) -> Iterator[RawEvent]:
+    """Lines with a header; sqlcmd's line of dashes is left out."""
+    with _long_fields():
+        first = stream.readline()
+        separator = max(",;\t|", key=first.count)
+        header = [name.strip().lower() for name in next(csv.reader([first], delimiter=separator), [])]
+        _require(header, file)
+        reader = csv.reader(stream, delimiter=separator)
+        for number, row in enumerate(_rows_of(reader), start=2):
+            if not any(row) or all(cell and not cell.strip("-") for cell in row):
+                continue
+            place = f"{file}, row {number}"
+            why = find_undecodable(row)
+            if why is None and len(row) != len(header):
+                why = f"it has {len(row)} cells, the header {len(header)}"
+            if why is not None:
+                yield RawEvent(place, None, why=why)
+                continue
+            yield _raw(place, dict(zip(header, row, strict=True)))
+
+
+def _rows_of(reader: Any) -> Iterator[list[str]]:
+    """Rows of csv; one that it cannot split is an empty cell too many."""
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield [f"{error}", ""] * 50
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """A field may be as long as an event, and is looked at then; csv refuses the file otherwise."""
+    before = csv.field_size_limit(1 << 30)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _require(names: Sequence[str], file: str) -> None:
+    if _DATA not in names:
+        hint = "export it by the script of sbroute import queries --events"
+        raise unreadable_file(file, f"it has no column {_DATA}", hint)
+
+
+def _raw(place: str, row: Mapping[str, object]) -> RawEvent:
+    data, instance = row.get(_DATA), row.get(_INSTANCE)
+    why = find_undecodable((data, instance))
+    if why is not None:
+        return RawEvent(place, None, why=why)
+    if not isinstance(data, str) or not data.strip():
+        return RawEvent(place, None, why=f"{_DATA} is empty")
+    return RawEvent(place, data.strip(), instance.strip() or None if isinstance(instance, str) else None)
+
+
+def _json(stream: IO[str], file: str) -> Iterator[RawEvent]:
+    """Objects, one a line; or a whole array of them."""
+    first = stream.readline()
+    if not first.lstrip().startswith("["):
+        for number, line in enumerate(_lines(first, stream), start=1):
+            if line.strip():
+                yield _of_value(f"{file}, row {number}", _value(line))
+        return
+    found = _value(first + stream.read())
+    if not isinstance(found, list):
+        raise unreadable_file(file, "it is no JSON array of objects, and no object a line")
+    for number, value in enumerate(found, start=1):
+        yield _of_value(f"{file}, row {number}", value)
+
+
+def _lines(first: str, stream: IO[str]) -> Iterator[str]:
+    yield first
+    yield from stream
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _of_value(place: str, value: object) -> RawEvent:
+    if not isinstance(value, dict):
+        return RawEvent(place, None, why="it is not a JSON object")
+    return _raw(place, {str(name).lower(): cell for name, cell in value.items()})
+
+
+def _parquet(path: Path, file: str) -> Iterator[RawEvent]:
+    try:
+        import pyarrow.dataset as datasets
+    except ImportError as error:
+        raise missing_package("pyarrow", file) from error
+    number = 0
+    try:
+        rows = datasets.dataset(path, format="parquet")
+        names = {name.lower(): name for name in rows.schema.names}
+        _require(list(names), file)
+        wanted = [names[name] for name in (_DATA, _INSTANCE) if name in names]
+        for batch in rows.to_batches(columns=wanted, batch_size=_AT_ONCE):
+            columns = [plain_values(column) for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                number += 1
+                yield _raw(f"{file}, row {number}", dict(zip(map(str.lower, wanted), row, strict=True)))
+    except (OSError, ValueError) as error:
+        raise unreadable_file(file, first_sentence(error)) from error
+
+
+def _xml(stream: IO[str], file: str) -> Iterator[RawEvent]:
+    """Read the events of a document, or of many one after another; what stands around them is not looked at."""
+    cutter = _Cutter()
+    parts = chain(iter(lambda: stream.read(_AT_ONCE), ""), (None,))
+    found = chain.from_iterable(map(cutter.cut, parts))
+    for number, (text, why) in enumerate(found, start=1):
+        place = f"{file}, event {number}"
+        yield _raw(place, {_DATA: text}) if why is None else RawEvent(place, None, why=why)
+
+
+@dataclass
+class _Cutter:
+    """Cuts events out of a text that comes in parts; each character is looked at once, whatever is not closed.
+
+    ``text`` is what may belong to an event yet, ``at`` the place in it up to which it has been looked at,
+    ``begin`` where the event that is open begins, ``closed_to`` up to where no CDATA section ends.
+    """
+
+    text: str = ""
+    at: int = 0
+    begin: int | None = None
+    closed_to: int = 0
+
+    def cut(self, part: str | None) -> Iterator[tuple[str, str | None]]:
+        """Yield the events that end in the next part, None for the end; one that is none with the reason."""
+        self.text += part or ""
+        is_last = part is None
+        while (found := _MARK.search(self.text, self.at)) is not None:
+            end = self._find_end(found, is_last=is_last)
+            if end is None:
+                break
+            yield from self._see(found, end)
+            self.at = end
+        if is_last:
+            if self.begin is not None:
+                yield "", _NOT_CLOSED
+            return
+        if found is None:
+            # What may be the beginning of a mark.
+            self.at = max(self.at, len(self.text) - _LONGEST_MARK)
+        if self.begin is not None and len(self.text) - self.begin > LONGEST:
+            yield "", f"it has more than {LONGEST:,} characters"
+            self.begin = None
+            if found is not None and found.group() == _SECTION:
+                # One that takes so long is none.
+                self.at = found.end()
+        self._forget()
+
+    def _find_end(self, found: re.Match[str], *, is_last: bool) -> int | None:
+        """Return where a mark ends: a tag with its attributes, a section with its text; None if not here yet."""
+        if found.group() == _END:
+            return found.end()
+        if found.group() == _SECTION:
+            if self.begin is None:
+                return found.end()
+            end = self.text.find(_SECTION_END, max(found.end(), self.closed_to))
+            self.closed_to = max(len(self.text) - len(_SECTION_END), self.closed_to) if end < 0 else end
+            if end >= 0:
+                return end + len(_SECTION_END)
+        else:
+            tag = _TAG.match(self.text, found.start())
+            is_whole = tag is not None and tag.group().endswith(">")
+            if tag is not None and (is_whole or self.text.find("<", found.end()) >= 0):
+                return tag.end()
+        is_too_long = len(self.text) - found.start() > LONGEST
+        return found.end() if is_last or is_too_long else None
+
+    def _see(self, found: re.Match[str], end: int) -> Iterator[tuple[str, str | None]]:
+        """Yield the events that a mark ends."""
+        if found.group() == _SECTION:
+            return
+        if found.group() == _END:
+            if self.begin is not None:
+                yield self.text[self.begin : end], None
+            self.begin = None
+            return
+        if self.begin is not None:
+            yield "", _NOT_CLOSED
+        self.begin = found.start()
+        if self.text.endswith("/>", found.start(), end):
+            yield self.text[self.begin : end], None
+            self.begin = None
+
+    def _forget(self) -> None:
+        """Let go of what belongs to no event."""
+        gone = self.at if self.begin is None else self.begin
+        self.text, self.at, self.closed_to = self.text[gone:], self.at - gone, max(self.closed_to - gone, 0)
+        self.begin = None if self.begin is None else 0

@@ -1,0 +1,183 @@
+"""An event → a row of ``observed_routing``, or the acknowledgement of a dialog; fields by all names they go by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from routing.config import parse_time
+from routing.errors import quote
+from routing.importing.events.event_xml import BrokenEventError, ParsedEvent
+from routing.rules import text
+from routing.terms import CLASSIFY_EVENT, FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome
+
+Row = dict[str, Any]
+ACKNOWLEDGEMENT = "ACKNOWLEDGEMENT"
+
+# By the names of Extended Events and of the trace classes before them.
+SOURCES = {
+    "broker_message_classify": CLASSIFY_EVENT,
+    "broker:message classify": CLASSIFY_EVENT,
+    "broker_forwarded_message_sent": FORWARD_SENT,
+    "broker:forwarded message sent": FORWARD_SENT,
+    "broker_forwarded_message_dropped": FORWARD_DROPPED,
+    "broker:forwarded message dropped": FORWARD_DROPPED,
+    "broker_message_undeliverable": UNDELIVERABLE,
+    "broker:message undeliverable": UNDELIVERABLE,
+    "broker_remote_message_acknowledgement": ACKNOWLEDGEMENT,
+    "broker:remote message acknowledgement": ACKNOWLEDGEMENT,
+}
+ROUTE_TYPES = {"1": "LOCAL", "2": "REMOTE", "3": "DELAYED"}
+"""As the trace class numbers them; Extended Events give a text as well."""
+_OUTCOMES = {"LOCAL": Outcome.DELIVERED, "REMOTE": Outcome.SENT, "DELAYED": Outcome.DELAYED}
+_YES, _NO = ("true", "1", "initiator"), ("false", "0", "target")
+_NUMBERS = ("delayed_error_number", "error_number", "error", "dropped_error_number")
+_REASONS = ("dropped_reason", "message_drop_reason", "error_message", "delayed_reason")
+_NEXT_HOPS = ("next_hop", "target_user_name", "targetusername", "target_login_name", "targetloginname")
+_INT, _BIGINT = 2**31 - 1, 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ReadEvent:
+    """What an event comes to: a row, or the acknowledgement (``is_acknowledgement``) of the dialog that it names.
+
+    ``database_id`` is that of the event, None where it tells none or the database's name.
+    """
+
+    row: Row
+    database_id: int | None
+    is_acknowledgement: bool = False
+
+
+def read_event(event: ParsedEvent, instance: str) -> ReadEvent | None:
+    """Return what an event of an instance tells; None of one that tells nothing of routes.
+
+    Raises BrokenEventError.
+    """
+    source = SOURCES.get(event.name)
+    if source is None:
+        return None
+    if source == ACKNOWLEDGEMENT and not _is_received(event):
+        return None
+    row = _common(event, instance, source)
+    if source == ACKNOWLEDGEMENT:
+        return ReadEvent(row, _database_id(event), is_acknowledgement=True)
+    row |= _OF_SOURCE[source](event, row)
+    return ReadEvent(row, _database_id(event))
+
+
+def _common(event: ParsedEvent, instance: str, source: str) -> Row:
+    conversation = _text(event, "conversation_id")
+    known = None if conversation is None else text.printed_guid(conversation)
+    if known is None:
+        raise BrokenEventError(f"its conversation_id is {quote(conversation)}, and no GUID")
+    handle = _text(event, "conversation_handle")
+    role, number = (
+        _flag(event, "is_initiator", "role_name", "rolename"),
+        _number(event, "message_sequence", most=_BIGINT),
+    )
+    number = _number(event, "message_sequence_number", "sequence", most=_BIGINT) if number is None else number
+    return {
+        "instance_name": instance,
+        "database_name": _text(event, "database_name"),
+        "conversation_id": known,
+        "conversation_handle": None if handle is None else text.printed_guid(handle),
+        "is_initiator": role,
+        "message_sequence_number": number,
+        # Named once the database of its id is known.
+        "message_id": None,
+        "observed_at": _time(event),
+        "source": source,
+        "status_text": _text(event, *_REASONS),
+        "error_number": _number(event, *_NUMBERS) or None,
+        "to_service_name": _text(event, "to_service_name", "target_service_name"),
+        "to_broker_instance": _text(event, "to_broker_instance", "to_broker_name"),
+        "from_service_name": _text(event, "from_service_name"),
+        "from_broker_instance": _text(event, "from_broker_instance", "from_broker_name"),
+        "event_hash": event.hash,
+        "next_hop": _text(event, *_NEXT_HOPS),
+        "fragment_number": _number(event, "fragment_number", most=_BIGINT),
+        "remaining_hop_count": _number(event, "remaining_hop_count", "hop_count", "hops_remaining"),
+        "time_to_live_seconds": _number(event, "time_to_live_sec", "time_to_live", most=_BIGINT),
+        "live_time_seconds": _number(event, "live_time_sec", "live_time", most=_BIGINT),
+        "error_state": _number(event, "error_state"),
+        "error_severity": _number(event, "error_severity"),
+    }
+
+
+def _classified(event: ParsedEvent, row: Mapping[str, Any]) -> Row:
+    told = event.first("route_type", "event_subclass", "eventsubclass")
+    kind = None if told is None else _mapped(told.text, told.value)
+    if kind is None:
+        shown = None if told is None else told.text or told.value
+        raise BrokenEventError(f"its route_type is {quote(shown)}, and none of Local, Remote and Delayed")
+    is_from_network = _is_from_network(event)
+    outcome = Outcome.FORWARDED if kind == "REMOTE" and is_from_network else _OUTCOMES[kind]
+    return {"route_type": kind, "is_from_network": is_from_network, "outcome": str(outcome)}
+
+
+def _mapped(*told: str | None) -> str | None:
+    """Return a route type by its text, or by its number."""
+    words = [word.strip().upper() for word in told if word]
+    known = (ROUTE_TYPES.get(word, word) for word in words)
+    return next((word for word in known if word in _OUTCOMES), None)
+
+
+def _is_from_network(event: ParsedEvent) -> bool | None:
+    told = event.first("message_source", "role_name", "rolename")
+    words = () if told is None else [word.strip().lower() for word in told if word]
+    return True if "network" in words else False if "local" in words else None
+
+
+_OF_SOURCE: dict[str, Callable[[ParsedEvent, Mapping[str, Any]], Row]] = {
+    CLASSIFY_EVENT: _classified,
+    FORWARD_SENT: lambda event, row: {"outcome": str(Outcome.FORWARDED), "is_from_network": True},
+    FORWARD_DROPPED: lambda event, row: {"outcome": str(Outcome.DROPPED), "is_from_network": True},
+    UNDELIVERABLE: lambda event, row: {
+        "outcome": str(Outcome.DROPPED),
+        "is_from_network": _is_from_network(event),
+    },
+}
+
+
+def _is_received(event: ParsedEvent) -> bool:
+    """Return True if an acknowledgement came in; one that is sent says nothing of the own dialog."""
+    told = event.first("acknowledgement_type", "event_subclass", "eventsubclass")
+    return told is None or not any("sent" in word.lower() for word in told if word)
+
+
+def _database_id(event: ParsedEvent) -> int | None:
+    return None if event.first("database_name") is not None else _number(event, "database_id")
+
+
+def _time(event: ParsedEvent) -> datetime:
+    try:
+        return parse_time(event.timestamp)
+    except ValueError:
+        raise BrokenEventError(f"its timestamp is {quote(event.timestamp)}, and no ISO 8601 time") from None
+
+
+def _text(event: ParsedEvent, *names: str) -> str | None:
+    """Return a field's text, or what it maps to; a field that says nothing but blanks says nothing."""
+    told = event.first(*names)
+    return None if told is None else told.text or told.value
+
+
+def _flag(event: ParsedEvent, *names: str) -> bool | None:
+    told = event.first(*names)
+    words = [] if told is None else [word.lower() for word in told if word]
+    return True if any(word in _YES for word in words) else False if any(word in _NO for word in words) else None
+
+
+def _number(event: ParsedEvent, *names: str, most: int = _INT) -> int | None:
+    """Return a whole number; None where the field has none, or one that does not fit."""
+    told = event.first(*names)
+    if told is None or told.value is None or len(told.value) > 20:
+        return None
+    try:
+        number = int(told.value)
+    except ValueError:
+        return None
+    return number if -most <= number <= most else None

@@ -1,0 +1,86 @@
+"""What can be wrong with an import, each phrased once; all of it means exit code 2 and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routing.errors import ConfigError, EnvironmentFault, InputError, join_bounded, quote
+
+
+def unreadable_file(file: str, why: str, hint: str | None = None) -> InputError:
+    """Return a file that cannot be read at all."""
+    return InputError(f"{quote(file)} cannot be read: {why}", hint or "nothing was written")
+
+
+def secret_in_address() -> InputError:
+    """Return a URI with a password or key in it, which is not shown."""
+    return InputError(
+        "the address of a file to import holds what looks like a secret",
+        "take it out; access comes from the platform, as a role or a credential provider",
+    )
+
+
+class NoTextError(InputError):
+    """A file that holds something else than text."""
+
+    @classmethod
+    def of_file(cls, file: str) -> NoTextError:
+        """Return what it is instead cannot be told."""
+        return cls(f"{quote(file)} cannot be read: it is not text", "nothing was written")
+
+
+def no_statement(file: str, why: str | None) -> InputError:
+    """Return a script that is none: ``why`` is the first thing that is wrong with it."""
+    return InputError(f"no T-SQL statement is found in {quote(file)}", why or "nothing was written")
+
+
+def stand_in_missing(file: str, column: str, option: str) -> InputError:
+    """Neither a column nor an option says where or when the rows are from."""
+    return InputError(f"{quote(file)} has no column {column}", f"give {option}")
+
+
+def missing_package(name: str, file: str) -> EnvironmentFault:
+    """Return a package that only this kind of file needs."""
+    return EnvironmentFault(
+        f"{quote(file)} cannot be read: the Python package {name} is missing",
+        f"pip install {name}, or export CSV or JSON",
+    )
+
+
+def unknown_view(name: str, views: Sequence[str]) -> InputError:
+    """``--view`` with a name that is none."""
+    return InputError(f"--view {quote(name)} is not a view that import reads", f"it reads {', '.join(views)}")
+
+
+def older_import(what: Sequence[str]) -> InputError:
+    """Something newer has been imported already."""
+    return InputError(
+        f"this is older than what was imported before, {join_bounded(what, 'part')}",
+        "import older exports first; nothing was written",
+    )
+
+
+def time_to_come(what: Sequence[str], hint: str) -> InputError:
+    """Times of what is to be imported lie in the future."""
+    return InputError(f"a time has not come yet: {join_bounded(what, 'file')}", hint)
+
+
+def unfit_journal(begun: str, why: str) -> InputError:
+    """Return the error for an import that was ended half-way and cannot be completed any more."""
+    return InputError(
+        f"the import that began at {begun} is not finished and cannot be completed: {why}",
+        "drop it with --drop-unfinished, which lists what it has written, then import whole exports once",
+    )
+
+
+def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
+    """Return the configuration does not say where the import's own tables are."""
+    faults = [f"{key} is missing, which import writes" for key in keys]
+    return ConfigError.faults(file, faults)
+
+
+def not_a_table(key: str, location: str) -> InputError:
+    """Files stand there that are no Delta table."""
+    return InputError(
+        f"tables.{key}: {quote(location)} is not empty and holds no Delta table", "name another location"
+    )

@@ -1,0 +1,319 @@
+"""An instance's rows of the tables ↔ the state that scripts are applied to; pure Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+
+from routing.importing.covered import Row, Unit
+from routing.importing.history import (
+    SINCE_EVER,
+    TableChanges,
+    apply_changes,
+    changes_between,
+    count_versions,
+    instance_rows,
+    present_changes,
+    route_changes,
+    stands,
+)
+from routing.importing.result import ImportResult
+from routing.importing.spelling import NameSpelling
+from routing.importing.tsql import (
+    DatabaseState,
+    EndpointState,
+    InstanceState,
+    ReadScript,
+    RouteState,
+    ScriptStatement,
+    ServiceState,
+    StatementProblem,
+    apply_script,
+)
+from routing.importing.tsql.script_statements import (
+    AlterRoute,
+    CreateRoute,
+    CreateService,
+    DropRoute,
+    DropService,
+)
+from routing.importing.tsql.state import DATABASES, SERVICES
+from routing.importing.tsql.state import ROUTES as VIEW_OF_ROUTES
+from routing.importing.tsql.state_changes import NOTHING_TELLS
+from routing.terms import ZERO_GUID
+
+Own = Mapping[str, Sequence[Row]]
+"""The rows of one instance by table."""
+
+ROUTES = (CreateRoute, AlterRoute, DropRoute)
+OF_A_DATABASE = (*ROUTES, CreateService, DropService)
+"""The statements that speak of a database's routes and services; all others are about the instance."""
+
+_NONE_TO_DROP = 15151
+_KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "database_name", "name")}
+
+
+def state_of(own: Own, at: datetime) -> InstanceState:
+    """Return what the tables hold of the instance, as of a time."""
+    row = own["instances"][0] if own["instances"] else None
+    forwards = bool(row and row["is_message_forwarding_enabled"])
+    return InstanceState(
+        routes=tuple(_route(row) for row in own["routes"] if stands(row, at)),
+        services=tuple(ServiceState(row["database_name"], row["name"]) for row in own["services"]),
+        databases=tuple(_database(row) for row in own["databases"]),
+        # No table holds its name and port.
+        endpoint=EndpointState(is_message_forwarding_enabled=forwards),
+        in_part=_find_in_part(own.get("imports", ())),
+    )
+
+
+def _find_in_part(imports: Sequence[Row]) -> frozenset[tuple[str, str]]:
+    """Return the views, with their databases, of which scripts alone have told, so that there may be more rows."""
+    views = (VIEW_OF_ROUTES, SERVICES, DATABASES)
+    exported = {(row["view_or_file"], row["database_name"] or "") for row in imports}
+    scripted = {row["database_name"] or "" for row in imports if row["view_or_file"] not in views}
+    return frozenset(
+        (view, database)
+        for database in scripted
+        for view in views
+        if (view == DATABASES) == (database == "") and (view, database) not in exported
+    )
+
+
+def _route(row: Row) -> RouteState:
+    return RouteState(
+        row["database_name"],
+        row["name"],
+        row["address"],
+        remote_service_name=row["remote_service_name"] or None,
+        broker_instance=row["broker_instance"] or None,
+        lifetime=row["lifetime"],
+        mirror_address=row["mirror_address"] or None,
+    )
+
+
+def _database(row: Row) -> DatabaseState:
+    return DatabaseState(
+        row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False, row["database_id"]
+    )
+
+
+@dataclass(frozen=True)
+class TimedScript:
+    """A script of an import, as of a time; ``units`` are the databases that it speaks of, None: the instance."""
+
+    script: ReadScript
+    at: datetime
+    units: Collection[Unit]
+
+
+def apply_in_turn(
+    done: ImportResult,
+    own: Own,
+    scripts: Sequence[TimedScript],
+    spelling: NameSpelling,
+    instance: str,
+    *,
+    snapshot: bool,
+    is_first: bool,
+    now: datetime,
+) -> dict[str, TableChanges]:
+    """Return what scripts change in the tables, in the order of writing, each as of its own time.
+
+    They come in the order of their times; those of one time change the tables together, and what was not done is
+    told. With ``snapshot`` they say together all routes of the databases whose routes they speak of: dropping one
+    that is not there is no fault, and what none of them says is closed at the time of the last that speaks of its
+    database. ``is_first`` where no routes of the instance were imported before: those of the first time then stand
+    since ever.
+    """
+    first_at = next((one.at for one in scripts if any(name is not None for _, name in one.units)), now)
+    last_at = scripts[-1].at if scripts else now
+    groups = [(at, list(of_one_time)) for at, of_one_time in groupby(scripts, lambda one: one.at)]
+    all_of = [_databases_of_routes(group, spelling, instance) if snapshot else set() for _, group in groups]
+    # By database the routes that scripts of this import have said, where they say all.
+    said: dict[str, tuple[RouteState, ...]] = {}
+    routes, touched = list(own["routes"]), set[str]()
+    begins = state = state_of(own, groups[0][0] if groups else now)
+    for place, (at, group) in enumerate(groups):
+        before = replace(state, routes=state_of({**own, "routes": routes}, at).routes)
+        others = (route for route in before.routes if route.database_name not in all_of[place])
+        known = (route for name in sorted(all_of[place]) for route in said.get(name, ()))
+        state = replace(before, routes=(*others, *known))
+        state = apply_all(done, state, [one.script for one in group], ignores_missing=snapshot)
+        for name in all_of[place]:
+            said[name] = tuple(route for route in state.routes if route.database_name == name)
+        later = set[str]().union(*all_of[place + 1 :])
+        after = replace(state, routes=(*state.routes, *_find_unsaid(before, state, all_of[place] & later)))
+        times = {unit: at for one in group for unit in one.units}
+        first = {instance} if is_first and at == first_at else set[str]()
+        now_touched = _touched(before, after)
+        changes = _routes(routes, _route_rows(after, instance), now_touched, instance, times, first)
+        routes, touched = apply_changes("routes", routes, changes), touched | now_touched
+    found = changes_between("routes", own["routes"], routes)
+    found.counts = count_versions(own["routes"], routes, touched, last_at)
+    return {**_present_changes(own, begins, state, instance, is_said=bool(scripts)), "routes": found}
+
+
+def _databases_of_routes(scripts: Iterable[TimedScript], spelling: NameSpelling, instance: str) -> set[str]:
+    """Return the databases whose routes scripts speak of."""
+    return {
+        spelling.database(instance, statement.database)
+        for one in scripts
+        for statement in one.script.statements
+        if isinstance(statement, ROUTES) and statement.database is not None
+    }
+
+
+def _find_unsaid(before: InstanceState, after: InstanceState, databases: Collection[str]) -> Iterator[RouteState]:
+    """Return the routes of some databases that no script said so far; a later script says the rest."""
+    names = {(route.database_name, route.name) for route in after.routes}
+    for route in before.routes:
+        if route.database_name in databases and (route.database_name, route.name) not in names:
+            yield route
+
+
+def apply_all(
+    done: ImportResult,
+    before: InstanceState,
+    scripts: Sequence[ReadScript],
+    *,
+    ignores_missing: bool = False,
+    leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
+) -> InstanceState:
+    """Return the state after all scripts; what was not done is told.
+
+    ``ignores_missing`` where dropping a route that is not there is no fault. Statements for which ``leaves_out``
+    holds change nothing.
+    """
+    state = before
+    for script in scripts:
+        result = apply_script(state, script, leaves_out)
+        state = result.state
+        problems = [problem for problem in result.problems if not (ignores_missing and _is_no_route(problem))]
+        done.problems += problems
+        done.rejected += [phrase(problem) for problem in problems if not problem.counted]
+        done.notes += [phrase(problem) for problem in problems if problem.counted]
+        if not script.statements and not problems:
+            done.notes.append(say_nothing(script))
+        name = Path(script.file).name
+        done.rows_read[script.file if name in done.rows_read else name] = (
+            result.applied + len(result.passed_over) + result.refused,
+            sum(not problem.counted for problem in problems),
+            len(result.passed_over),
+        )
+    return state
+
+
+def _is_no_route(problem: StatementProblem) -> bool:
+    is_missing = problem.number == _NONE_TO_DROP or NOTHING_TELLS in problem.why
+    return is_missing and problem.why.startswith(f"{DropRoute.words} ")
+
+
+def say_nothing(script: ReadScript) -> str:
+    """Return the note on a script that says nothing of routing."""
+    return f"{script.file}: none of its {script.found} statements is about routing"
+
+
+def phrase(problem: StatementProblem) -> str:
+    """Return a problem as a sentence: its file, line, why, and the number of SQL Server."""
+    number = "" if problem.number is None else f" (SQL Server's error {problem.number})"
+    return f"{problem.file}, line {problem.line}: {problem.why}{number}"
+
+
+def changes_of(
+    own: Own,
+    before: InstanceState,
+    after: InstanceState,
+    instance: str,
+    times: Mapping[Unit, datetime],
+    first: set[str],
+) -> dict[str, TableChanges]:
+    """Return what the difference between two states changes in the tables, in the order of writing.
+
+    ``times`` are those of the scripts, by what they speak of; ``first`` as in `route_changes`.
+    """
+    wanted = _route_rows(after, instance)
+    return {
+        **_present_changes(own, before, after, instance, is_said=bool(times)),
+        "routes": _routes(own["routes"], wanted, _touched(before, after), instance, times, first),
+    }
+
+
+def _present_changes(
+    own: Own, before: InstanceState, after: InstanceState, instance: str, *, is_said: bool
+) -> dict[str, TableChanges]:
+    """Return what changes in the tables that hold the present; ``is_said`` where scripts speak of the instance."""
+    wanted = rows_of(own, before, after, instance)
+    said = wanted["instances"] if is_said else []
+    return {
+        "databases": present_changes(own["databases"], wanted["databases"], _KEYS["databases"]),
+        "services": present_changes(own["services"], wanted["services"], _KEYS["services"]),
+        "instances": present_changes(own["instances"], said, ("instance_name",), lambda row: False),
+    }
+
+
+def rows_of(own: Own, before: InstanceState, after: InstanceState, instance: str) -> dict[str, list[Row]]:
+    """The rows of an instance after what two states differ in; routes without the times of their history."""
+    return {
+        "databases": _databases(own, after, instance),
+        "services": [{"instance_name": instance, **vars(service)} for service in after.services],
+        "instances": instance_rows(own["instances"], [_instance(instance, before, after)]),
+        "routes": _route_rows(after, instance),
+    }
+
+
+def _route_rows(state: InstanceState, instance: str) -> list[Row]:
+    return [{"instance_name": instance, **vars(route)} for route in state.routes]
+
+
+def _databases(own: Own, after: InstanceState, instance: str) -> list[Row]:
+    rows_by_name = {row["name"]: row for row in own["databases"]}
+    rows = []
+    for database in after.databases:
+        row = rows_by_name.get(database.name)
+        if row is not None and _database(row) == database:
+            rows.append(row)
+            continue
+        rows.append(
+            {
+                "instance_name": instance,
+                "name": database.name,
+                "database_id": database.database_id,
+                # A new id that only the server knows is like none: it is nobody's.
+                "service_broker_guid": database.service_broker_guid or ZERO_GUID,
+                "is_broker_enabled": database.is_broker_enabled,
+            }
+        )
+    return rows
+
+
+def _instance(instance: str, before: InstanceState, after: InstanceState) -> Row:
+    forwards = after.endpoint.is_message_forwarding_enabled if after.endpoint else False
+    return {
+        "instance_name": instance,
+        "is_message_forwarding_enabled": None if before.endpoint == after.endpoint else forwards,
+        "addresses": None,
+    }
+
+
+def _touched(before: InstanceState, after: InstanceState) -> set[str]:
+    """Return the databases whose routes are not what they were."""
+    return {route.database_name for route in set(before.routes) ^ set(after.routes)}
+
+
+def _routes(
+    stored: Sequence[Row],
+    wanted: Sequence[Row],
+    touched: set[str],
+    instance: str,
+    times: Mapping[Unit, datetime],
+    first: set[str],
+) -> TableChanges:
+    """Return the history of the touched databases."""
+    latest = max(times.values(), default=SINCE_EVER)
+    # A database that is dropped takes its routes along, at the time of what is said of the instance.
+    covered: dict[Unit, datetime] = {(instance, name): times.get((instance, name), latest) for name in touched}
+    return route_changes(stored, wanted, covered, first)

@@ -1,0 +1,312 @@
+"""The tables of an import: opened and checked, read into plain rows, and brought up to date, one commit each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from routing.config import JOURNAL, Config, TableLocation
+from routing.delta.commits import is_local
+from routing.delta.local_tables import UnreadableTable
+from routing.delta.opening import OpenedTable, TableOpener
+from routing.delta.run_by_id import new_run_id
+from routing.delta.run_lock import only_run
+from routing.delta.table_details import find_table_id
+from routing.errors import InputError, OutputError, StorageError
+from routing.importing.covered import Row, Unit
+from routing.importing.history import TableChanges
+from routing.importing.import_faults import missing_keys, not_a_table
+from routing.importing.import_journal import APPENDED, encode_changes, encode_sources, in_order, is_of_sources
+from routing.importing.keyed import EVENT_KEY, ON, key_of
+from routing.importing.stored_messages import find_message_ids
+from routing.importing.stored_rows import find_keys, find_missing
+from routing.importing.table_writer import LocalWriter, SparkWriter, TableWriter
+from routing.schemas import TABLES, Schema
+from routing.tables.input_columns import count_by
+from routing.tables.read_rows import read_rows
+from routing.tables.table_columns import Only, as_dataset, is_frame
+from routing.tables.table_shapes import cannot_hold, types_of
+
+_OBSERVED = "observed_routing"
+
+
+def event_digest(instance: str, event_hash: str) -> bytes:
+    """Return what tells an event from any other, in few bytes."""
+    return bytes.fromhex(event_hash)[:16] + instance.encode()
+
+
+@dataclass
+class StoredTables:
+    """The tables that an import writes and the journal, each at one version or not yet there."""
+
+    opener: TableOpener
+    locations: Mapping[str, TableLocation]
+    opened: Mapping[str, OpenedTable]
+    # The versions that this import knows of, its own commits included; None: no table.
+    versions: dict[str, int | None]
+    writers: dict[str, TableWriter] = field(default_factory=dict)
+    # Whether the journal holds what this import writes.
+    is_journaled: bool = False
+
+    def rows(self, key: str, only: Only | None = None) -> list[Row]:
+        """Return a table's rows, whole."""
+        if key not in self.opened or any(not values for values in (only or {}).values()):
+            return []
+        return read_rows(self.opened[key].rows, TABLES[key], only=only)
+
+    def units(self, key: str, instances: Collection[str]) -> set[Unit]:
+        """Return the databases of some instances that a table has rows of."""
+        if key not in self.opened:
+            return set()
+        counts = count_by(self.opened[key].rows, ("instance_name", "database_name"), {"instance_name": instances})
+        return {(instance, database) for instance, database in counts}
+
+    def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
+        """Return those keys of these rows that stand in a table."""
+        if key == "messages":
+            known = zip(rows, self.find_message_ids(rows), strict=True)
+            return {key_of(key, row) for row, message_id in known if message_id is not None}
+        return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
+
+    def find_message_ids(self, rows: Sequence[Row]) -> list[str | None]:
+        """Return the ids under which the messages of some rows are stored; None for one that is not."""
+        if "messages" not in self.opened:
+            return [None] * len(rows)
+        return find_message_ids(self.opened["messages"].rows, rows)
+
+    def hashes(self) -> Iterator[bytes]:
+        """Yield the digests of the events that stand in ``observed_routing``, where it is a local table."""
+        table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
+        if table is None or is_frame(table) or EVENT_KEY[1] not in table.schema.names:
+            return
+        for batch in as_dataset(table).to_batches(columns=list(EVENT_KEY)):
+            for instance, told in zip(*(batch[name].to_pylist() for name in EVENT_KEY), strict=True):
+                if told is not None:
+                    yield event_digest(instance, told)
+
+    def new_events(self, rows: Sequence[Row]) -> list[Row]:
+        """Those of some events that do not stand in ``observed_routing``, where Spark reads it; else all."""
+        table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
+        if table is None or not is_frame(table) or EVENT_KEY[1] not in table.columns:
+            return list(rows)
+        from routing.tables.frames import frame_of, with_columns_of
+
+        schema = Schema(tuple(field for field in TABLES[_OBSERVED] if field.name in EVENT_KEY))
+        asked = frame_of(table.sparkSession, rows, schema.optional())
+        there = read_rows(with_columns_of(table, schema).join(asked, list(EVENT_KEY), "left_semi"), schema)
+        known = {tuple(row[name] for name in EVENT_KEY) for row in there}
+        return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in known]
+
+    def writer(self, key: str) -> TableWriter:
+        """Return what writes a table, chosen at the first write."""
+        if key not in self.writers:
+            self.writers[key] = self._choose_writer(key)
+        return self.writers[key]
+
+    def _choose_writer(self, key: str) -> TableWriter:
+        location, told = self.locations[key], f"tables.{key}"
+        found = self.opener.open_to_write(location, self.versions[key])
+        if isinstance(found, UnreadableTable):
+            return SparkWriter(key, location, self.opener.start_for(told, "written", found))
+        self.opener.tell(f"{told}: written by deltalake")
+        return LocalWriter(key, location, found)
+
+
+def open_stored(
+    opener: TableOpener, config: Config, keys: Iterable[str], optional: Iterable[str] = ()
+) -> StoredTables:
+    """Open the tables of these configuration keys and the journal, and check them before anything is written.
+
+    Of the ``optional`` keys only tables that are there.
+
+    Raises ConfigError for keys that are missing, InputError or OutputError where something else stands there.
+    """
+    named = {**config.tables, **config.kept}
+    missing = [f"tables.{key}" for key in keys if key not in named]
+    if missing or config.journal is None:
+        raise missing_keys(config.file, missing or ["tables.imports"])
+    locations = {**{key: named[key] for key in keys}, JOURNAL: config.journal}
+    locations |= {key: named[key] for key in optional if key in named}
+    opened = {}
+    for key, location in list(locations.items()):
+        found = opener.find(f"tables.{key}", location)
+        if found is not None and found.version is None:
+            raise OutputError.without_versions(str(location))
+        if found is not None:
+            opened[key] = found
+            faults = cannot_hold(types_of(found.rows), TABLES[key])
+            if faults:
+                raise InputError.wrong_columns(key, faults)
+        elif _holds_files(location):
+            raise not_a_table(key, str(location))
+        elif key in optional:
+            del locations[key]
+    versions = {key: opened[key].version if key in opened else None for key in locations}
+    return StoredTables(opener, locations, opened, versions)
+
+
+def _holds_files(location: TableLocation) -> bool:
+    if not is_local(location):
+        return False
+    folder = Path(location.text)
+    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+
+
+@contextmanager
+def only_import(config: Config, now: datetime) -> Iterator[None]:
+    """Be the only import into these tables, from the first read to the last commit.
+
+    By a lock file beside ``imports``, as runs have one beside ``runs``; where there is none, on an object store or
+    by names of a catalog, each write looks whether another import has written (`_commit`). Raises StorageError.
+    """
+    imports = config.kept.get("imports")
+    if imports is None:
+        # `open_stored` says what is missing.
+        yield
+        return
+    with only_run(imports, f"import of {now.isoformat(timespec='seconds')}"):
+        yield
+
+
+def make_ready(store: StoredTables) -> None:
+    """Make the tables that are missing, and add the columns that others lack. Raises StorageError."""
+    for key in list(_list_unready(store)):
+        with _commit(store, key) as writer:
+            if store.versions[key] is None:
+                writer.make()
+            else:
+                writer.add_columns()
+
+
+def _list_unready(store: StoredTables) -> Iterator[str]:
+    """Return the tables that are missing or lack columns; the journal is made by its first rows."""
+    for key in store.locations:
+        is_missing = store.versions[key] is None
+        if key != JOURNAL and (is_missing or find_missing(store.opened[key].rows, TABLES[key])):
+            yield key
+
+
+def commit_changes(store: StoredTables, changes: Mapping[str, TableChanges], now: datetime) -> None:
+    """Commit what an import changes, by table, so that an import that is ended half-way can be completed.
+
+    All changes are stored in the journal first, in one commit, and taken from it once the last table is written.
+    An import that makes one commit needs no journal. Raises StorageError.
+    """
+    ordered = {key: changes[key] for key in in_order(changes) if changes[key]}
+    if not ordered or (len(ordered) == 1 and not any(_list_unready(store))):
+        make_ready(store)
+        write_changes(store, ordered)
+        return
+    ids = {key: find_id(store, key) for key in ordered}
+    with store_unfinished(store, lambda import_id: encode_changes(import_id, now, ordered, ids)):
+        make_ready(store)
+        write_changes(store, ordered)
+
+
+def find_id(store: StoredTables, key: str) -> str | None:
+    """Return the id of a table; None where there is none yet."""
+    return None if store.versions[key] is None else find_table_id(store.opener, store.locations[key])
+
+
+def write_changes(store: StoredTables, changes: Mapping[str, TableChanges]) -> None:
+    """Write changes to their tables, one commit each, in their order. Raises StorageError."""
+    for key, change in changes.items():
+        if key in APPENDED:
+            add(store, key, change.put)
+        else:
+            put(store, key, change)
+
+
+@contextmanager
+def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[Row]]) -> Iterator[None]:
+    """Keep rows in the journal, beside those of imports of events, until the block has ended without an error.
+
+    ``encode`` makes the rows for an id. Within it each commit makes sure that nobody else has written to the
+    journal. Raises StorageError.
+    """
+    import_id, others = new_run_id(), store.rows(JOURNAL)
+    with _commit(store, JOURNAL) as writer:
+        writer.replace(chain(others, encode(import_id)))
+    store.is_journaled = True
+    yield
+    replace_journal(store, others)
+
+
+def store_sources(store: StoredTables, key: str, sources: Mapping[str, Any], now: datetime) -> None:
+    """Note in the journal what an import streams to a table, until `remove_sources`. Raises StorageError."""
+    own = encode_sources(new_run_id(), now, key, sources)
+    replace_journal(store, [*_without_sources(store, sources), own])
+    store.is_journaled = True
+
+
+def remove_sources(store: StoredTables, sources: Mapping[str, Any]) -> None:
+    """Take from the journal what was noted of these sources, by whichever import. Raises StorageError."""
+    others = _without_sources(store, sources)
+    if store.is_journaled or len(others) < len(store.rows(JOURNAL)):
+        replace_journal(store, others)
+
+
+def _without_sources(store: StoredTables, sources: Mapping[str, Any]) -> list[Row]:
+    return [row for row in store.rows(JOURNAL) if not is_of_sources(row, sources)]
+
+
+def find_of_sources(store: StoredTables, sources: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the imports in the journal that stream these sources."""
+    return {row["import_id"] for row in store.rows(JOURNAL) if is_of_sources(row, sources)}
+
+
+def replace_journal(store: StoredTables, rows: Sequence[Row]) -> None:
+    """Replace the journal's rows. Raises StorageError."""
+    with _commit(store, JOURNAL) as writer:
+        writer.replace(rows)
+    store.is_journaled = False
+
+
+def find_new(store: StoredTables, key: str, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows whose keys do not stand in a table yet."""
+    there = store.keys(key, rows)
+    return [row for row in rows if key_of(key, row) not in there]
+
+
+def put(store: StoredTables, key: str, changes: TableChanges) -> None:
+    """Bring the changed rows into a table, if there are any. Raises StorageError."""
+    if changes:
+        with _commit(store, key) as writer:
+            writer.put(changes)
+
+
+def add(store: StoredTables, key: str, rows: Sequence[Row], on: Sequence[str] | None = None) -> None:
+    """Add rows, of which no key stands in the table, if there are any. Raises StorageError.
+
+    ``on`` are the columns of the key, those of `keyed.ON` if None.
+    """
+    if rows:
+        with _commit(store, key) as writer:
+            writer.add(rows, ON[key] if on is None else on)
+
+
+@contextmanager
+def _commit(store: StoredTables, key: str) -> Iterator[TableWriter]:
+    """Make one commit to a table that nobody else has written to since it was read. Raises StorageError."""
+    writer, before = store.writer(key), store.versions[key]
+    overtaken = StorageError.imported_meanwhile(key, str(store.locations[key]))
+    if store.is_journaled and store.writer(JOURNAL).find_newest() != store.versions[JOURNAL]:
+        raise StorageError.imported_meanwhile(JOURNAL, str(store.locations[JOURNAL]))
+    if writer.find_newest() != before:
+        raise overtaken
+    try:
+        yield writer
+    except StorageError as error:
+        # Delta refuses a commit beside another's, if it comes to that.
+        if writer.find_newest() != before:
+            raise overtaken from error
+        raise
+    version = writer.find_newest()
+    if version not in (before, 0 if before is None else before + 1):
+        raise overtaken
+    store.versions[key] = version

@@ -1,0 +1,164 @@
+"""How a table is brought up to date: by delta-rs where it writes it rightly, else by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from routing.config import TableLocation
+from routing.delta import commits
+from routing.delta.local_tables import LocalTable
+from routing.errors import StorageError, first_sentence
+from routing.importing.covered import Row
+from routing.importing.history import TableChanges
+from routing.importing.keyed import FOLDED, ON
+from routing.importing.replaced_rows import rows_to_add, stream_changed, stream_rows
+from routing.importing.stored_rows import find_keys, find_missing
+from routing.schemas import TABLES, ColumnKind, Field, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class TableWriter(Protocol):
+    """Writes one table, each time in one commit at most. What writes raises StorageError."""
+
+    def find_newest(self) -> int | None:
+        """Return the newest version of the table; None where there is none."""
+
+    def make(self) -> None:
+        """Make the table."""
+
+    def add_columns(self) -> None:
+        """Add the columns that the table lacks."""
+
+    def put(self, changes: TableChanges) -> None:
+        """Put rows in place of those with their keys, add the others, and remove what is to be removed."""
+
+    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
+        """Add rows, of which no key (columns ``on``) stands in the table."""
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """Have the table hold these rows and no other, in their declared columns; make it if it is missing."""
+
+
+@dataclass
+class LocalWriter:
+    """By delta-rs."""
+
+    key: str
+    location: TableLocation
+    # None until it is made.
+    stored: LocalTable | None
+
+    def find_newest(self) -> int | None:
+        """As `TableWriter` has it."""
+        return commits.newest_version(self.location)
+
+    def make(self) -> None:
+        """As `TableWriter` has it."""
+        with _phrase_failures("creating", self.key, self.location):
+            self.stored = LocalTable.make(self.location, TABLES[self.key])
+
+    def add_columns(self) -> None:
+        """As `TableWriter` has it."""
+        with _phrase_failures("creating", self.key, self.location):
+            table, schema = self._require_table(), TABLES[self.key]
+            missing = find_missing(table.rows(), schema)
+            table.add_columns(field for field in schema if field.name in missing)
+
+    def put(self, changes: TableChanges) -> None:
+        """Put rows in place; where no key stands in the table the rows are added, and the others left alone."""
+        with _phrase_failures("writing", self.key, self.location):
+            table = self._require_table()
+            standing = table.rows()
+            if find_keys(standing, self.key, [*changes.put, *changes.remove]):
+                table.commit(stream_changed(standing, self.key, changes), adds=False)
+            elif changes.put:
+                table.commit(rows_to_add(standing.schema, self.key, changes.put), adds=True)
+
+    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
+        """As `TableWriter` has it."""
+        with _phrase_failures("writing", self.key, self.location):
+            table = self._require_table()
+            table.commit(rows_to_add(table.rows().schema, self.key, rows), adds=True)
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """As `TableWriter` has it."""
+        with _phrase_failures("writing", self.key, self.location):
+            if self.stored is None:
+                self.stored = LocalTable.make_of(self.location, stream_rows(TABLES[self.key], rows))
+            else:
+                self.stored.commit(stream_rows(TABLES[self.key], rows), adds=False)
+
+    def _require_table(self) -> LocalTable:
+        if self.stored is None:
+            raise ValueError("the table is not there")
+        return self.stored
+
+
+@dataclass(frozen=True)
+class SparkWriter:
+    """By Spark, one MERGE each time."""
+
+    key: str
+    location: TableLocation
+    spark: SparkSession
+
+    def find_newest(self) -> int | None:
+        """As `TableWriter` has it."""
+        from routing.delta import spark_tables
+
+        return spark_tables.current_version(self, self.location)
+
+    def make(self) -> None:
+        """As `TableWriter` has it."""
+        from routing.delta import spark_tables
+
+        spark_tables.create_if_missing(self.spark, self.key, self.location, TABLES[self.key])
+
+    def add_columns(self) -> None:
+        """As `TableWriter` has it."""
+        self.make()
+
+    def put(self, changes: TableChanges) -> None:
+        """As `TableWriter` has it."""
+        from routing.delta.spark_tables import REMOVE
+
+        flagged = [{**row, REMOVE: False} for row in changes.put] + [
+            {**row, REMOVE: True} for row in changes.remove
+        ]
+        schema = Schema((*TABLES[self.key].optional(), Field(REMOVE, ColumnKind.BOOLEAN)))
+        self._merge(flagged, schema, ON[self.key])
+
+    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
+        """As `TableWriter` has it."""
+        self._merge(rows, TABLES[self.key], on, insert_only=True)
+
+    def replace(self, rows: Iterable[Row]) -> None:
+        """As `TableWriter` has it."""
+        from routing.delta import spark_tables
+        from routing.tables import frames
+
+        frame = frames.frame_of(self.spark, rows, TABLES[self.key].optional())
+        spark_tables.replace_rows(frame, self.key, self.location)
+
+    def _merge(self, rows: Sequence[Row], schema: Schema, on: Sequence[str], *, insert_only: bool = False) -> None:
+        from routing.delta import spark_tables
+        from routing.tables import frames
+
+        frame = frames.frame_of(self.spark, rows, schema)
+        folded = FOLDED.get(self.key, ())
+        spark_tables.merge(frame, self.key, self.location, on, folded=folded, insert_only=insert_only)
+
+
+@contextmanager
+def _phrase_failures(doing: str, key: str, location: TableLocation) -> Iterator[None]:
+    """Raises whatever fails inside as StorageError."""
+    try:
+        yield
+    except Exception as error:
+        what = "at" if doing == "creating" else "to"
+        raise StorageError.failed(f"{doing} tables.{key} {what} {location}", first_sentence(error)) from error

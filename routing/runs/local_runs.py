@@ -1,0 +1,194 @@
+"""Runs by the local engine: full runs over tables of this machine's disk, by Arrow and delta-rs, without Java."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from routing.config import Config
+from routing.delta import protocol
+from routing.delta.data_files import DataFiles, DataFileWriter
+from routing.delta.local_opening import LocalOpener, check_packages
+from routing.delta.local_outputs import LocalOutputs, RowSource
+from routing.engines.arrow import open_requests
+from routing.engines.arrow.message_rows import MessageRows
+from routing.engines.arrow.open_requests import FoundRequests
+from routing.engines.arrow.parallel import for_each_thread
+from routing.engines.arrow.rejected_batches import RejectedRows
+from routing.engines.arrow.resolved_batches import BatchResolver, KeyedBatch, MessageScan
+from routing.errors import ConfigError
+from routing.plan.checked import check_without_spark
+from routing.runs.counting import RunCounts, count_resolved, count_rows, note_unended_requests
+from routing.runs.done import Run
+from routing.runs.run_work import RunWork
+from routing.runs.running import run_by
+from routing.runs.stages import Progress
+from routing.tables.input_columns import read_settings
+from routing.tables.table_columns import Table
+from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def resolve_local(
+    config: Config,
+    *,
+    run_id: str | None = None,
+    progress: Callable[[Progress], None] = lambda stage: None,
+    tell: Callable[[str], None] = lambda text: None,
+    recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
+) -> Run:
+    """Make a full run without Spark, from tables of this machine's disk to tables there (commands.md).
+
+    It writes what `routing.run` writes. Args: ``config`` as `load_config` reads it, whatever engine it names;
+    ``run_id``, ``progress`` and ``tell`` as `routing.run` has them; the run comes to count within ``recording``,
+    which is given its id. Returns the run. Raises ContractError before anything is written, where the local engine
+    does not do what is asked for or cannot read or write a table; StorageError after.
+    """
+    check_local(config)
+    opener = LocalOpener(tell)
+    opener.check(config)
+    engine = LocalEngine(opener, tuple(_note_what_does_not_apply(config)))
+    return run_by(engine, config, run_id=run_id, progress=progress, recording=recording)
+
+
+def check_local(config: Config) -> None:
+    """Refuse what the local engine does not do. Raises ConfigError and EnvironmentFault."""
+    if config.resolve.mode != "full":
+        raise ConfigError.only_with_spark(f"resolve.mode: {config.resolve.mode}", "or resolve.mode: full")
+    if config.resolve.dialog_hash == "udf":
+        raise ConfigError.only_with_spark("resolve.dialog_hash: udf", "or dialog_hash: builtin, which is the same")
+    check_packages()
+
+
+def _note_what_does_not_apply(config: Config) -> Iterator[str]:
+    if config.spark:
+        yield f"the local engine takes no Spark settings: {', '.join(sorted(config.spark))} do not apply"
+    if config.resolve.broadcast_limit != DEFAULT_BROADCAST_LIMIT:
+        yield "the local engine joins nothing: resolve.broadcast_limit does not apply"
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Runs by Arrow and delta-rs."""
+
+    opener: LocalOpener
+    notes: tuple[str, ...] = ()
+    name: str = LOCAL_ENGINE
+
+    def open_outputs(self, config: Config) -> LocalOutputs:
+        """Return the outputs of a job, as delta-rs commits to them."""
+        return LocalOutputs(self.opener, config)
+
+    def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
+        """Resolve everything."""
+        base.notes.extend(self.notes)
+        return run_full_locally(base)
+
+
+def run_full_locally(work: RunWork) -> RunCounts:
+    """Read, check, decide, commit, count. Raises InputError, then StorageError and InternalError."""
+    clock, options = work.clock, work.options
+    with clock.stage("read"):
+        tables = _open_tables(work)
+        settings = read_settings(tables)
+    with clock.stage("validate"):
+        checked = check_without_spark(settings, tables.get("dialogs"))
+    note_unended_requests(work, checked.count_unended_requests())
+    messages = MessageRows.of(tables["messages"], options.as_of)
+    with clock.stage("lookups"):
+        scan = MessageScan.of(messages, checked.dialogs, checked)
+    found = None
+    if open_requests.may_any_ask(scan):
+        with clock.stage("requests"):
+            found = _find_requests(scan)
+    versions = {}
+    with clock.stage("write"):
+        asked = None
+        if found is not None and found.is_any_opened:
+            asked = TableRows(partial(found.tables, options.missing_route_namespace, options.run_id))
+        versions["new_route_requests"] = _commit(work, "new_route_requests", asked)
+        resolved = ResolvedRows(scan, found, options.run_id)
+        versions["resolved_routes"] = _commit(work, "resolved_routes", resolved)
+    with clock.stage("counts"):
+        groups = count_resolved(work, versions)
+    with clock.stage("rejected"):
+        rejected = None
+        if groups.total() < resolved.read:
+            rejected = TableRows(RejectedRows(messages, checked, options.run_id).tables)
+        versions["rejected_messages"] = _commit(work, "rejected_messages", rejected)
+    with clock.stage("counts") as tally:
+        done = count_rows(work, versions, groups, versions, resolved.read)
+        tally.rows = done.resolved
+    return done
+
+
+def _open_tables(work: RunWork) -> dict[str, Table]:
+    """Return every input at its version."""
+    return {
+        key: work.opener.open_at(f"tables.{key}", given.location, given.version)
+        for key, given in work.inputs.items()
+    }
+
+
+def _find_requests(scan: MessageScan) -> FoundRequests:
+    resolver = BatchResolver(scan)
+
+    def read() -> Iterator[KeyedBatch]:
+        return (resolver.key(batch) for batch in scan.batches())
+
+    return open_requests.find_requests(scan, read, open_requests.read_on_record(scan))
+
+
+def _commit(work: RunWork, key: str, rows: RowSource | None) -> int:
+    """Put rows in the place of a table's, and return the version; None is no rows, as a table may have already."""
+    if rows is None:
+        if work.is_empty(key):
+            return work.start.versions[key]
+        rows = TableRows(tuple)
+    return protocol.commit(work.outputs, work.start, key, rows, adds=False)
+
+
+@dataclass
+class ResolvedRows:
+    """The rows of ``resolved_routes``, made while they are written; ``read`` are all messages then."""
+
+    scan: MessageScan
+    requests: FoundRequests | None
+    run_id: str
+    read: int = field(default=0, init=False)
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write all rows, each thread to a file of its own."""
+
+        def work(batches: Iterator[pyarrow.RecordBatch]) -> int:
+            resolver, file, read = BatchResolver(self.scan), files.open(), 0
+            for batch in batches:
+                read += len(batch)
+                keyed = resolver.key(batch)
+                if len(keyed.rows):
+                    _write_all(resolver.resolve(keyed, self.requests, self.run_id), file)
+            return read
+
+        self.read = sum(for_each_thread(self.scan.batches(), work))
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows that come as tables."""
+
+    tables: Callable[[], Iterable[pyarrow.Table]]
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write them to one file."""
+        _write_all(self.tables(), files.open())
+
+
+def _write_all(tables: Iterable[pyarrow.Table], file: DataFileWriter) -> None:
+    for table in tables:
+        file.add(table)

@@ -1,0 +1,171 @@
+"""Rows of plain Python as Arrow tables, and what columns of Arrow are accepted for a table's (tables.md)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from routing.rules.text import UndecodedText, decode_utf8
+from routing.schemas import AnyKind, ArrayOf, ColumnKind, MapOf, Schema
+from routing.tables.column_kinds import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class _NoPandas(MetaPathFinder):
+    """Finds pandas to be missing."""
+
+    def find_spec(self, fullname: str, *_: Any) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+def leave_pandas_out() -> None:
+    """Import Arrow's datasets without pandas, which they would import where it is installed: half a second.
+
+    For a command, whose process is its own: pyarrow then looks for pandas once it is asked for a frame of it.
+    """
+    if "pandas" in sys.modules or "pyspark" in sys.modules or find_spec("pyarrow") is None:
+        return
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        import pyarrow.dataset  # noqa: F401
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pyarrow.Table:
+    """Rows of plain Python as an Arrow table of a schema; keys left out are null.
+
+    Times are aware, or microseconds since 1970.
+    """
+    import pyarrow
+
+    rows = list(rows)
+    kinds = arrow_schema(schema)
+    arrays = [
+        pyarrow.array([_entries(row.get(field.name), field.kind) for row in rows], kind.type)
+        for field, kind in zip(schema, kinds, strict=True)
+    ]
+    return pyarrow.table(arrays, names=schema.names)
+
+
+def _entries(value: Any, kind: AnyKind) -> Any:
+    """Return a value as Arrow takes it: a map is a list of its entries."""
+    return list(value.items()) if isinstance(kind, MapOf) and value is not None else value
+
+
+def is_accepted(found: Any, wanted: AnyKind) -> bool:
+    """Return True if values of a type of Arrow are taken for a column."""
+    from pyarrow import types
+
+    if isinstance(wanted, ArrayOf):
+        is_list = types.is_list(found) or types.is_large_list(found)
+        return is_list and (types.is_null(found.value_type) or is_accepted(found.value_type, wanted.element))
+    if isinstance(wanted, MapOf):
+        return bool(types.is_map(found))
+    if wanted == ColumnKind.STRING:
+        return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+    if wanted == ColumnKind.TIMESTAMP:
+        return bool(types.is_timestamp(found))
+    if wanted == ColumnKind.BOOLEAN:
+        return bool(types.is_boolean(found))
+    return bool(types.is_floating(found) if wanted == ColumnKind.DOUBLE else types.is_signed_integer(found))
+
+
+def values_of(column: Any, wanted: AnyKind) -> list[Any]:
+    """The values of an accepted column as plain ones; times are microseconds since 1970, UTC without a zone."""
+    if wanted == ColumnKind.TIMESTAMP:
+        column = micros_in(column)
+    if wanted == ColumnKind.STRING:
+        return [text for chunk in column.chunks for text in _texts(chunk)]
+    values = plain_values(column)
+    return [None if value is None else dict(value) for value in values] if isinstance(wanted, MapOf) else values
+
+
+def plain_values(column: Any) -> list[Any]:
+    """Return the values of any column as plain ones; a text that is no UTF-8 is an `UndecodedText`.
+
+    Such texts are read alone or in lists.
+    """
+    import pyarrow
+
+    values: list[Any]
+    try:
+        values = column.to_pylist()
+    except UnicodeDecodeError:
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        values = column.cast(_as_bytes(column.type)).to_pylist()
+        values = [[_decode(one) for one in v] if isinstance(v, list) else _decode(v) for v in values]
+    return values
+
+
+def _as_bytes(kind: Any) -> Any:
+    """Return the type of the bytes of texts, or of a list of texts."""
+    import pyarrow
+
+    if pyarrow.types.is_list(kind):
+        return pyarrow.list_(_as_bytes(kind.value_type))
+    if pyarrow.types.is_large_list(kind):
+        return pyarrow.large_list(_as_bytes(kind.value_type))
+    if pyarrow.types.is_string_view(kind):
+        return pyarrow.binary_view()
+    return pyarrow.large_binary() if pyarrow.types.is_large_string(kind) else pyarrow.binary()
+
+
+def _decode(data: bytes | None) -> str | None:
+    return None if data is None else decode_utf8(data)
+
+
+def find_undecodable(texts: Any) -> Any:
+    """Return which texts of an array are no UTF-8, as an array of true and false; None where all are.
+
+    Arrow looks at all of them at once, or at the distinct ones of a dictionary, in a few nanoseconds each.
+    """
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if pyarrow.types.is_dictionary(texts.type) and isinstance(texts, pyarrow.Array):
+        words = find_undecodable(texts.dictionary)
+        return None if words is None else pc.fill_null(words.take(texts.indices), fill_value=False)
+    try:
+        texts.validate(full=True)
+    except pyarrow.ArrowInvalid:
+        return pyarrow.array([isinstance(text, UndecodedText) for text in plain_values(texts)])
+    return None
+
+
+def with_readable_texts(rows: pyarrow.Table) -> pyarrow.Table:
+    r"""Return rows whose texts are all UTF-8: of others each undecodable byte is written ``\xNN``."""
+    import pyarrow
+
+    for place, field in enumerate(rows.schema):
+        if is_accepted(field.type, ColumnKind.STRING) and find_undecodable(rows[field.name]) is not None:
+            readable = pyarrow.array(plain_values(rows[field.name]), field.type)
+            rows = rows.set_column(place, field, pyarrow.chunked_array([readable]))
+    return rows
+
+
+def micros_in(column: Any, kind: Any = None) -> Any:
+    """A column of times as one of microseconds since 1970, UTC without a zone; ``kind``: an expression's type."""
+    import pyarrow
+
+    zone = (kind or column.type).tz
+    return column.cast(pyarrow.timestamp("us", zone), safe=False).cast(pyarrow.int64())
+
+
+def _texts(chunk: Any) -> list[str | None]:
+    """The texts of a part of a column; those that are equal are one object, for names stand in many rows."""
+    import pyarrow
+
+    if pyarrow.types.is_string_view(chunk.type):
+        chunk = chunk.cast(pyarrow.string())
+    encoded = chunk.dictionary_encode()
+    texts = [*plain_values(encoded.dictionary), None]
+    return [texts[place] for place in encoded.indices.fill_null(len(texts) - 1).to_pylist()]

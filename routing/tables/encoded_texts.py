@@ -1,0 +1,210 @@
+"""Columns of texts as numbers: most of ten million texts are the same few, and a number is sooner compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+# So many rows wait, or as many as are kept, before they are reduced.
+_WAITING = 1_000_000
+
+
+def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
+    """A dataset whose named columns are read as they mostly stand in files of Parquet: each text once, by number.
+
+    That takes a sixth of the time. What is no such file, or is not in it (partitions), is read as ever.
+    """
+    import pyarrow
+    from pyarrow.dataset import FileSystemDataset, ParquetFileFormat, ParquetReadOptions
+
+    if not isinstance(rows, FileSystemDataset) or not isinstance(rows.format, ParquetFileFormat) or not rows.files:
+        return rows
+    in_files = set(next(rows.get_fragments()).physical_schema.names) & set(names)
+    texts = {name for name in in_files if rows.schema.field(name).type == pyarrow.string()}
+    unit = rows.format.read_options.coerce_int96_timestamp_unit
+    options = ParquetReadOptions(dictionary_columns=texts, coerce_int96_timestamp_unit=unit)
+    numbers = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    kinds = [one.with_type(numbers) if one.name in texts else one for one in rows.schema]
+    parquet = ParquetFileFormat(read_options=options)
+    files = [
+        parquet.make_fragment(one.path, rows.filesystem, one.partition_expression) for one in rows.get_fragments()
+    ]
+    return FileSystemDataset(files, pyarrow.schema(kinds), parquet, rows.filesystem)
+
+
+@dataclass
+class MappedTexts:
+    """A function of texts, which is asked once for those of a part of a column and not for each row.
+
+    It takes an array of distinct texts, and gives one of as many values.
+    """
+
+    function: Callable[[pyarrow.Array], pyarrow.Array]
+    _last: tuple[Any, Any] | None = field(default=None, repr=False)
+
+    def of(self, column: pyarrow.Array) -> pyarrow.Array:
+        """Return the values of a column's rows; null stays null."""
+        words, places = _parts(column)
+        # All parts of a group of rows in a file have the same.
+        if self._last is None or not words.equals(self._last[0]):
+            self._last = words, self.function(words)
+        return self._last[1].take(places)
+
+
+@dataclass
+class TextNumbering:
+    """Numbers for the texts of a column that is read part by part: a text has the same one in every part.
+
+    It may begin with some texts, each once. Where there are to be no more than ``most``, others have no number.
+    """
+
+    _texts: pyarrow.Array | None = None
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        self._mapped = MappedTexts(self._learn)
+
+    @property
+    def texts(self) -> pyarrow.Array:
+        """The texts so far, each in the place that is its number."""
+        import pyarrow
+
+        return pyarrow.array([], pyarrow.string()) if self._texts is None else self._texts
+
+    def number(self, column: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of a part of the column; null stays null, as is what has none."""
+        return self._mapped.of(column)
+
+    def _learn(self, words: pyarrow.Array) -> pyarrow.Array:
+        import pyarrow
+        import pyarrow.compute as pc
+
+        known = pc.index_in(words, self.texts)
+        new = words.take(pc.indices_nonzero(pc.and_(pc.is_null(known), pc.is_valid(words))))
+        if self.most is not None:
+            new = new[: max(self.most - len(self.texts), 0)]
+        if len(new):
+            self._texts = pyarrow.concat_arrays([self.texts, new])
+            known = pc.index_in(words, self._texts)
+        return known
+
+
+@dataclass(frozen=True)
+class TextPlaces:
+    """Some combinations of texts, all of one length, and how the rows that have one of them are found."""
+
+    names: Sequence[tuple[str, ...]]
+
+    def find(self, columns: Sequence[pyarrow.Array]) -> pyarrow.Array:
+        """For each row the place of its combination among ``names``; null where it is none of them."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        if not self.names:
+            return pyarrow.nulls(len(columns[0]), pyarrow.int32())
+        found: Any = 0
+        for column, known in zip(columns, self._texts, strict=True):
+            words, places = _parts(column)
+            one = pc.index_in(words, known).take(places).cast("int64")
+            found = pc.add(pc.multiply(found, len(known)), one)
+        return pc.index_in(found, self._codes)
+
+    @cached_property
+    def _texts(self) -> list[pyarrow.Array]:
+        import pyarrow
+
+        return [pyarrow.array(sorted(set(texts)), pyarrow.string()) for texts in zip(*self.names, strict=True)]
+
+    @cached_property
+    def _codes(self) -> pyarrow.Array:
+        """Each combination as the number that `find` makes of it."""
+        import pyarrow
+
+        orders = [{text: place for place, text in enumerate(known.to_pylist())} for known in self._texts]
+        codes = []
+        for name in self.names:
+            code = 0
+            for text, order in zip(name, orders, strict=True):
+                code = code * len(order) + order[text]
+            codes.append(code)
+        return pyarrow.array(codes, pyarrow.int64())
+
+
+@dataclass
+class PartReducer:
+    """Rows of which a function keeps few, part by part: in memory are these, and about as many that wait.
+
+    What ``reduce`` makes of all rows, it makes of what it has made of some and of the others too.
+    """
+
+    reduce: Callable[[pyarrow.Table], pyarrow.Table]
+    _parts: list[pyarrow.Table] = field(default_factory=list)
+    _kept: int = 0
+    _waiting: int = 0
+
+    def add(self, rows: pyarrow.Table) -> None:
+        """Add a part, which has been reduced."""
+        self._parts.append(rows)
+        self._waiting += len(rows)
+        if self._waiting > max(_WAITING, self._kept):
+            self.all()
+
+    def all(self) -> pyarrow.Table | None:
+        """Return what is kept of all parts; None where there is no part."""
+        import pyarrow
+
+        if not self._parts:
+            return None
+        kept = self.reduce(pyarrow.concat_tables(self._parts))
+        self._parts, self._kept, self._waiting = [kept], len(kept), 0
+        return kept
+
+
+@dataclass
+class GroupSums:
+    """Rows added up by some columns, part by part.
+
+    ``how`` names the other columns, and what becomes of them (sum, min, max); without it groups are but found.
+    """
+
+    names: Sequence[str]
+    how: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self._reducer = PartReducer(self._group)
+
+    def add(self, rows: pyarrow.Table) -> None:
+        """Add a part."""
+        self._reducer.add(self._group(rows))
+
+    def all(self) -> pyarrow.Table:
+        """Return the groups of all parts; of none columns without a type."""
+        import pyarrow
+
+        groups = self._reducer.all()
+        return (
+            pyarrow.table({name: pyarrow.nulls(0) for name in (*self.names, *self.how)})
+            if groups is None
+            else groups
+        )
+
+    def _group(self, rows: pyarrow.Table) -> pyarrow.Table:
+        grouped = rows.group_by(list(self.names)).aggregate(list(self.how.items()))
+        return grouped.rename_columns([*self.names, *self.how])
+
+
+def _parts(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
+    """Return the texts of a column, each once, and for each row the place of its text among them.
+
+    A row may be null by itself, or by its text: a column that is null throughout is read so.
+    """
+    import pyarrow
+
+    coded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
+    return coded.dictionary.cast(pyarrow.string()), coded.indices

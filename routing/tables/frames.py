@@ -1,0 +1,192 @@
+"""Rows of plain Python as frames of Spark, and frames as rows; by way of Arrow where there is Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType, TimestampType
+
+from routing.rules.text import decode_utf8
+from routing.schemas import ColumnKind, Field, Schema
+from routing.tables.arrow_rows import plain_values, table_of
+from routing.tables.column_kinds import arrow_schema, spark_schema
+from routing.tables.table_columns import Only, TableColumns
+from routing.tables.times import with_moments
+
+if TYPE_CHECKING:
+    import pyarrow
+
+T = TypeVar("T")
+R = TypeVar("R")
+# So many rows at a time are objects of Python.
+_PART = 50_000
+
+
+def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Return what a function makes of each item, in their order, all at the same time.
+
+    A small query keeps a fraction of a machine busy: most of its time is planning. One after the other where
+    pyspark cannot hand its session to a thread (before 4.0).
+    """
+    if not has_arrow() or len(items) < 2:
+        return [work(item) for item in items]
+    from pyspark import inheritable_thread_target
+
+    # One for each item: what they inherit is a copy of this thread's properties, which two must not share.
+    threads = [inheritable_thread_target(spark)(work) for _ in items]
+    with ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(lambda thread, item: thread(item), threads, items))
+
+
+def collect(frame: DataFrame) -> TableColumns:
+    """Return the rows of a small frame as columns; a text that is no UTF-8 is an `UndecodedText`.
+
+    By Arrow where it is known. pyspark itself puts other characters in the place of undecodable bytes.
+    """
+    frame = times_as_numbers(frame)
+    if has_arrow():
+        table = frame.toArrow()
+        return TableColumns({name: plain_values(table[name]) for name in table.column_names})
+    rows = frame.select(*(_as_bytes(field).alias(field.name) for field in frame.schema)).collect()
+    return TableColumns({name: [_decoded(row[place]) for row in rows] for place, name in enumerate(frame.columns)})
+
+
+def _as_bytes(field: StructField) -> Column:
+    """Return a column with its texts, or the texts of its lists, as bytes."""
+    kind = field.dataType
+    if isinstance(kind, StringType):
+        return F.col(field.name).cast("binary")
+    is_list = isinstance(kind, ArrayType) and isinstance(kind.elementType, StringType)
+    return F.col(field.name).cast("array<binary>") if is_list else F.col(field.name)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, bytearray | bytes):
+        return decode_utf8(bytes(value))
+    return [_decoded(one) for one in value] if isinstance(value, list) else value
+
+
+def where_in(frame: DataFrame, only: Only) -> DataFrame:
+    """Return the rows of a frame of which each has one of some values, by column."""
+    for name, values in only.items():
+        frame = frame.where(F.col(name).isin(list(values)))
+    return frame
+
+
+def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
+    """A table's rows in the columns of a schema, matched without case; those that the table lacks are null."""
+    there = {name.lower() for name in rows.columns}
+    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
+    return rows.select(*(nulls.get(name, F.col(name)).alias(name) for name in schema.names))
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
+    times = _times_of(frame)
+    return with_moments((row.asDict(recursive=True) for row in times_as_numbers(frame).collect()), times)
+
+
+def times_as_numbers(frame: DataFrame) -> DataFrame:
+    """A frame with its times as microseconds since 1970: a collected timestamp is in the zone of this machine."""
+    times = _times_of(frame)
+    return frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
+
+
+def _times_of(frame: DataFrame) -> list[str]:
+    return [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Schema) -> DataFrame:
+    """Rows of plain Python as a DataFrame of a schema; keys left out are null, times must be aware.
+
+    By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
+    workers, in every job that uses them.
+    """
+    rows = list(rows)
+    if rows and has_arrow():
+        return spark.createDataFrame(table_of(rows, schema), spark_schema(schema))
+    return spark.createDataFrame([_as_tuple(row, schema) for row in rows], spark_schema(schema))
+
+
+def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
+    """Rows of plain Python, in the order of a schema, as a DataFrame; times are microseconds since 1970."""
+    return PreparedRows.of(rows, schema).frame(spark)
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """Rows of plain Python as they are handed to a session: as Arrow where that is known.
+
+    Times are handed over as numbers, whatever the zone of session and machine; not those inside other values.
+    """
+
+    rows: Any
+    schema: Schema
+    times: Sequence[str]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[Any, ...]], schema: Schema) -> PreparedRows:
+        """Rows in the order of a schema; times are microseconds since 1970."""
+        times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
+        numbers = Schema(
+            tuple(Field(f.name, ColumnKind.BIGINT, f.nullable) if f.name in times else f for f in schema)
+        )
+        return cls(_arrow_of(rows, numbers) if has_arrow() else list(rows), numbers, times)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Return the rows as a DataFrame."""
+        frame = spark.createDataFrame(self.rows, spark_schema(self.schema))
+        return frame.withColumns({name: F.timestamp_micros(name) for name in self.times}) if self.times else frame
+
+
+def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:
+    """Rows as Arrow, some at a time, so that many are not as a whole objects of Python."""
+    import pyarrow
+
+    kinds = arrow_schema(schema)
+    batches, rest = [], iter(rows)
+    while part := list(islice(rest, _PART)):
+        columns = zip(*part, strict=True)
+        arrays = [pyarrow.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
+        batches.append(pyarrow.record_batch(arrays, schema=kinds))
+    # A table of no batches has columns of no parts, whose type pyspark does not find.
+    return pyarrow.Table.from_batches(batches, kinds) if batches else kinds.empty_table()
+
+
+def _as_tuple(row: Mapping[str, Any], schema: Schema) -> tuple[Any, ...]:
+    return tuple(row.get(field.name) for field in schema)
+
+
+def nullable(kind: Any) -> Any:
+    """Return a type in which every field and element may be null."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(nullable(kind.elementType), True)
+    return kind
+
+
+@cache
+def has_arrow() -> bool:
+    """Whether rows can be taken and given back as they are: from pyspark 4.0, with the pyarrow that it needs.
+
+    Platforms have brought `toArrow` to 3.5 as well, but not what goes with it.
+    """
+    from pyspark import __version__
+
+    if int(__version__.split(".")[0]) < 4:
+        return False
+    from pyspark.sql.pandas.utils import require_minimum_pyarrow_version
+
+    try:
+        require_minimum_pyarrow_version()
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,172 @@
+"""Input tables as columns of plain Python, whatever they are given as: DataFrames, Arrow tables or datasets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from routing.schemas import SETTINGS
+from routing.tables.arrow_rows import plain_values, with_readable_texts
+from routing.tables.encoded_texts import GroupSums, TextNumbering, encoded
+from routing.tables.table_columns import (
+    Only,
+    Table,
+    TableColumns,
+    as_dataset,
+    in_files_with,
+    is_frame,
+    read_arrow,
+    spell,
+    stream_arrow,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+MOST_MESSAGES = 1_000_000
+"""Up to so many messages of local tables are judged without Spark."""
+COUNT = "count"
+"""The column of groups that says how many rows each has."""
+
+
+def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns:
+    """Table ``key`` as columns; ``only`` are the values by column of which each row has one.
+
+    Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
+    """
+    if is_frame(table):
+        from routing.tables.declared_columns import conform
+        from routing.tables.frames import collect, where_in
+
+        return collect(where_in(conform(table, key), only or {}))
+    return read_arrow(table, key, condition_of(table, only or {}))
+
+
+def read_messages(messages: Table, only: Only | None = None) -> Iterator[TableColumns]:
+    """Read all messages of an Arrow table or dataset, in the declared columns, in batches of 65,536 rows at most.
+
+    ``only`` are the values by column of which each row has one. Raises InputError where a column that is needed
+    is missing, or of a type that is not accepted.
+    """
+    return stream_arrow(messages, "messages", condition_of(messages, only or {}))
+
+
+def read_each(tables: Mapping[str, Table], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
+    """Return what is read of each table, by its key; all at once where Spark reads one of them."""
+    spark = next((table.sparkSession for table in tables.values() if is_frame(table)), None)
+    if spark is None:
+        return {key: read(key) for key in tables}
+    from routing.tables.frames import at_once
+
+    return dict(zip(tables, at_once(spark, read, list(tables)), strict=True))
+
+
+def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
+    """Return the tables of `schemas.SETTINGS` that are given, as columns.
+
+    Raises InputError as `columns_of` does.
+    """
+    given = {key: tables[key] for key in SETTINGS if key in tables}
+    return read_each(given, lambda key: columns_of(given[key], key))
+
+
+def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:
+    """How many rows of a table have each combination of values in some columns; the rows stay where they are."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    if is_frame(table):
+        from pyspark.sql import functions as F
+
+        from routing.tables.frames import collect, where_in
+
+        groups = collect(where_in(table, only or {}).groupBy(*names).agg(F.count(F.lit(1)).alias(COUNT)))
+        for *group, count in groups.rows(*groups.values):
+            counts[tuple(group)] += count
+        return counts
+    # What all rows of a file have in common is looked at once for its groups, and not for each row.
+    rows, there = as_dataset(table), set(spell(table))
+    limits = {name: set(values) - {None} for name, values in (only or {}).items() if name in there}
+    columns = list(dict.fromkeys((*names, *limits)))
+    groups = group_rows(in_files_with(rows, condition_of(table, only or {})), columns)
+    for group in with_readable_texts(groups).to_pylist():
+        if all(group[name] in values for name, values in limits.items()):
+            counts[tuple(group[name] for name in names)] += group[COUNT]
+    return counts
+
+
+def group_rows(rows: pyarrow.dataset.Dataset, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
+    """Return how many rows have each combination of values in some columns: these, and `COUNT`.
+
+    Some rows at a time, so that no more than these and the groups are in memory; texts as numbers meanwhile.
+    """
+    import pyarrow
+
+    columns = list(names)
+    kinds = pyarrow.schema([rows.schema.field(name) for name in columns])
+    numbers = {one.name: TextNumbering() for one in kinds if pyarrow.types.is_string(one.type)}
+    sums = GroupSums(columns, {COUNT: "sum"})
+    read = encoded(rows, numbers) if condition is None else rows
+    for batch in read.scanner(columns=columns, filter=condition).to_batches():
+        of_rows = {name: numbers[name].number(batch[name]) if name in numbers else batch[name] for name in columns}
+        if len(batch):
+            sums.add(pyarrow.table({**of_rows, COUNT: pyarrow.repeat(1, len(batch))}))
+    groups = sums.all()
+    texts = {name: known.texts.take(groups[name].cast("int64")) for name, known in numbers.items()}
+    found = {one.name: texts.get(one.name, groups[one.name]) for one in kinds}
+    return pyarrow.table({**found, COUNT: groups[COUNT]}).cast(kinds.append(pyarrow.field(COUNT, pyarrow.int64())))
+
+
+def sum_groups(groups: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
+    """Groups as `group_rows` makes them, by fewer columns or of several parts."""
+    summed = groups.group_by(list(names)).aggregate([(COUNT, "sum")])
+    return summed.rename_columns([*names, COUNT])
+
+
+def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> dict[str, int]:
+    """The earliest time of each value of a column, among rows whose time lies before a moment (microseconds).
+
+    Files that hold no such row by the table's statistics are not read.
+    """
+    if is_frame(table):
+        from pyspark.sql import functions as F
+
+        from routing.tables.frames import where_in
+
+        rows = where_in(table, only).where(F.col(time) < F.timestamp_micros(F.lit(before)))
+        return dict(rows.groupBy(by).agg(F.unix_micros(F.min(time))).collect())
+    import pyarrow
+    import pyarrow.compute
+
+    rows = as_dataset(table)
+    kind = rows.schema.field(time).type
+    is_before = pyarrow.compute.field(time) < pyarrow.scalar(before, pyarrow.timestamp("us", kind.tz)).cast(kind)
+    given = condition_of(table, only)
+    condition = is_before if given is None else given & is_before
+    earliest: dict[str, int] = {}
+    for batch in rows.scanner(columns=[by, time], filter=condition).to_batches():
+        grouped = pyarrow.table(batch).group_by([by]).aggregate([(time, "min")])
+        micros = grouped[f"{time}_min"].cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
+        for value, at in zip(plain_values(grouped[by]), micros.to_pylist(), strict=True):
+            earliest[value] = min(at, earliest.get(value, at))
+    return earliest
+
+
+def condition_of(table: Any, only: Only) -> Any:
+    """Return the condition for Arrow that each row has one of some values in each of some columns; None for none.
+
+    Nothing is equal to null, as in SQL.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    condition, names = None, spell(table)
+    for name, values in only.items():
+        if name in names:
+            kind, column = table.schema.field(names[name]).type, pyarrow.compute.field(names[name])
+            kind = pyarrow.string() if pyarrow.types.is_string_view(kind) else kind
+            wanted = pyarrow.array([value for value in values if value is not None], kind)
+            # One value is sooner compared than looked up.
+            one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
+            condition = one if condition is None else condition & one
+    return condition

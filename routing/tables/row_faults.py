@@ -1,0 +1,198 @@
+"""Faults of configuration, dialogs and route_requests rows (tables.md), found in plain columns.
+
+Each column is looked at as a whole: only rows that are at fault are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from routing.errors import InputError
+from routing.rules import text
+from routing.rules.rejecting import is_int
+from routing.schemas import INPUTS, KEYS, ColumnKind
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import SECOND
+from routing.terms import ZERO_GUID
+
+# Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.
+_UNIQUE = ("databases", "services", "instances", "dialogs")
+_VERSIONED = ("instance_name", "database_name", "name")
+_EVER = (-(2**63), 2**63 - 1)
+# So many characters of a value are told, and so many faults; the others are counted.
+_CHARACTERS = 100
+SHOWN = 20
+_DAY = 86_400
+# Python's calendar ends in year 9999; that of Spark repeats itself, as this one does, every 400 years.
+_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
+
+
+class RowFault(NamedTuple):
+    """What is wrong with a row, or with all rows of a key."""
+
+    table_name: str
+    row_key: str
+    fault: str
+
+
+def findings(tables: Mapping[str, TableColumns]) -> Iterator[RowFault]:
+    """Yield all faults of the tables that are given; nothing where everything is fine."""
+    for key, columns in tables.items():
+        if key in KEYS:
+            yield from _row_faults(key, columns)
+        if key in _UNIQUE:
+            yield from _doubled_keys(key, columns)
+    if "routes" in tables:
+        yield from _version_faults(tables["routes"])
+
+
+def refuse_faults(tables: Mapping[str, TableColumns], others: Collection[RowFault] = (), more: int = 0) -> None:
+    """Stop where a row is at fault. Raises InputError.
+
+    ``others`` are the first faults that were found elsewhere, ``more`` how many there are.
+    """
+    found = list(findings(tables))
+    count = len(found) + more
+    if count:
+        first = sorted((*found, *others))[:SHOWN]
+        raise InputError.faulty_rows([f"{one.table_name} ({one.row_key}): {one.fault}" for one in first], count)
+
+
+def phrase(sentence: str, *values: str | None) -> str:
+    """Return a sentence with each ``%s`` filled: with 100 characters at most, NULL for nothing."""
+    shown = tuple("NULL" if value is None else value[:_CHARACTERS] for value in values)
+    return sentence % shown if shown else sentence
+
+
+def time_text(micros: int) -> str:
+    """Return a time as Spark writes it in UTC: ``2026-01-05 10:30:00``, a fraction only where there is one."""
+    seconds, fraction = divmod(micros, SECOND)
+    days, second = divmod(seconds, _DAY)
+    cycles, rest = divmod(days, _CYCLE_DAYS)
+    day = date(1970, 1, 1) + timedelta(days=rest)
+    year = day.year + cycles * _CYCLE_YEARS
+    written = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
+    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+    return f"{written}-{day:%m-%d} {clock}" + (f".{fraction:06d}".rstrip("0") if fraction else "")
+
+
+def _row_faults(key: str, columns: TableColumns) -> Iterator[RowFault]:
+    for place, fault in (*_missing(key, columns), *_undecoded(columns), *_SPECIAL.get(key, _nothing)(columns)):
+        shown = (_shown(columns.values[name][place]) for name in KEYS[key])
+        yield RowFault(key, ", ".join("NULL" if part is None else part for part in shown), fault)
+
+
+def _missing(key: str, columns: TableColumns) -> Iterator[tuple[int, str]]:
+    """Required values that are null, or empty text."""
+    for field in INPUTS[key]:
+        if not field.nullable:
+            absent = (None, "") if field.kind == ColumnKind.STRING else (None,)
+            for place in _places(columns.values[field.name], absent):
+                yield place, f"{field.name} is missing"
+
+
+def _undecoded(columns: TableColumns) -> Iterator[tuple[int, str]]:
+    """Texts that are no UTF-8."""
+    for name, place, value in columns.undecoded():
+        yield place, phrase(f"{name} '%s' is not UTF-8", value)
+
+
+def _places(values: Sequence[Any], wanted: Collection[Any]) -> list[int]:
+    """Where a column holds any of some values."""
+    if not any(value in values for value in wanted):
+        return []
+    return [place for place, value in enumerate(values) if value in wanted]
+
+
+def _bad(values: Sequence[str | None], is_bad: Callable[[str], bool]) -> list[int]:
+    """Where a column of text holds something bad; each text is judged once."""
+    return _places(values, {value for value in set(values) if value and is_bad(value)})
+
+
+def _shown(value: Any) -> str | None:
+    """Return a part of a key as Spark casts it to text, cut."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return time_text(value) if isinstance(value, int) else value if value is None else value[:_CHARACTERS]
+
+
+def _nothing(_: TableColumns) -> Iterator[tuple[int, str]]:
+    return iter(())
+
+
+def _is_keyword(address: str | None) -> bool:
+    return text.is_local(address) or text.is_transport(address)
+
+
+def _bad_routes(routes: TableColumns) -> Iterator[tuple[int, str]]:
+    addresses, mirrors = routes.values["address"], routes.values["mirror_address"]
+    for place in _bad(addresses, lambda address: not _is_keyword(address) and not text.is_tcp(address)):
+        yield place, phrase("address '%s' is neither LOCAL, TRANSPORT nor tcp://HOST[:PORT]", addresses[place])
+    for place in _bad(mirrors, lambda mirror: not text.is_tcp(mirror)):
+        yield place, phrase("mirror_address '%s' is not tcp://HOST[:PORT]", mirrors[place])
+    for place in _bad(mirrors, bool):
+        if _is_keyword(addresses[place]):
+            yield place, phrase("mirror_address is given beside address '%s'", addresses[place])
+
+
+def _bad_instances(instances: TableColumns) -> Iterator[tuple[int, str]]:
+    for place, addresses in enumerate(instances.values["addresses"]):
+        bad = [address for address in addresses or () if address and not text.is_tcp(address)]
+        if bad:
+            yield place, phrase("address '%s' is not tcp://HOST[:PORT]", bad[0])
+
+
+def _is_blank(guid: str) -> bool:
+    return text.broker_id(guid) is None and ZERO_GUID not in guid
+
+
+def _bad_databases(databases: TableColumns) -> Iterator[tuple[int, str]]:
+    for place, number in enumerate(databases.values["database_id"]):
+        if number is not None and not is_int(number):
+            yield place, phrase("database_id %s does not fit an int", str(number))
+    for place in _bad(databases.values["service_broker_guid"], _is_blank):
+        yield place, "service_broker_guid is missing"
+
+
+_SPECIAL: dict[str, Callable[[TableColumns], Iterator[tuple[int, str]]]] = {
+    "routes": _bad_routes,
+    "instances": _bad_instances,
+    "databases": _bad_databases,
+}
+
+
+def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
+    """Keys that several rows have."""
+    values = [columns.values[name] for name in KEYS[key]]
+    if key == "dialogs":
+        place = KEYS[key].index("conversation_id")
+        values[place] = [None if value is None else text.fold(value) for value in values[place]]
+    for found, rows in Counter(zip(*values, strict=True)).items():
+        if rows > 1:
+            shown = (_shown(value) for value in found)
+            yield RowFault(
+                key, ", ".join(part for part in shown if part is not None), f"{rows} rows have this key"
+            )
+
+
+def _version_faults(routes: TableColumns) -> Iterator[RowFault]:
+    """Doubled keys and overlapping versions of one route: in order, each must end before the next begins."""
+    several = {name for name, rows in Counter(routes.rows(*_VERSIONED)).items() if rows > 1}
+    spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    if several:
+        for *name, start, end in routes.rows(*_VERSIONED, "valid_from", "valid_to"):
+            if tuple(name) in several:
+                span = (_EVER[0] if start is None else start, _EVER[1] if end is None else end)
+                spans.setdefault(tuple(name), []).append(span)
+    for found, versions in spans.items():
+        versions.sort()
+        row_key = ", ".join(part for part in found if part is not None)
+        if any(one[0] == other[0] for one, other in pairwise(versions)):
+            yield RowFault("routes", row_key, "several rows have this key and the same valid_from")
+        lasting = [span for span in versions if span[0] < span[1]]
+        if any(one[1] > other[0] != one[0] for one, other in pairwise(lasting)):
+            yield RowFault("routes", row_key, "its versions overlap")

@@ -1,0 +1,226 @@
+"""The only room that runs SQL text and names tables by text.
+
+Its functions take locations, numbers, schemas and names of columns, and quote what is a name. Nobody hands in a
+text that Spark parses: inside, the type `SqlText` tells such a text from any other.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from routing.config import TableLocation
+from routing.schemas import AnyKind, ArrayOf, Field, MapOf, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
+
+
+class SqlText(str):
+    """A piece of SQL of which every part is constant, a number or quoted; only this room makes it."""
+
+    __slots__ = ()
+
+
+_COMMA, _DOT, _AND, _BLANK = SqlText(", "), SqlText("."), SqlText(" AND "), SqlText(" ")
+
+
+def _sql(template: str, /, **parts: SqlText | int) -> SqlText:
+    """Return a constant text with its ``{parts}`` put in; what is put in is not looked into for further ones."""
+    for name, part in parts.items():
+        if not isinstance(part, SqlText | int):
+            raise TypeError(f"{name} is put into SQL without being quoted: {part!r}")
+    return SqlText(template.format(**parts))
+
+
+def _join(parts: Iterable[SqlText], by: SqlText = _COMMA) -> SqlText:
+    return SqlText(by.join(parts))
+
+
+def quote(name: str) -> SqlText:
+    """Return one name: of a column, or one part of a table's."""
+    return SqlText("`" + name.replace("`", "``") + "`")
+
+
+def sql_name(location: TableLocation) -> SqlText:
+    """Return the table as SQL names it, every part quoted."""
+    parts = location.text.split(".") if location.is_name else ["delta", location.text]
+    return _join((quote(part) for part in parts), by=_DOT)
+
+
+def _literal(text: str) -> SqlText:
+    r"""A text between apostrophes; a dollar sign is written ``\u0024``, since ``${…}`` would be replaced in it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
+    return SqlText("'" + escaped + "'")
+
+
+def _kind(kind: AnyKind) -> SqlText:
+    """Return a type as SQL writes it, names of nested fields quoted."""
+    if isinstance(kind, ArrayOf):
+        return _sql("array<{element}>", element=_kind(kind.element))
+    if isinstance(kind, MapOf):
+        return _sql("map<{key}, {value}>", key=_kind(kind.key), value=_kind(kind.value))
+    if isinstance(kind, Schema):
+        fields = (_sql("{name}: {kind}", name=quote(f.name), kind=_kind(f.kind)) for f in kind)
+        return _sql("struct<{fields}>", fields=_join(fields))
+    return SqlText(str(kind))
+
+
+def _column(field: Field) -> SqlText:
+    return _sql("{name} {kind}", name=quote(field.name), kind=_kind(field.kind))
+
+
+def read_named(reader: DataFrameReader, location: TableLocation) -> DataFrame:
+    """Return a table of the catalog, with the options that the reader was given."""
+    return reader.table(sql_name(location))
+
+
+def save_named(writer: DataFrameWriter, location: TableLocation) -> None:
+    """Write rows to a table of the catalog, with the options that the writer was given."""
+    writer.saveAsTable(sql_name(location))
+
+
+def describe_history(spark: SparkSession, location: TableLocation, limit: int | None = None) -> DataFrame:
+    """Return the commits of a table, newest first."""
+    table = sql_name(location)
+    if limit is None:
+        return spark.sql(_sql("DESCRIBE HISTORY {table}", table=table))
+    return spark.sql(_sql("DESCRIBE HISTORY {table} LIMIT {limit}", table=table, limit=limit))
+
+
+def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:
+    """Return one row: where a table lies, its id, its properties."""
+    return spark.sql(_sql("DESCRIBE DETAIL {table}", table=sql_name(location)))
+
+
+def describe_table(spark: SparkSession, location: TableLocation) -> DataFrame:
+    """A table or view of the catalog, a row (col_name, data_type, comment) for each column and each detail."""
+    return spark.sql(_sql("DESCRIBE TABLE EXTENDED {table}", table=sql_name(location)))
+
+
+def read_current_catalog(spark: SparkSession) -> str:
+    """Return the catalog that the session takes for names of two parts."""
+    return str(spark.catalog.currentCatalog())
+
+
+def restore(spark: SparkSession, location: TableLocation, version: int) -> None:
+    """Bring a table back to a version, in one commit."""
+    text = _sql("RESTORE TABLE {table} TO VERSION AS OF {version}", table=sql_name(location), version=version)
+    spark.sql(text).collect()
+
+
+def create_table(spark: SparkSession, location: TableLocation, schema: Schema) -> None:
+    """Make an empty Delta table, if there is none."""
+    columns = _join(
+        _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
+    )
+    table = sql_name(location)
+    spark.sql(_sql("CREATE TABLE IF NOT EXISTS {table} ({columns}) USING DELTA", table=table, columns=columns))
+
+
+def add_columns(spark: SparkSession, location: TableLocation, fields: Iterable[Field]) -> None:
+    """Give a table further columns, which may be null."""
+    columns = _join(_column(field) for field in fields)
+    spark.sql(_sql("ALTER TABLE {table} ADD COLUMNS ({columns})", table=sql_name(location), columns=columns))
+
+
+def set_properties(spark: SparkSession, location: TableLocation, properties: Mapping[str, str]) -> None:
+    """Set properties of a table, in one commit."""
+    pairs = _join(
+        _sql("{key} = {value}", key=_literal(key), value=_literal(value)) for key, value in properties.items()
+    )
+    spark.sql(_sql("ALTER TABLE {table} SET TBLPROPERTIES ({pairs})", table=sql_name(location), pairs=pairs))
+
+
+def merge(
+    rows: DataFrame,
+    location: TableLocation,
+    on: Sequence[str],
+    *,
+    removed_by: str,
+    folded: Collection[str] = (),
+    insert_only: bool = False,
+) -> None:
+    """Bring rows into a table by the columns of their key; those in ``folded`` are compared without case.
+
+    A row whose column ``removed_by`` is true is removed; with ``insert_only`` nothing that stands is touched.
+    """
+    removed = quote(removed_by)
+    names = [quote(name) for name in rows.columns if name != removed_by]
+    clauses = []
+    if not insert_only:
+        put = _join(_sql("t.{name} = s.{name}", name=name) for name in names)
+        clauses.append(_sql("WHEN MATCHED AND s.{removed} THEN DELETE", removed=removed))
+        clauses.append(_sql("WHEN MATCHED THEN UPDATE SET {put}", put=put))
+    clauses.append(
+        _sql(
+            "WHEN NOT MATCHED {kept}THEN INSERT ({names}) VALUES ({values})",
+            kept=SqlText("") if insert_only else _sql("AND NOT s.{removed} ", removed=removed),
+            names=_join(names),
+            values=_join(_sql("s.{name}", name=name) for name in names),
+        )
+    )
+    # A name of its own: the session may be shared, by other imports or by people.
+    view = _sql("sbroute_merge_{number}", number=uuid.uuid4().int)
+    text = _sql(
+        "MERGE INTO {table} AS t USING {view} AS s ON {same} {clauses}",
+        table=sql_name(location),
+        view=quote(view),
+        same=_join((_same(name, name in folded) for name in on), by=_AND),
+        clauses=_join(clauses, by=_BLANK),
+    )
+    try:
+        rows.createOrReplaceTempView(view)
+        rows.sparkSession.sql(text).collect()
+    finally:
+        rows.sparkSession.catalog.dropTempView(view)
+
+
+def _same(name: str, is_folded: bool) -> SqlText:
+    if is_folded:
+        return _sql("lower(t.{name}) <=> lower(s.{name})", name=quote(name))
+    return _sql("t.{name} <=> s.{name}", name=quote(name))
+
+
+def show_version(
+    spark: SparkSession, view: TableLocation, resolved: TableLocation, version: int, replaces: bool = True
+) -> None:
+    """Make a view of the last rows of ``resolved_routes`` at one version, or replace the one that is there."""
+    pinned = _sql("(SELECT * FROM {table} VERSION AS OF {version})", table=sql_name(resolved), version=version)
+    create = SqlText("CREATE OR REPLACE VIEW") if replaces else SqlText("CREATE VIEW")
+    text = _sql("{create} {view} AS {query}", create=create, view=sql_name(view), query=_last_rows(pinned))
+    spark.sql(text)
+
+
+def _last_rows(routes: SqlText) -> SqlText:
+    """Return the last row of each message: a row that a later attempt has replaced is left out."""
+    return _sql(
+        "SELECT r.* FROM {routes} AS r LEFT JOIN (SELECT instance_name,"
+        " message_id, max(attempt) AS last_attempt FROM {routes} WHERE attempt > 1"
+        " GROUP BY instance_name, message_id) AS l"
+        " ON r.instance_name = l.instance_name AND r.message_id = l.message_id"
+        " WHERE r.attempt = coalesce(l.last_attempt, r.attempt)",
+        routes=routes,
+    )
+
+
+def has_function(spark: SparkSession, name: str) -> bool:
+    """Return True if the session, or its current schema, has a function of a name."""
+    return not spark.sql(_sql("SHOW USER FUNCTIONS LIKE {name}", name=_literal(name))).isEmpty()
+
+
+def create_hash_function(spark: SparkSession, name: str) -> None:
+    """Make the dialog-ID hash a function of the session, in SQL. Raises PySparkException where there is one."""
+    text = _sql(
+        "CREATE TEMPORARY FUNCTION {name}(conversation_id STRING) RETURNS BIGINT"
+        " RETURN xxhash64(lower(conversation_id))",
+        name=quote(name),
+    )
+    spark.sql(text)
+
+
+def call_function(spark: SparkSession, name: str, texts: Sequence[str]) -> list[Any]:
+    """Return what a function of one text gives for each of some."""
+    calls = _join(_sql("{name}({text})", name=quote(name), text=_literal(text)) for text in texts)
+    return list(spark.sql(_sql("SELECT {calls}", calls=calls)).collect()[0])

@@ -1,0 +1,216 @@
+"""Small tables as columns of plain Python, and how Arrow's are read into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard, Union
+
+from routing.errors import InputError
+from routing.rules.text import UndecodedText
+from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, ColumnKind, Schema
+from routing.tables import arrow_rows
+from routing.tables.times import micros_of
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+    from pyspark.sql import DataFrame
+
+Table = Union["DataFrame", "pyarrow.Table", "pyarrow.dataset.Dataset"]
+"""A table: a DataFrame of a classic session or of Spark Connect, an Arrow table, or files that Arrow reads."""
+Only = Mapping[str, Collection[Any]]
+FILE = "__filename"
+"""Arrow's name for a column that any dataset has: the file that a row is from."""
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """A table's columns by name, in its declared columns; times are microseconds since 1970 in UTC."""
+
+    values: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of_rows(cls, rows: Collection[Mapping[str, Any]], schema: Schema) -> TableColumns:
+        """Rows of plain Python, whose times are aware, in the columns of a schema; what a row lacks is null."""
+        return cls({field.name: [_value(row.get(field.name), field.kind) for row in rows] for field in schema})
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values()), ()))
+
+    def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Return the values of some columns, a tuple for each row."""
+        return zip(*(self.values[name] for name in names), strict=True)
+
+    def where(self, name: str) -> TableColumns:
+        """Return the rows whose value in a column is true, or a number that is not zero."""
+        return self.take([place for place, value in enumerate(self.values[name]) if value])
+
+    def naming(self, name: str, wanted: Collection[Any]) -> TableColumns:
+        """Return the rows whose value in a column is one of some."""
+        return self.take([place for place, value in enumerate(self.values[name]) if value in wanted])
+
+    def undecoded(self) -> Iterator[tuple[str, int, UndecodedText]]:
+        """Yield each text that is no UTF-8, of a list the first: its column, the place of its row, the text."""
+        for name, values in self.values.items():
+            kinds = set(map(type, values))
+            if UndecodedText in kinds:
+                yield from ((name, place, v) for place, v in enumerate(values) if isinstance(v, UndecodedText))
+            elif list in kinds:
+                for place, value in enumerate(values):
+                    bad = [one for one in value or () if isinstance(one, UndecodedText)]
+                    yield from ((name, place, one) for one in bad[:1])
+
+    def take(self, places: Sequence[int]) -> TableColumns:
+        """Return the rows in these places."""
+        return TableColumns({name: [values[place] for place in places] for name, values in self.values.items()})
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        """Whole rows."""
+        names = list(self.values)
+        return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
+
+
+def joined(first: TableColumns, *others: TableColumns) -> TableColumns:
+    """Return the rows of several columns of one table, one after another."""
+    return TableColumns(
+        {
+            name: [*values, *(v for one in others for v in one.values[name])]
+            for name, values in first.values.items()
+        }
+    )
+
+
+def _value(value: Any, kind: AnyKind) -> Any:
+    return micros_of(value) if kind == ColumnKind.TIMESTAMP and value is not None else value
+
+
+def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> TableColumns:
+    """Rows of Arrow in the columns of a schema: those of ``names``, each with its name there; others are null."""
+    there = {f.name: arrow_rows.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
+    return TableColumns({name: there.get(name) or [None] * rows.num_rows for name in schema.names})
+
+
+def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
+    """Whether each wanted input table is given that must be. Raises InputError."""
+    given = set(tables)
+    missing = [key for key in wanted if key not in given and key not in OPTIONAL_INPUTS]
+    if missing:
+        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
+
+
+def is_frame(table: Table) -> TypeGuard[DataFrame]:
+    """Return whether a table is Spark's, of a classic session or of Spark Connect, and not Arrow's."""
+    return hasattr(table, "sparkSession")
+
+
+def spell(table: Any) -> dict[str, str]:
+    """Return the columns of an Arrow table by their names in lower case: matched without case, as Spark does."""
+    return {name.lower(): name for name in table.schema.names}
+
+
+def shape_of(table: Any, key: str) -> dict[str, str]:
+    """Return the declared columns of table ``key`` that one of Arrow has, each with its name there.
+
+    Raises InputError.
+    """
+    import pyarrow
+
+    names, faults, shape = spell(table), [], {}
+    for field in TABLES[key]:
+        kind = table.schema.field(names[field.name]).type if field.name in names else pyarrow.null()
+        if pyarrow.types.is_null(kind):
+            faults += [] if field.nullable else [f"required column {field.name} is missing"]
+        elif arrow_rows.is_accepted(kind, field.kind):
+            shape[field.name] = names[field.name]
+        else:
+            faults.append(f"column {field.name} is {kind}, not {field.kind}")
+    if faults:
+        raise InputError.wrong_columns(key, faults)
+    return shape
+
+
+def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[str] | None = None) -> TableColumns:
+    """Return the rows of an Arrow table ``key`` for which a condition holds; the named columns.
+
+    Raises InputError.
+    """
+    schema, shape = _named(table, key, names)
+    return columns_in(select_arrow(table, list(shape.values()), condition), schema, shape)
+
+
+def stream_arrow(
+    table: Any, key: str, condition: Any = None, names: Collection[str] | None = None, size: int = 65_536
+) -> Iterator[TableColumns]:
+    """Return the same in parts of so many rows at most, few of which are in memory at a time.
+
+    Raises InputError.
+    """
+    import pyarrow
+
+    schema, shape = _named(table, key, names)
+    scanner = as_dataset(table).scanner(
+        list(shape.values()), filter=condition, batch_size=size, batch_readahead=2, fragment_readahead=1
+    )
+    return (columns_in(pyarrow.table(batch), schema, shape) for batch in scanner.to_batches() if len(batch))
+
+
+def _named(table: Any, key: str, names: Collection[str] | None) -> tuple[Schema, dict[str, str]]:
+    """The named columns of table ``key``, all if None, and those that one of Arrow has, with their names there."""
+    schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
+    return schema, {name: there for name, there in shape_of(table, key).items() if name in schema.names}
+
+
+def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
+    """Some columns of a table of Arrow, and the rows for which a condition holds."""
+    return as_dataset(table).to_table(columns=list(names), filter=condition)
+
+
+def rows_where(rows: Any, mask: Any) -> Any:
+    """Return the rows of an Arrow table, or the values of a column, for which a mask is true."""
+    import pyarrow.compute
+
+    return rows.take(pyarrow.compute.indices_nonzero(mask))
+
+
+def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
+    """A table of Arrow as a dataset; views of texts, which Arrow's functions do not take, are texts in it."""
+    import pyarrow.dataset
+
+    if hasattr(table, "to_table"):
+        return table
+    fields = [
+        field.with_type(pyarrow.string()) if pyarrow.types.is_string_view(field.type) else field
+        for field in table.schema
+    ]
+    return pyarrow.dataset.dataset(table.cast(pyarrow.schema(fields)))
+
+
+def in_files(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
+    """Return the rows of some of a dataset's files; one that is in memory as it is."""
+    return _of_files(rows, lambda: (file for file in rows.get_fragments() if file.path in names))
+
+
+def in_files_with(rows: pyarrow.dataset.Dataset, condition: Any) -> pyarrow.dataset.Dataset:
+    """The rows of those files that may have some for which a condition holds, as far as the table's log tells."""
+    return rows if condition is None else _of_files(rows, lambda: rows.get_fragments(condition))
+
+
+def _of_files(rows: Any, choose: Callable[[], Iterable[Any]]) -> pyarrow.dataset.Dataset:
+    """Return a dataset of some of a dataset's files; one that is in memory as it is."""
+    import pyarrow.dataset
+
+    if not hasattr(rows, "files"):
+        return rows
+    return pyarrow.dataset.FileSystemDataset(list(choose()), rows.schema, rows.format, rows.filesystem)
+
+
+def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:
+    """Return what has to be read of a table of Arrow for the few rows for which a condition holds.
+
+    Arrow reads every column of all files that may have such rows. So the condition's own columns are read first,
+    and then only the files that do have some.
+    """
+    rows = as_dataset(table)
+    found = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
+    return in_files(rows, found)
