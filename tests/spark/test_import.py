@@ -54,7 +54,7 @@ pytestmark = pytest.mark.classic
 Tables = dict[str, list[str]]
 FIRST_TIME = datetime(1, 1, 1, tzinfo=timezone.utc)
 AS_NOW = (
-    "what is decided lies before the newest import of databases, services or instances of HUB ({} UTC): these are"
+    "what is decided lies before the newest import of databases, services or instances of HUB ({}): these are"
     " taken as they are now, for only routes have a history"
 )
 LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
@@ -295,7 +295,7 @@ def test_a_time_before_the_newest_import(spark: SparkSession, tmp_path: Path, ho
     later = {"routes": FIRST_VIEWS["routes"]}
     import_views(no_spark(), config, exports(tmp_path / "later", TUESDAY, **later))
     notes = routing.run(spark, config).notes
-    assert notes == ((AS_NOW.format("2026-01-05 12:00:00"),) if hours else ())
+    assert notes == ((AS_NOW.format("2026-01-05T12:00:00Z"),) if hours else ())
 
 
 def test_two_imports_at_once_by_spark(
