@@ -264,7 +264,7 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
     assert bring(no_spark(), "export 2", at[1], 5) == 3
     assert bring(by_spark("messages"), "export 3", at[2], 6) == 1
     # The third export came after three of these messages were seen waiting.
-    assert resolve("run 2") == (4, 4, 0, (AS_NOW.format("2026-01-05 14:00:00"),))
+    assert resolve("run 2") == (4, 4, 0, (AS_NOW.format("2026-01-05T14:00:00Z"),))
     history = DeltaTable(config.tables["messages"].text).history()
     assert [commit["operation"] for commit in history] == ["MERGE", "WRITE", "WRITE", "CREATE TABLE"]
     found = rows_of(spark.read.format("delta").load(str(config.output["resolved_routes"])))
