@@ -65,17 +65,17 @@ class ConfigError(ContractError):
 
     @classmethod
     def unreadable(cls, file: str, why: str) -> ConfigError:
-        """Return the file is missing or cannot be read."""
+        """Say that the file is missing or cannot be read."""
         return cls(f"the configuration {quote(file)} cannot be read: {why}", "check --config")
 
     @classmethod
     def not_utf8(cls, file: str, line: int) -> ConfigError:
-        """Return the file is in another encoding, or no text."""
+        """Say that the file is in another encoding, or no text."""
         return cls(f"the configuration {quote(file)}, line {line}, is not UTF-8 text", "save the file as UTF-8")
 
     @classmethod
     def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
-        """Return the file is no YAML mapping."""
+        """Say that the file is no YAML mapping."""
         where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
         return cls(
             f"the configuration {where} is not valid YAML: {why}", "look at the indentation and quotes there"
@@ -121,12 +121,12 @@ class ConfigError(ContractError):
 
     @classmethod
     def wrong_setting(cls, key: str, why: str) -> ConfigError:
-        """Return a setting has a value that Spark does not understand."""
+        """Say that a setting has a value that Spark does not understand."""
         return cls(f"spark: {quote(key)} has a wrong value: {why}", "correct it, or leave the setting out")
 
     @classmethod
     def hanging_udf(cls, version: str, setting: str) -> ConfigError:
-        """Return a Python UDF over a Delta scan would hang for ever on this Spark."""
+        """Say that a Python UDF over a Delta scan would hang for ever on this Spark."""
         return cls(
             f"resolve.dialog_hash: udf would hang on Spark {version}",
             f"set {setting} to false for the session, or use dialog_hash: builtin",
@@ -134,12 +134,12 @@ class ConfigError(ContractError):
 
     @classmethod
     def only_with_spark(cls, setting: str, other: str) -> ConfigError:
-        """Return the local engine does not do what a setting asks for."""
+        """Say that the local engine does not do what a setting asks for."""
         return cls(f"the local engine does not do {setting}", f"resolve with --engine spark, {other}")
 
     @classmethod
     def local_in_session(cls) -> ConfigError:
-        """Return the local engine was asked for where a Spark session is at hand."""
+        """Say that the local engine was asked for where a Spark session is at hand."""
         return cls(
             "resolve.engine: local needs no Spark session, and this run has one",
             "use sbroute resolve --engine local or routing.resolve_local, or leave resolve.engine out",
@@ -147,7 +147,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def only_by_spark(cls, key: str, done: str, why: str) -> ConfigError:
-        """Return the local engine does not read or write a table."""
+        """Say that the local engine does not read or write a table."""
         return cls(
             f"{key} cannot be {done} by the local engine: {why}",
             "resolve with --engine spark, or name a table that has none of this",
@@ -186,7 +186,7 @@ class InputError(ContractError):
 
     @classmethod
     def missing_table(cls, key: str, location: str) -> InputError:
-        """Return no Delta table stands at the location that a configuration key names."""
+        """Say that no Delta table stands at the location that a configuration key names."""
         return cls(
             f"tables.{key}: there is no Delta table at {quote(location)}",
             "correct the location or create the table",
@@ -194,7 +194,7 @@ class InputError(ContractError):
 
     @classmethod
     def missing_version(cls, key: str, location: str, version: int, newest: int) -> InputError:
-        """Return a table has no such version yet."""
+        """Say that a table has no such version yet."""
         return cls(
             f"tables.{key}: {quote(location)} has no version {version}, its newest is {newest}",
             "name an older version",
@@ -202,7 +202,7 @@ class InputError(ContractError):
 
     @classmethod
     def unreadable_version(cls, key: str, version: int, why: str) -> InputError:
-        """Return a version of a table is not there any more, or never was."""
+        """Say that a version of a table is not there any more, or never was."""
         return cls(
             f"tables.{key}: version {version} cannot be read: {why}",
             "name a version whose log and files have not been cleaned up",
@@ -219,7 +219,7 @@ class InputError(ContractError):
 
     @classmethod
     def full_run_needed(cls, why: str) -> InputError:
-        """Return an incremental run cannot go on from the last run that counts."""
+        """Say that an incremental run cannot go on from the last run that counts."""
         return cls(
             f"tables.messages: {why}",
             "run once with --set resolve.mode=full; the next incremental run goes on from there",
@@ -241,7 +241,7 @@ class InputError(ContractError):
 
     @classmethod
     def without_versions(cls, location: str) -> InputError:
-        """Return an incremental run is to read messages that have no versions."""
+        """Say that an incremental run is to read messages that have no versions."""
         return cls(
             f"tables.messages: {quote(location)} cannot be read at a version (it is a view, has row filters or"
             " masks, or is no Delta table), so that nothing tells which messages are new",
@@ -250,7 +250,7 @@ class InputError(ContractError):
 
     @classmethod
     def nothing_recorded(cls, location: str) -> InputError:
-        """Return no run counts yet, so that the outputs hold nothing that can be read."""
+        """Say that no run counts yet, so that the outputs hold nothing that can be read."""
         return cls(f"no run is recorded in {quote(location)}", "run sbroute resolve first")
 
     @classmethod
@@ -279,7 +279,7 @@ class RuleError(ContractError):
 
     @classmethod
     def unreadable(cls, file: str, why: str) -> RuleError:
-        """Return the file is missing or cannot be read."""
+        """Say that the file is missing or cannot be read."""
         return cls(f"the lint rules {quote(file)} cannot be read: {why}", "check lint.rules and --rules")
 
     @classmethod
@@ -304,7 +304,7 @@ class RuleError(ContractError):
 
     @classmethod
     def failed(cls, code: str, file: str, line: int, error: BaseException) -> RuleError:
-        """Return a rule raised an error."""
+        """Say that a rule raised an error."""
         return cls(
             f"the lint rule {code} failed in {quote(file)}, line {line}: {type(error).__name__}:"
             f" {first_sentence(error)}",
@@ -313,7 +313,7 @@ class RuleError(ContractError):
 
     @classmethod
     def no_finding(cls, code: str, file: str, line: int, yielded: object, wanted: str) -> RuleError:
-        """Return a rule yields something else than a finding."""
+        """Say that a rule yields something else than a finding."""
         return cls(f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} and not {wanted}")
 
 
@@ -322,7 +322,7 @@ class RecordedAlready(InputError):
 
     @classmethod
     def by_id(cls, run_id: str, location: str) -> RecordedAlready:
-        """Return the id stands in the table of runs."""
+        """Say that the id stands in the table of runs."""
         return cls(f"run {quote(run_id)} is recorded already in {quote(location)}", "give the next run a new id")
 
 
@@ -331,7 +331,7 @@ class RunError(ContractError):
 
     @classmethod
     def unknown(cls, asked: str, location: str, nearest: Sequence[str]) -> RunError:
-        """Return no run has this id or begins with it."""
+        """Say that no run has this id or begins with it."""
         others = [quote(other) for other in nearest]
         hint = f"the nearest are {', '.join(others)}" if others else "no run is recorded there"
         return cls(f"no run {quote(asked)} is recorded in {quote(location)}", hint)
@@ -344,7 +344,7 @@ class RunError(ContractError):
 
     @classmethod
     def unfit_id(cls, run_id: str, longest: int) -> RunError:
-        """Return an id that was given for a run is empty, too long, or cannot be printed in one line."""
+        """Say that an id that was given for a run is empty, too long, or cannot be printed in one line."""
         return cls(
             f"{quote(run_id)} cannot be the id of a run: it has 1 to {longest} printable characters, and no blank"
             " at its ends",
@@ -353,7 +353,7 @@ class RunError(ContractError):
 
     @classmethod
     def of_other_settings(cls, run_id: str, location: str, different: str) -> RunError:
-        """Return a run that is to be tried again counts, and was told to do something else."""
+        """Say that a run that is to be tried again counts, and was told to do something else."""
         return cls(
             f"run {quote(run_id)} is recorded already in {quote(location)}, of another configuration: {different}",
             "use a new run id; a retry has the configuration of the first try",
@@ -365,7 +365,7 @@ class OutputError(ContractError):
 
     @classmethod
     def other_schema(cls, key: str, location: str, faults: Sequence[str]) -> OutputError:
-        """Return the table that stands there was not made by this command."""
+        """Say that the table that stands there was not made by this command."""
         return cls(
             f"output.{key}: {quote(location)} holds a table of another schema,"
             f" {join_bounded(faults, 'difference')}",
@@ -374,12 +374,12 @@ class OutputError(ContractError):
 
     @classmethod
     def out_is_taken(cls, location: str, why: str) -> OutputError:
-        """Return what ``--out`` names is something else than a table of an earlier comparison."""
+        """Say that what ``--out`` names is something else than a table of an earlier comparison."""
         return cls(f"--out: {quote(location)} {why}", "name another location; nothing was written")
 
     @classmethod
     def newer_release(cls, location: str, found: str, own: str) -> OutputError:
-        """Return a newer release has written there: what it means by its columns is not known here."""
+        """Say that a newer release has written there: what it means by its columns is not known here."""
         return cls(
             f"output.runs: {quote(location)} was written by release {quote(found)}, this is {own}",
             "install that release or a newer one, or name other outputs",
@@ -397,7 +397,7 @@ class OutputError(ContractError):
 
     @classmethod
     def left_nothing(cls, key: str, location: str, run_id: str) -> OutputError:
-        """Return what the last run that counts wrote is not there: removed, put back, or another location."""
+        """Say that what the last run that counts wrote is not there: removed, put back, or another location."""
         return cls(
             f"output.{key}: what run {quote(run_id)} wrote is not at {quote(location)}",
             "correct the location, or run sbroute resolve once with --set resolve.mode=full",
@@ -420,22 +420,22 @@ class OutputError(ContractError):
 
     @classmethod
     def no_page(cls, file: str, why: str) -> OutputError:
-        """Return the file of a page cannot be written."""
+        """Say that the file of a page cannot be written."""
         return cls(f"{quote(file)} cannot be written: {why}", "name a file in a folder that is there")
 
     @classmethod
     def folder_not_writable(cls, folder: str, why: str) -> OutputError:
-        """Return the folder of a command's own cannot be made or written."""
+        """Say that the folder of a command's own cannot be made or written."""
         return cls(f"{quote(folder)} cannot be written: {why}", "name another folder with --out")
 
     @classmethod
     def not_writable(cls, key: str, location: str, why: str) -> OutputError:
-        """Return the location cannot be written to."""
+        """Say that the location cannot be written to."""
         return cls(f"output.{key}: {quote(location)} cannot be written: {why}")
 
     @classmethod
     def full_run_needed(cls, key: str, location: str, why: str) -> OutputError:
-        """Return an incremental run cannot go on from what stands at an output."""
+        """Say that an incremental run cannot go on from what stands at an output."""
         return cls(
             f"output.{key} at {quote(location)}: {why}",
             "its history says who wrote; run once with --set resolve.mode=full, which writes all outputs anew",
@@ -451,7 +451,7 @@ class OutputError(ContractError):
 
     @classmethod
     def other_job(cls, key: str, location: str, runs: str) -> OutputError:
-        """Return a run of another job, one with another table ``runs``, has written there."""
+        """Say that a run of another job, one with another table ``runs``, has written there."""
         return cls(
             f"output.{key}: {quote(location)} holds what runs recorded in {quote(runs)} wrote",
             "correct output.runs or this location; move the table away if that job is gone",
@@ -473,7 +473,7 @@ class HistoryGap(RoutingError):
 
     @classmethod
     def cleaned(cls, location: str, version: int) -> HistoryGap:
-        """Return the log does not go back to the commit after this version."""
+        """Say that the log does not go back to the commit after this version."""
         return cls(f"the log of {quote(location)} has been cleaned up: nothing tells what came after {version}")
 
 
@@ -482,7 +482,7 @@ class EnvironmentFault(ContractError):
 
     @classmethod
     def no_package(cls, package: str, extra: str) -> EnvironmentFault:
-        """Return a package is not installed that ``extra`` of this one brings."""
+        """Say that a package is not installed that ``extra`` of this one brings."""
         return cls(
             f"the Python package {package} is missing",
             f"in a clone: pip install '.[{extra}]'",
@@ -490,7 +490,7 @@ class EnvironmentFault(ContractError):
 
     @classmethod
     def udf_lacks(cls, package: str) -> EnvironmentFault:
-        """Return the dialog-ID hash in Python was asked for, without what Spark runs it with."""
+        """Say that the dialog-ID hash in Python was asked for, without what Spark runs it with."""
         return cls(
             f"resolve.dialog_hash: udf needs the Python package {package}, which is missing",
             "in a clone: pip install '.[udf]'; or use dialog_hash: builtin",
@@ -531,7 +531,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def damaged_log(cls, location: str, version: int) -> StorageError:
-        """Return a line of a commit in Delta's log is no JSON."""
+        """Say that a line of a commit in Delta's log is no JSON."""
         return cls(
             f"the run failed while reading the log of {quote(location)}: a line of version {version} is not JSON",
             "put the log back from a backup, or write the table anew",
@@ -569,7 +569,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def not_restored(cls, key: str, location: str, version: int, why: str) -> StorageError:
-        """Return what an unfinished run left cannot be taken back."""
+        """Say that what an unfinished run left cannot be taken back."""
         return cls(
             f"output.{key} at {quote(location)} does not hold what the last run recorded,"
             f" and version {version} cannot be restored: {why}",

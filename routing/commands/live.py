@@ -165,7 +165,7 @@ class LiveLine:
 
         class Terminal(Console):
             def show_cursor(self, is_shown: bool = True) -> bool:
-                """Return the cursor is never hidden: nobody would bring it back after a process that is killed."""
+                """Do nothing: the cursor is never hidden, since a killed process would not bring it back."""
                 return False
 
         if self._console is None:

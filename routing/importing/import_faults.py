@@ -25,7 +25,7 @@ class NoTextError(InputError):
 
     @classmethod
     def of_file(cls, file: str) -> NoTextError:
-        """Return what it is instead cannot be told."""
+        """Return what it is instead."""
         return cls(f"{quote(file)} cannot be read: it is not text", "nothing was written")
 
 
@@ -74,7 +74,7 @@ def unfit_journal(begun: str, why: str) -> InputError:
 
 
 def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
-    """Return the configuration does not say where the import's own tables are."""
+    """Say that the configuration does not say where the import's own tables are."""
     faults = [f"{key} is missing, which import writes" for key in keys]
     return ConfigError.faults(file, faults)
 

@@ -27,7 +27,7 @@ def is_pending() -> Column:
 
 
 def tries_again(outcome: str, database_name: str | None) -> bool:
-    """Return the same of one row."""
+    """Return True if the next run tries the message of one row again."""
     return outcome == Outcome.DELAYED and database_name is not None
 
 

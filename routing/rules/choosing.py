@@ -62,12 +62,12 @@ def never(route: EstateRoute, situation: ChoiceSituation) -> bool:
 
 
 def has_own_address(route: EstateRoute, situation: ChoiceSituation) -> bool:
-    """Return the route's address is one of the instance's own."""
+    """Return True if the route's address is one of the instance's own."""
     return route.compared in situation.own_addresses
 
 
 def has_own_name(route: EstateRoute, situation: ChoiceSituation) -> bool:
-    """Return the address in the service's name is one of the instance's own."""
+    """Return True if the address in the service's name is one of the instance's own."""
     return situation.name_address is NameAddress.OWN
 
 

@@ -21,7 +21,7 @@ class MatchKey(NamedTuple):
 
 
 def names_service(message: MatchKey, route: EstateRoute) -> bool:
-    """Return the route names the message's service, exactly."""
+    """Return True if the route names the message's service, exactly."""
     return route.service is not None and route.service == message.service
 
 

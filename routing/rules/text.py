@@ -87,13 +87,13 @@ def comparable_address(address: str) -> str:
 
 @_REMEMBERED
 def is_local(address: str | None) -> bool:
-    """Return the keyword LOCAL, in any case."""
+    """Return True if an address is the keyword LOCAL, in any case."""
     return address is not None and comparable_address(address) == fold(LOCAL_ADDRESS)
 
 
 @_REMEMBERED
 def is_transport(address: str | None) -> bool:
-    """Return the keyword TRANSPORT, in any case."""
+    """Return True if an address is the keyword TRANSPORT, in any case."""
     return address is not None and comparable_address(address) == fold(TRANSPORT_ADDRESS)
 
 

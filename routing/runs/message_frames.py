@@ -56,5 +56,7 @@ def compile_tables(
     check_given(tables)
     with clock.stage("validate"):
         checked = validate.check(validate.read(tables))
-    messages = conform(tables["messages"], "messages").withColumns(dict(more_columns))
+    messages = conform(tables["messages"], "messages")
+    if more_columns:
+        messages = messages.withColumns(dict(more_columns))
     return compile_messages(messages, checked, options, keeper, clock, keying=keying, decide=decide)

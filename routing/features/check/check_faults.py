@@ -17,7 +17,7 @@ def no_queue(paths: Sequence[str]) -> InputError:
 
 
 def no_row(rejected: Sequence[str]) -> InputError:
-    """Return every row of the exports was rejected."""
+    """Say that every row of the exports was rejected."""
     return InputError(f"no row of the exports can be read, {join_bounded(rejected[:3], 'row', len(rejected))}")
 
 
@@ -37,7 +37,7 @@ class NoScriptError(InputError):
 
     @classmethod
     def of_file(cls, file: str, why: str) -> NoScriptError:
-        """Return what it is instead cannot be told."""
+        """Return what it is instead."""
         error = cls(f"{quote(file)} is not a script: {why}", "leave it out")
         error.why = why
         return error
@@ -49,7 +49,7 @@ def unreadable_script(file: str, error: OSError) -> InputError:
 
 
 def unknown_message(asked: str) -> InputError:
-    """Return no message waits that has this id, or belongs to this conversation."""
+    """Say that no message waits that has this id, or belongs to this conversation."""
     return InputError(
         f"no message of the transmission queues has the id {quote(asked)}, nor its conversation this id or handle",
         "--format json lists the ids of all",

@@ -84,7 +84,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def neither(cls) -> QuestionError:
-        """Return no message is named."""
+        """Say that no message is named."""
         return cls(
             "no message is named",
             "--message-id ID or --conversation GUID for a stored one; --instance with --database or"
@@ -93,7 +93,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def mixed(cls, options: Sequence[str]) -> QuestionError:
-        """Return a stored message is described as well."""
+        """Say that a stored message is described as well."""
         return cls(
             f"--message-id names a stored message, which {' and '.join(options)} cannot change",
             "leave one of the two out",
@@ -101,12 +101,12 @@ class QuestionError(ContractError):
 
     @classmethod
     def all_but_named(cls, options: Sequence[str]) -> QuestionError:
-        """Return all messages are asked about, and one is named."""
+        """Say that all messages are asked about, and one is named."""
         return cls(f"--all means every message, {' and '.join(options)} one", "leave one of the two out")
 
     @classmethod
     def incomplete(cls, missing: Sequence[str]) -> QuestionError:
-        """Return the description lacks a part."""
+        """Say that the description lacks a part."""
         return cls(f"a described message needs {' and '.join(missing)}")
 
     @classmethod
@@ -116,12 +116,12 @@ class QuestionError(ContractError):
 
     @classmethod
     def no_text(cls, option: str) -> QuestionError:
-        """Return what an option was given is no text in the terminal's encoding, so no table holds it."""
+        """Say that what an option was given is no text in the terminal's encoding, so no table holds it."""
         return cls(f"{option} holds bytes that are not text in this terminal's encoding", "write it in UTF-8")
 
     @classmethod
     def unknown_message(cls, message_id: str, instance: str | None) -> QuestionError:
-        """Return no row has the id."""
+        """Say that no row has the id."""
         where = "" if instance is None else f" on instance {quote(instance)}"
         return cls(f"no message {quote(message_id)} is stored{where}", "ids are compared exactly")
 
@@ -133,7 +133,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def doubled(cls, message_id: str, instance: str) -> QuestionError:
-        """Return one instance has the id several times, which breaks the table's key."""
+        """Say that one instance has the id several times, which breaks the table's key."""
         return cls(
             f"several messages of instance {quote(instance)} have the id {quote(message_id)}",
             "a message id is to be unique on an instance; describe the message instead",
@@ -141,7 +141,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def no_conversation(cls, given: str) -> QuestionError:
-        """Return a conversation is named by what is neither an id nor a handle."""
+        """Say that a conversation is named by what is neither an id nor a handle."""
         return cls(
             f"--conversation {quote(given)} is not a GUID",
             "give a conversation_id or a conversation_handle, in any case, with or without braces",
@@ -151,7 +151,7 @@ class QuestionError(ContractError):
     def unknown_conversation(
         cls, given: str, instance: str | None, *, ends: Iterable[ConversationEnd], knows_handles: bool
     ) -> QuestionError:
-        """Return no message is of that conversation, or of that end of it.
+        """Say that no message is of that conversation, or of that end of it.
 
         ``ends`` are those whose handle it is; ``knows_handles``: there is a table of handles.
         """
@@ -179,7 +179,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def several_conversations(cls, handle: str, ids: Sequence[str]) -> QuestionError:
-        """Return a handle was seen in several conversations, which SQL Server does not do."""
+        """Say that a handle was seen in several conversations, which SQL Server does not do."""
         names = join_bounded([quote(found) for found in ids], "conversation")
         return cls(f"handle {quote(handle)} is that of {names}", "give the conversation id")
 
@@ -193,14 +193,14 @@ class QuestionError(ContractError):
 
     @classmethod
     def unknown_word(cls, what: str, text: str, known: Sequence[str]) -> QuestionError:
-        """Return a word of the output that there is not."""
+        """Say that the output has no such word."""
         near = difflib.get_close_matches(text.upper()[:100], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
         return cls(f"there is no {what} {quote(text)}", hint)
 
     @classmethod
     def unknown_name(cls, what: str, name: str, listed: Iterable[str], where: str = "") -> QuestionError:
-        """Return an instance or a database that its table does not hold; ``listed`` are those that it does."""
+        """Say that a table does not hold an instance or a database; ``listed`` are those that it does."""
         spelt = {_as_meant(other): other for other in sorted(listed, reverse=True)}
         near = difflib.get_close_matches(_as_meant(name), spelt, n=1)
         hint = f"did you mean {quote(spelt[near[0]])}?" if near else f"look it up in table {what}s"

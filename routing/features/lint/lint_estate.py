@@ -137,5 +137,5 @@ def sender_of(scope: str) -> str | None:
 
 
 def is_users(service: str) -> bool:
-    """Return a service that somebody made, not one that every database holds."""
+    """Return True if somebody made a service, and not every database holds it."""
     return not service.startswith(_SYSTEM_SERVICES)

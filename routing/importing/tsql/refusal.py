@@ -43,7 +43,7 @@ def length(text: str) -> int:
 
 
 def phrase_unknown(variable: UnknownVariable) -> str:
-    """Return the beginning of a sentence on a place that has no value."""
+    """Say that the beginning of a sentence on a place that has no value."""
     if variable.is_of_sqlcmd:
         return f"sqlcmd variable {quote(variable.name)} has no value"
     return f"the placeholder {quote(variable.written)} of a migration tool has no value"
