@@ -103,7 +103,7 @@ def load_balancing(estate: str) -> EstateDraft:
 
 
 def unfair_load_balancing(estate: str) -> EstateDraft:
-    """Return a second route to the same broker id does not double its share."""
+    """Return an estate in which a second route to the same broker instance does not double its share."""
     servers = ExampleServers(estate, "ServerA")
     servers.target("LoadBalancingRoute1", "ServerB", "DatabaseB")
     servers.target("LoadBalancingRoute2", "ServerC", "DatabaseC")

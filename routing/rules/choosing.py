@@ -42,7 +42,7 @@ def is_transport(route: EstateRoute) -> bool:
 
 
 def always(situation: ChoiceSituation) -> Reason | None:
-    """Return an address of the route's own can always be used."""
+    """Return None: an address of the route's own can always be used."""
     return None
 
 

@@ -93,7 +93,7 @@ def renew_route_id(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def deliver_here(stuck: StuckGroup) -> MessageRemedy | None:
-    """Return the service is in this instance, and no route of the scope says so."""
+    """Return the remedy where the service is in this instance and no route of the scope says so."""
     leg = stuck.last
     route = leg.reported
     destination = leg.location.destination

@@ -97,7 +97,7 @@ def tell_twins_apart(instance: SqlInstance, database: str) -> str | None:
 
 
 def name_spellings(stuck: StuckGroup) -> MessageRemedy | None:
-    """Return a service is spelt nearly so: a service cannot be renamed, whoever sends has to use its name."""
+    """Return the remedy where a service is spelt nearly so: it cannot be renamed, so senders use its name."""
     near = [miss for miss in stuck.near if miss.what == SERVICE and miss.service != stuck.service]
     if not near:
         return None
