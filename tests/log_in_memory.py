@@ -55,7 +55,7 @@ class Log:
 
 
 class LogsInMemory:
-    """`protocol.Tables` over such logs. ``logs`` is the whole state: it may be copied and compared.
+    """`protocol.OutputTables` over such logs. ``logs`` is the whole state: it may be copied and compared.
 
     ``by_name``: tables of a catalog, which are made before their rows are committed, as the local engine makes its
     own (``creates_first``).

@@ -1,7 +1,7 @@
 """What may be parsed as SQL, read off the syntax tree: the law itself; its test has examples.
 
 That few rooms reach the one that runs SQL, and nobody a DeltaTable, is the import linter's; that a piece of SQL is
-of type `Sql`, and a Column what is said to be one, is mypy's.
+of type `SqlText`, and a Column what is said to be one, is mypy's.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def breaches(source: str, others: Known | None = None) -> Iterator[str]:
 
 
 def breaches_inside(source: str) -> Iterator[str]:
-    """What the one room may not: hand Spark a text, or take a text for `Sql`, but where it is quoted."""
+    """What the one room may not: hand Spark a text, or take a text for `SqlText`, but where it is quoted."""
     tree = ast.parse(source)
     up = parents(tree)
     for node in ast.walk(tree):

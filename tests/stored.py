@@ -134,6 +134,13 @@ def save_estate(tables: Tables, folder: Path, files: int = 2) -> Path:
     return folder
 
 
+def save_job(tables: Tables, folder: Path) -> Path:
+    """Return a configuration's file in a folder, over an estate stored there."""
+    file = folder / "job.yaml"
+    file.write_text(config_text(save_estate(tables, folder / "in"), folder / "out"), encoding="utf-8")
+    return file
+
+
 def config_text(inputs: Path, outputs: Path, **tables: Path | None) -> str:
     """A configuration as YAML; ``tables`` replaces the locations of inputs, None leaves one out."""
     from routing.schemas import TABLES

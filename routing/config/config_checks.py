@@ -132,7 +132,7 @@ class ConfigChecker:
         return None if section.get("engine") is None else self._choice(section, "resolve.engine", ENGINES)
 
     def _fits_mode(self, resolve: ResolveSettings, outputs: Mapping[str, TableLocation]) -> None:
-        """What incremental mode needs, and what it has no use for."""
+        """Check that the keys which incremental mode needs are there, and none that it does not use."""
         if resolve.mode != "incremental":
             return
         if resolve.as_of is not None:

@@ -73,7 +73,7 @@ class MessageVersion:
         return range(since + 1, self.version + 1)
 
     def no_rows(self, spark: SparkSession) -> AppendedRows:
-        """Nothing that is new."""
+        """Return no new rows, as an empty frame."""
         return AppendedRows(self.snapshot.read(spark).where(F.lit(False)), 0)
 
 

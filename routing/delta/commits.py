@@ -37,7 +37,7 @@ Told = list[tuple[int, Mapping[str, Any]]]
 
 
 def is_local(location: TableLocation) -> bool:
-    """Whether a table lies on this machine's disk, by its path; a configuration makes such paths absolute."""
+    """Return True if a table's path is on this machine's disk; a configuration makes such paths absolute."""
     return not (location.is_name or location.is_elsewhere) and Path(location.text).is_absolute()
 
 
@@ -193,7 +193,7 @@ def _identity_by_name(spark: SparkSession, location: TableLocation, version: int
 
 
 def _has_time_of_its_own(spark: SparkSession, location: TableLocation, version: int) -> bool:
-    """Whether a commit's time stands in the commit: other times are those of files, which a copy changes."""
+    """Return True if a commit has its own time: other times are those of files, which a copy changes."""
     properties = sql_statements.describe_detail(spark, location).select("properties").collect()[0][0] or {}
     since = int(properties.get("delta.inCommitTimestampEnablementVersion", 0))
     return properties.get("delta.enableInCommitTimestamps") == "true" and version >= since

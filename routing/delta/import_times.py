@@ -27,7 +27,7 @@ AHEAD = timedelta(hours=1)
 
 
 def read_newest(opener: TableOpener, imports: TableLocation | None) -> dict[str, int]:
-    """The times of `newest_of` from the table ``imports``; none where it is not configured, or not there yet."""
+    """Read the times of `newest_of` from ``imports``; none where it is not configured or not there yet."""
     found = None if imports is None else opener.find("tables.imports", imports)
     return {} if found is None else newest_of(read_rows(found.rows, IMPORTS))
 

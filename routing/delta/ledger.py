@@ -1,4 +1,4 @@
-"""The outputs of a job as Delta tables: what is read of them, and how Spark commits (`protocol.Tables`)."""
+"""The outputs of a job as Delta tables: what is read of them, and how Spark commits (`protocol.OutputTables`)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _marking(spark: SparkSession, location: TableLocation, mark: CommitMark) -> 
 
 
 def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -> dict[str, dict[str, str]]:
-    """What a row of ``runs`` says of inputs besides their versions: table_ids and commit_identities, by key.
+    """Return the table_ids and commit_identities of inputs in a row of ``runs``, by key.
 
     Nothing of one that has no versions.
     """

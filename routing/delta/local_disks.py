@@ -38,7 +38,7 @@ _told: WeakKeyDictionary[SparkSession, dict[str, bool]] = WeakKeyDictionary()
 
 
 def place(location: TableLocation, spark: SparkSession | None) -> TableLocation:
-    """The same location, told whether it is another disk's; without a session by what is known of this machine."""
+    """Return the location with whether it is another disk's; without a session by what this machine tells."""
     scheme = _scheme_of(location)
     return location if scheme is None else replace(location, is_elsewhere=not _is_here(scheme, spark))
 
@@ -49,14 +49,14 @@ def place_all(config: Config, spark: SparkSession) -> Config:
 
 
 def is_open(location: TableLocation, settings: Mapping[str, str]) -> bool:
-    """Whether it takes a session to tell whose disk a path is on; ``settings`` are those that it would get."""
+    """Return True if only a session with ``settings`` can tell whose disk a path is on."""
     if _scheme_of(location) != "" or _DATABRICKS in os.environ:
         return False
     return session.is_of_platform() or _names_another(settings)
 
 
 def _scheme_of(location: TableLocation) -> str | None:
-    """What a path of some machine's disk begins with, empty without a scheme; None for names and other URIs."""
+    """Return the scheme of a path on some disk, empty without one; None for names and other URIs."""
     if location.is_name:
         return None
     if _FILE.match(location.text):

@@ -1,4 +1,4 @@
-"""The outputs of a job on this machine's disk, as delta-rs commits to them (`protocol.Tables` without Spark)."""
+"""The outputs of a job on this machine's disk: `protocol.OutputTables` by delta-rs, without Spark."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def look_at_path(location: TableLocation) -> UnreadableTable | None:
 
 
 def open_local(location: TableLocation, version: int | None = None) -> DeltaTable | UnreadableTable:
-    """A table with a log on this disk, at a version or the newest, or why delta-rs does not read it rightly."""
+    """Open a table with a log on this disk at a version or the newest, or say why delta-rs cannot."""
     unfit = look_at_path(location)
     if unfit is not None:
         return unfit
@@ -96,7 +96,7 @@ def _look_at_reading(table: DeltaTable) -> UnreadableTable | None:
 
 
 def find_id(location: TableLocation) -> str | None:
-    """The id of a table with a log on this disk, which is another one for a table made anew; None: ask Spark."""
+    """Return the id of a table with a log on this disk, a new one for a table made anew; None: ask Spark."""
     if find_log(location) is None or look_at_path(location) is not None:
         return None
     from deltalake import DeltaTable

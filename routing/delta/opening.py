@@ -184,7 +184,7 @@ class TableOpener:
         return {key: opened[key] for key in tables}
 
     def open_to_write(self, location: TableLocation, version: int | None) -> LocalTable | UnreadableTable | None:
-        """A `placed` table at a version as delta-rs writes it, or why Spark does; None: delta-rs is to make it."""
+        """Open a `placed` table for delta-rs to write, or say why Spark has to; None: delta-rs makes it."""
         if version is None:
             has_session = self._spark is not None or session.is_given()
             if not is_local(location) or has_session or local_disks.is_open(location, self.settings):

@@ -26,7 +26,7 @@ except ImportError:  # pragma: no cover - Windows has no flock; Delta's own conf
 
 
 def lock_file(runs: TableLocation) -> Path | None:
-    """Where the lock of a table ``runs`` is; None where it is not on this machine's file system."""
+    """Return the lock file of a table ``runs``; None where the table is not on this machine's file system."""
     path = re.sub(r"\Afile:(//(?=/))?", "", runs.text)
     # A configuration makes local paths absolute; whatever else is not absolute is a URI.
     if runs.is_name or runs.is_elsewhere or not Path(path).is_absolute() or fcntl is None:

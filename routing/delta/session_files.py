@@ -54,7 +54,7 @@ def is_there(spark: SparkSession, path: str) -> bool:
 
 
 def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
-    """The file that a URI or path names, or the folder with all that lies in it at any depth; None for neither.
+    """Look up a URI or path: a file, or a folder with all that lies in it at any depth; None for neither.
 
     Spark lists no files whose names begin with ``.`` or ``_``. Raises OSError where it may not look there.
     """

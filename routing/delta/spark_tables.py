@@ -78,7 +78,7 @@ def table_names(config: Config) -> dict[str, str]:
 
 
 def find(asked: HasSession, location: TableLocation) -> Input | None:
-    """What can be read there: the newest version of a table, or else the rows as they are; None where none stands.
+    """Find the newest version of a table, or its rows as they are without versions; None where none stands.
 
     Raises StorageError where that cannot be told, as where a permission is missing.
     """

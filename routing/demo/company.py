@@ -152,7 +152,7 @@ def _route_stores(company: CompanyTables) -> None:
 
 
 def _route_ledger(draft: EstateDraft, instance: str, database: str) -> None:
-    """The ledger is mirrored; its partner is no instance of its own here."""
+    """Add a mirrored route to the ledger, whose partner is no instance of its own here."""
     draft.route(
         instance,
         database,

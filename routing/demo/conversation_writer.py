@@ -55,7 +55,7 @@ class ConversationWriter:
         self._number = 0
 
     def converse(self, flow: ConversationKind) -> None:
-        """One conversation of the flow: what the initiator sends, where it arrives, the answers."""
+        """Write one conversation of the flow: what the initiator sends, where it arrives, the answers."""
         rng = self.rng
         begins, ends = at_hour(flow.hours[0]), at_hour(flow.hours[1])
         at = max(begins, self._moment(flow.hours))

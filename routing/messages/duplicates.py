@@ -48,7 +48,8 @@ def set_doubles_aside(
     """Of each key the row that counts, and every row that cannot be judged anyway.
 
     ``messages`` are new rows, conformed, and ``found`` the doubled keys among them; ``scopes`` as in
-    `lookups.Lookups`. Of doubles within ``messages`` the smallest by enqueue_time, conversation_id, is_initiator
+    `lookups.RunLookups`. Of doubles within ``messages`` the smallest by enqueue_time, conversation_id,
+    is_initiator
     and message_sequence_number counts, among those without another fault. What ``keeper`` is given must stay until
     both are written.
     """

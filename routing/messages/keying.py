@@ -31,7 +31,7 @@ from routing.tables import spark_forms
 from routing.tables.broadcast_joins import JoinSide, small_side
 from routing.tables.spark_forms import read_brokers
 
-# What a message finds of its dialog, whatever the time; as `lookups.Lookups` has it.
+# What a message finds of its dialog, whatever the time; as `lookups.RunLookups` has it.
 DIALOG = {
     "dialog_lifetime": "timestamp",
     "acknowledged_broker": "string",

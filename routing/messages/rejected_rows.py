@@ -13,7 +13,7 @@ from routing.tables.spark_forms import find_codes
 def add_reasons(messages: DataFrame, scopes: DataFrame) -> DataFrame:
     """Conformed messages with ``reasons``, an array of codes: empty where they can be resolved.
 
-    ``scopes`` as in `lookups.Lookups`.
+    ``scopes`` as in `lookups.RunLookups`.
     """
     instances = scopes.where(F.col("database_name") == FROM_NETWORK)
     databases = scopes.select("instance_name", F.col("database_name").alias("key_database"))

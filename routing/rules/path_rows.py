@@ -22,7 +22,7 @@ class HopRow(NamedTuple):
 
 
 class PathRow(NamedTuple):
-    """A path as the table has it. ``reason`` is null, and so is the end's place, where there is none (`Way`)."""
+    """A path as the table has it. ``reason`` and the end's place are null where there is none (`HopPath`)."""
 
     outcome: str
     reason: str | None

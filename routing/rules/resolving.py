@@ -24,9 +24,9 @@ MESSAGE_COLUMNS = (
     "to_broker_instance",
     "hops_remaining",
 )
-"""What `Message.of_row` takes of a row, in this order."""
+"""What `RoutedMessage.of_row` takes of a row, in this order."""
 DIALOG_COLUMNS = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged_at", "lifetime")
-"""What `Dialog.of_row` takes of a row, in this order."""
+"""What `DialogFacts.of_row` takes of a row, in this order."""
 MATTERS = ("far_broker_instance", "acknowledged_at", "lifetime")
 """What of a dialog can change a decision; one that has none of these is like one that is not listed."""
 

@@ -121,7 +121,8 @@ def write_candidates(
 ) -> WrittenCandidates:
     """Rank the candidates of all messages of a configuration into ``output.route_candidates``, in one commit.
 
-    Arguments and errors are those of `replacing.replace_output`; raises InternalError where the counts do not add
+    Arguments and errors are those of `replaced_output.replace_output`; raises InternalError where the counts do
+    not add
     up.
     """
     stored = replace_output(

@@ -19,7 +19,7 @@ from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
 from tests.frames import Tables, arrow, load_cases, merged, prefixed
 from tests.hostile import NAMES
-from tests.stored import config_text, message, route, save_estate, small_estate
+from tests.stored import message, route, save_job, small_estate
 from tests.unit.explained_rows import KnownRows
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -208,10 +208,7 @@ def test_hostile_names_stay_in_their_place(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def config_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("job")
-    file = folder / "job.yaml"
-    file.write_text(config_text(save_estate(small_estate(), folder / "in"), folder / "out"), encoding="utf-8")
-    return str(file)
+    return str(save_job(small_estate(), tmp_path_factory.mktemp("job")))
 
 
 @pytest.mark.parametrize(
@@ -240,8 +237,7 @@ def test_a_message_that_is_on_its_way_has_nothing_to_run(
 
 def test_the_answer_is_the_same_by_configuration(config_file: str, tmp_path: Path) -> None:
     tables = estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")])
-    file = tmp_path / "job.yaml"
-    file.write_text(config_text(save_estate(tables, tmp_path / "in"), tmp_path / "out"), encoding="utf-8")
+    file = save_job(tables, tmp_path)
     assert (
         routing.explain(routing.load_config(str(file)), routing.StoredMessage("m1")).remedy
         == explained(tables).remedy

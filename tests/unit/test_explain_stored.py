@@ -9,16 +9,13 @@ import pytest
 from routing import cli
 from tests.crowded import crowded, handle
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, conversation, save_estate, small_estate
+from tests.stored import conversation, save_job, small_estate
 from tests.without import EVERYTHING, SPARK, without
 
 
 @pytest.fixture(scope="module")
 def config_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("job")
-    file = folder / "job.yaml"
-    file.write_text(config_text(save_estate(small_estate(), folder / "in"), folder / "out"), encoding="utf-8")
-    return str(file)
+    return str(save_job(small_estate(), tmp_path_factory.mktemp("job")))
 
 
 def told(config_file: str, line: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -49,10 +46,7 @@ def test_what_cannot_be_answered_is_one_sentence(config_file: str, capsys: pytes
 
 @pytest.fixture(scope="module")
 def crowded_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("crowded")
-    file = folder / "job.yaml"
-    file.write_text(config_text(save_estate(crowded(), folder / "in"), folder / "out"), encoding="utf-8")
-    return str(file)
+    return str(save_job(crowded(), tmp_path_factory.mktemp("crowded")))
 
 
 def test_of_a_conversation_the_oldest_message_is_explained(

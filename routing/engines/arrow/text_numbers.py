@@ -132,7 +132,7 @@ class TextNumbers:
         return instance.name, database, name, bound, int(is_initiator) + other + kind * SERVICE_FACTOR
 
     def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:
-        """What a key says of a service in an instance: its name where anything there names it, and its class."""
+        """Return a key's service in an instance: its name where anything there names it, and its class."""
         service = self._service_of.get(number)
         if service is not None and (instance.name, service) in self.named.services:
             return service, KNOWN
@@ -180,7 +180,7 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> TableColu
 
 
 def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]]) -> KeyTexts | None:
-    """What messages hold in place of each key; None where a text is not known, or where that is much more."""
+    """Return the texts that messages hold for each key; None where one is not known, or they are far more."""
     held = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
     if len(held) > len(keys) + MOST_UNNAMED or any(None in texts for texts, _ in held):
         return None

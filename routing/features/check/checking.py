@@ -123,7 +123,7 @@ def check(
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
-    """When each instance's messages are decided; one of which only scripts tell has the newest time of all."""
+    """Return when each instance's messages are decided; one known from scripts alone has the newest time."""
     newest = {name: at or evidence.newest(name) for name in evidence.instances}
     last = max(time for time in newest.values() if time is not None)
     return {name: micros_of(time or last) for name, time in newest.items()}

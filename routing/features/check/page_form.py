@@ -26,7 +26,7 @@ _Key = tuple[str, "str | None", str, str, "str | None", "str | None", "str | Non
 
 
 def as_report(done: Check) -> Report:
-    """What becomes of the messages that wait; with scripts to try, as it is with them, and what that changes.
+    """Return the report of the messages that wait; with scripts to try, of them and of what they change.
 
     There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
     were shared out do not wait. The findings are all of lint's.

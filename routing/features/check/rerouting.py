@@ -43,7 +43,7 @@ def correct_spelling(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def renew_route(stuck: StuckGroup) -> MessageRemedy | None:
-    """A route for the service has expired: its lifetime cannot be taken away, so it is made anew without one."""
+    """Make an expired route for the service anew without a lifetime, which no ALTER can take away."""
     for near, route in _missed(stuck):
         if near.differences == (EXPIRED,):
             words = (
@@ -57,7 +57,7 @@ def renew_route(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def correct_route_id(stuck: StuckGroup) -> MessageRemedy | None:
-    """A route names an old id, and the messages are bound to the one that a holder of the service has now."""
+    """Give a route that names an old id the one that the messages are bound to and a holder has now."""
     for near, _ in _missed(stuck):
         is_old = near.differences == (OTHER_BROKER,) and not stuck.is_current(near.broker)
         if is_old and stuck.is_current(stuck.broker):
@@ -72,7 +72,7 @@ def correct_route_id(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def renew_route_id(stuck: StuckGroup) -> MessageRemedy | None:
-    """The LOCAL route that matched names an old id, and one database here holds the service under another."""
+    """Give a LOCAL route that names an old id that of the one database here which holds the service."""
     leg, holders = stuck.last, stuck.holders_here
     old = [
         route
@@ -117,7 +117,7 @@ def deliver_here(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def lead_elsewhere(stuck: StuckGroup) -> MessageRemedy | None:
-    """Other known instances hold the service: a statement where it is one and its address is known."""
+    """Lead to the other instance that holds the service; with a statement if it is one at a known address."""
     holders = stuck.holders_elsewhere()
     if not holders or (stuck.database is None and stuck.verdict.reason is Reason.FORWARDING_DISABLED):
         # Of what arrives the route is right, and forwarding is off.

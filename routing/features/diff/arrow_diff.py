@@ -147,13 +147,13 @@ class _Found:
 
     @property
     def groups(self) -> list[Mapping[str, Any]]:
-        """As `comparing.Changed` has them."""
+        """As `comparing.MessageChanges` has them."""
         names = KEY_CHANGES.names
         return [dict(zip(names, (*group, count), strict=True)) for group, count in self._counts.items()]
 
     @property
     def examples(self) -> list[Mapping[str, Any]]:
-        """As `comparing.Changed` has them."""
+        """As `comparing.MessageChanges` has them."""
         return [
             dict(
                 zip(

@@ -84,7 +84,8 @@ def diff(
     """Tell which messages are decided otherwise, which routes differ, and which findings of lint come and go.
 
     ``tables`` are a configuration, or tables by its keys (tables.md): DataFrames, Arrow tables or datasets. What
-    they are compared with: another configuration, or tables that replace some of these; `Versions`, which are the
+    they are compared with: another configuration, or tables that replace some of these; `TableVersions`, which
+    are the
     side before; a time, as of which the same tables are decided; or `Scripts`, in force from the decision on.
     Messages and dialogs are always those of ``tables``. Both sides are decided as of ``at`` (UTC where it has no
     zone; the clock if not given). ``with_messages`` keeps every changed message; ``out`` is where they are

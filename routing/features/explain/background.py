@@ -59,7 +59,7 @@ class MessageBackground:
     """``instance_gap``: the finding of item INSTANCE, None where enough is known of the instance.
 
     ``status``: the newest one of the message, None where none is stored. ``newest``: when what has no history was
-    last imported, by instance (`imported.newest_of`).
+    last imported, by instance (`import_times.newest_of`).
     """
 
     instance_gap: str | None = None

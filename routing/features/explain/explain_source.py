@@ -180,7 +180,10 @@ class ExplainSource:
         return {key: self.tables[key] for key in keys if key in self.tables}
 
     def chunks(self, as_of: int | None) -> Chunks:
-        """The messages of an instance for a service, with their dialogs; ``as_of`` as in `known.message_of`."""
+        """Return the messages of an instance for a service, with their dialogs.
+
+        ``as_of`` is that of `known_tables.message_of`.
+        """
 
         def read_parts(instance: str, service: str) -> Iterator[Mapping[str, TableColumns]]:
             here, messages = {"instance_name": [instance]}, self.tables["messages"]
@@ -228,7 +231,7 @@ def count_ends(rows: Table) -> Counter[ConversationEnd]:
 
 
 def find_oldest(messages: Table, end: ConversationEnd) -> Row:
-    """Return the oldest message of an end that has some, out of those that `Source.read_conversation` found."""
+    """Return the oldest of the messages of an end that `ExplainSource.read_conversation` found; it has some."""
     [row] = way_of(messages).oldest_of(messages, end).dicts()
     return row
 

@@ -60,7 +60,8 @@ def explain(
 
     ``tables`` are those of `resolve` and, where there are any, those that import keeps (`schemas.KEPT`), as
     DataFrames, Arrow tables or datasets, or a configuration: then each table that it names is opened at its newest
-    version as `Opener` does it, by ``spark`` where a session is needed, or one that is started for it. Of each
+    version as `TableOpener` does it, by ``spark`` where a session is needed, or one that is started for it. Of
+    each
     table only the rows of the message's instance are read, and checked. ``as_of`` is the one decision time of a
     run that has one (a configuration brings its own); the question's own time wins, and a described message always
     has one. ``clock`` is the time of now: a status that is stored with a later one, as release 0.2.0 took them, is

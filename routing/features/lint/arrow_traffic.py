@@ -50,7 +50,7 @@ def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
 
 
 def _bound(dialogs: Any, now: int) -> Any:
-    """Return the broker id that each dialog is bound to, as `traffic.torn_groups` has it."""
+    """Return the broker id that each dialog is bound to, as `traffic_findings.torn_groups` has it."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -77,7 +77,7 @@ class _Messages:
 
 
 def select(resolved: Any, asked: MessageFilter, held: pyarrow.Table | None) -> SelectedMessages:
-    """Return the messages that are asked for; with ``held`` (columns `asked.HELD`) only those that it names."""
+    """Return the messages that are asked for; with ``held`` (columns `message_filter.HELD`) those it names."""
     rows = as_dataset(resolved)
     messages = _Messages(rows, None, find_replaced(rows, _NARROW)).narrow(condition_of(rows, asked.only))
     if held is not None:

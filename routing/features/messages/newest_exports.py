@@ -40,7 +40,7 @@ def newest_exports(imports: Table | None) -> dict[Queue, Any]:
 
 
 def held_messages(observed: Table | None, exports: Mapping[Queue, Any], like: Table) -> Any:
-    """Return the messages that the newest export of each queue holds, in the columns `asked.HELD`.
+    """Return the messages that the newest export of each queue holds, in the columns `message_filter.HELD`.
 
     A DataFrame where ``like`` is one, else a table of Arrow.
     """

@@ -15,9 +15,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SelectedMessages:
-    """Messages in their order, as many as were asked for, with columns `asked.READ`.
+    """Messages in their order, as many as were asked for, with columns `message_filter.READ`.
 
-    ``counts``: outcome, reason and messages of all that match. ``groups``: columns `asked.GROUP` and messages, of
+    ``counts``: outcome, reason and messages of all that match. ``groups``: columns `message_filter.GROUP` and
+    messages, of
     the groups that have a listed one, whole. ``oldest_stuck``: when the oldest of all that match and are stuck
     was enqueued, None where none is.
     """

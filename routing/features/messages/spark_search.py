@@ -21,7 +21,7 @@ _VERDICT = ("outcome", "reason")
 
 
 def select(resolved: DataFrame, asked: MessageFilter, held: DataFrame | None) -> SelectedMessages:
-    """Return the messages that are asked for; with ``held`` (columns `asked.HELD`) only those that it names."""
+    """Return the messages that are asked for; with ``held`` (columns `message_filter.HELD`) those it names."""
     messages = where_in(last_rows(resolved), asked.only)
     if held is not None:
         messages = messages.join(held, list(HELD), how="left_semi")

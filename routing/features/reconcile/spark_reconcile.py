@@ -73,7 +73,7 @@ _CAUSES = Schema(
 def find(
     tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
 ) -> ObservedEpisodes:
-    """Reconcile DataFrames, as `by_arrow.find` does tables of Arrow. Raises InputError."""
+    """Reconcile DataFrames, as `arrow_reconcile.find` does tables of Arrow. Raises InputError."""
     frames: dict[str, Any] = dict(tables)
     messages = conform(frames["messages"], "messages") if "messages" in frames else None
     progress("folding observations")

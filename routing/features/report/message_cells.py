@@ -177,5 +177,5 @@ def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames
 
 
 def _fold_told(names: ShownNames, name: str | None) -> str | None:
-    """As `Names.fold`; what the series does not tell apart is no more one of the others than one with a name."""
+    """Fold a name as `ShownNames.fold` does, but not what the series does not tell apart."""
     return name if name == UNTOLD else names.fold(name)

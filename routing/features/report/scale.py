@@ -14,9 +14,9 @@ FLOW = (
     *("instance_name", "database_name", "to_service_name", "outcome", "reason"),
     *("route_name", "address", "destination_database"),
 )
-"""What the messages of a `facts.Flow` have in common, in the order of its fields."""
+"""What the messages of a `facts.MessageFlow` have in common, in the order of its fields."""
 POINT = ("instance_name", "to_service_name", "outcome")
-"""What those of a `facts.Point` have in common besides their time."""
+"""What those of a `facts.TimePoint` have in common besides their time."""
 DECIDED, ENQUEUED = "decided_at", "enqueue_time"
 MOST_STEPS = 96
 _DAY = 86_400

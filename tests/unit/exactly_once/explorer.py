@@ -1,6 +1,7 @@
 """Every way in which two runs can meet, on a log in memory: each step of either, any death, new messages.
 
-A run is a plain function over `Tables`. To go one step on it is called anew, with the answers that it has had so
+A run is a plain function over `OutputTables`. To go one step on it is called anew, with the answers that it has
+had so
 far; the next call is really made, and then the function is left. So a state is a log and the answers of two runs,
 and a state that was seen is not gone into again.
 """
