@@ -6,7 +6,6 @@ is not among them.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -104,11 +103,3 @@ def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
 def find_misspelt_noun(noun: str) -> str | None:
     """Return what was meant by a word behind CREATE, ALTER or DROP that names no kind of thing."""
     return None if noun in _OTHER_NOUNS else find_misspelt(noun, NOUNS)
-
-
-def find_labels(lexemes: Sequence[Lexeme]) -> frozenset[str]:
-    """Return the labels of a text, in lower case."""
-    pairs = itertools.pairwise(lexemes)
-    return frozenset(
-        word.text.casefold() for word, sign in pairs if word.kind is LexemeKind.WORD and sign.text == ":"
-    )
