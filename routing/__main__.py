@@ -9,7 +9,7 @@ from routing.process.standing import CommandProgress
 
 
 def script() -> None:
-    """``sbroute`` as an installed script and as a wheel task of Databricks: a failure is an exception.
+    """Run ``sbroute`` as an installed script or a wheel task of Databricks; a failure is an exception.
 
     A wheel task calls this function and loses what it returns; a status of 0 is no exception, for some
     platforms take any for a failure.
@@ -27,7 +27,7 @@ def _command(standing: CommandProgress) -> int:
 
 
 def _command_alone() -> int:
-    """The same where signals are not this process's own: Ctrl-C is then an exception, as anywhere in Python."""
+    """Run the command where signals are not this process's own: Ctrl-C is an exception, as anywhere in Python."""
     standing = CommandProgress()
     try:
         return _command(standing)
@@ -37,7 +37,7 @@ def _command_alone() -> int:
 
 
 def _put_away() -> None:
-    """What an interrupted command leaves: its lock files, and Java's messages, which tell of nothing but that."""
+    """Remove the lock files and Java's messages of an interrupted command."""
     # What has not been loaded has left nothing.
     if "routing.delta.run_lock" in sys.modules:
         from routing.delta.run_lock import give_up

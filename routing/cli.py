@@ -90,7 +90,7 @@ class CommandConsole:
             self.standing.clear = self._line_below.close
 
     def close(self) -> None:
-        """Nothing more is printed: take the live line away."""
+        """Remove the live line; nothing more is printed."""
         if self._line_below is not None:
             self._line_below.close()
 
@@ -114,7 +114,7 @@ class CommandConsole:
         self.result(write_text(document, width=width, is_coloured=is_coloured))
 
     def note(self, text: str, level: str = "info", fields: Mapping[str, Any] | None = None) -> None:
-        """Something that the command has to say besides; ``--quiet`` leaves out what is only information.
+        """Print a note to standard error; ``--quiet`` leaves out what is only information.
 
         ``fields`` are told besides where lines are JSON.
         """
@@ -135,7 +135,7 @@ class CommandConsole:
         return json.dumps({**told, **run, **(fields or {})})
 
     def progress(self, what: Progress) -> None:
-        """A stage that begins or has ended: for someone who watches a terminal, or a scheduler's log (JSON)."""
+        """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
         has_ended = what.seconds is not None
         if self._json and has_ended:
             self.note(str(what), fields=what.fields())
@@ -147,7 +147,7 @@ class CommandConsole:
 
     @contextmanager
     def during(self, text: str, left: str | None = None) -> Iterator[None]:
-        """What the command is busy with meanwhile; on a terminal ``left``, or the text, stays with its seconds."""
+        """Show an activity; on a terminal ``left``, or the text, stays with its seconds."""
         if self._json:
             self.note(text)
         with nullcontext() if self._line_below is None else self._line_below.during(text, left or text):

@@ -42,7 +42,7 @@ class RoutingError(Exception):
         super().__init__(message if hint is None else f"{message} ({hint})")
 
     def with_hint(self, hint: str) -> RoutingError:
-        """Return the same, with one more thing to do about it."""
+        """Return the error with one more hint."""
         return type(self)(self.message, hint if self.hint is None else f"{self.hint}; {hint}")
 
 
@@ -57,7 +57,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def too_late(cls, file: str, keys: Sequence[str]) -> ConfigError:
-        """Spark runs already, for it had to read the configuration that has settings for its start."""
+        """Say that Spark runs already, since it had to read the configuration that has settings for its start."""
         return cls(
             f"{quote(file)}: Spark had to be started to read this file, too early for {', '.join(keys)}",
             "copy the file to a local path, or give the settings to spark-submit",
@@ -91,7 +91,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
-        """Keys that look like secrets, or hold one; their values are not told."""
+        """Say that keys look like secrets, or hold one, without their values."""
         return cls(
             f"the configuration {quote(file)} holds what looks like {join_bounded(keys, 'secret')}",
             "take it out, and change it where others may have read it; access comes from the platform: an instance"
@@ -100,12 +100,12 @@ class ConfigError(ContractError):
 
     @classmethod
     def now_without_retries(cls) -> ConfigError:
-        """Only incremental mode tries messages again, at the time of the run."""
+        """Say that only incremental mode tries messages again, at the time of the run."""
         return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
 
     @classmethod
     def no_output(cls, file: str, key: str, command: str) -> ConfigError:
-        """Nothing says where a command is to write its table."""
+        """Say that no key names the table that a command is to write."""
         return cls(
             f"the configuration {quote(file)} has no output.{key}, which {command} writes",
             f"name a location, in the file or with --set output.{key}=…",
@@ -113,7 +113,7 @@ class ConfigError(ContractError):
 
     @classmethod
     def no_observed(cls, file: str) -> ConfigError:
-        """Nothing says where what SQL Server did is kept."""
+        """Say that no key names the table of what SQL Server did."""
         return cls(
             f"the configuration {quote(file)} has no tables.observed_routing, which reconcile reads",
             "name a location, and import events or transmission queues into it",
@@ -164,7 +164,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 
 def name_nearest(text: str, known: Mapping[str, str]) -> str | None:
-    """What the key nearest to a text stands for: the only one that begins with it, or one spelt much like it."""
+    """Return the value of the nearest key: the only one that begins with the text, or one spelt much like it."""
     begun = [key for key in known if text and key.startswith(text)]
     if len(begun) == 1:
         return known[begun[0]]
@@ -173,7 +173,7 @@ def name_nearest(text: str, known: Mapping[str, str]) -> str | None:
 
 
 def join_bounded(items: Sequence[str], noun: str, total: int | None = None) -> str:
-    """``2 faults: a; b``, at most 20 shown and the rest counted."""
+    """Join items to ``2 faults: a; b``: at most 20 are shown, the rest are counted."""
     count = len(items) if total is None else total
     shown = "; ".join(items[:_SHOWN_FAULTS])
     rest = count - min(len(items), _SHOWN_FAULTS)
@@ -209,12 +209,12 @@ class InputError(ContractError):
         )
 
     def of_side(self, label: str) -> InputError:
-        """Return the same, with the side of a comparison that it is about."""
+        """Return the error with the side of a comparison that it is about."""
         return InputError(f"{label}: {self.message}", self.hint)
 
     @classmethod
     def not_append_only(cls, location: str, version: int, operation: str) -> InputError:
-        """Something else than an append happened to the messages since the last run."""
+        """Say that the messages had another commit than an append since the last run."""
         return cls.full_run_needed(f"version {version} of {quote(location)} is not an append ({operation})")
 
     @classmethod
@@ -229,7 +229,7 @@ class InputError(ContractError):
     def new_rows_unknown(
         cls, location: str, why: Sequence[str], to_set: str | None, *, is_first: bool = False
     ) -> InputError:
-        """Nothing tells this incremental run, or the one after a first, which rows are new.
+        """Say that an incremental run, this one or the next after a first, cannot tell which rows are new.
 
         ``to_set`` is the property whose value true will tell, None where it has that by now.
         """
@@ -255,19 +255,19 @@ class InputError(ContractError):
 
     @classmethod
     def wrong_columns(cls, key: str, faults: Sequence[str]) -> InputError:
-        """Columns are missing or have a type that is not accepted."""
+        """Say that columns are missing or have a type that is not accepted."""
         return cls(
             f"table {key} has {join_bounded(faults, 'column fault')}", "docs/reference/tables.md has the columns"
         )
 
     @classmethod
     def without_value(cls, key: str, column: str, rows: int) -> InputError:
-        """Rows of a table that import keeps lack what they are known by."""
+        """Say that rows of a table that import keeps have no value in a key column."""
         return cls(f"table {key} has {rows:,} rows without {column}", "remove them, or import them again")
 
     @classmethod
     def faulty_rows(cls, faults: Sequence[str], total: int) -> InputError:
-        """Configuration rows break their contract; every decision would be doubtful."""
+        """Say that configuration rows break their contract, so that every decision would be doubtful."""
         return cls(
             f"the input tables have {join_bounded(faults, 'faulty row', total)}",
             "correct these rows; nothing was written",
@@ -284,7 +284,7 @@ class RuleError(ContractError):
 
     @classmethod
     def not_run(cls, file: str, line: int | None, error: BaseException) -> RuleError:
-        """Python cannot run the file."""
+        """Say that Python cannot run the file."""
         where = quote(file) if line is None else f"{quote(file)}, line {line}"
         return cls(
             f"the lint rules {where} cannot be run: {type(error).__name__}: {first_sentence(error)}",
@@ -293,12 +293,12 @@ class RuleError(ContractError):
 
     @classmethod
     def no_rule(cls, file: str) -> RuleError:
-        """Nothing in the file is marked."""
+        """Say that the file marks no function as a rule."""
         return cls(f"the lint rules {quote(file)} hold no rule", "mark functions with @routing.finding(…)")
 
     @classmethod
     def doubled(cls, code: str, first: tuple[str, int], second: tuple[str, int]) -> RuleError:
-        """Two rules have one code."""
+        """Say that two rules have one code."""
         places = " and ".join(f"{quote(file)}, line {line}" for file, line in (first, second))
         return cls(f"two lint rules have the code {code}: {places}", "give each its own")
 
@@ -338,7 +338,7 @@ class RunError(ContractError):
 
     @classmethod
     def ambiguous(cls, asked: str, found: Sequence[str], total: int) -> RunError:
-        """Several runs begin with this text."""
+        """Say that the ids of several runs begin with this text."""
         runs = join_bounded([quote(run) for run in found], "run", total)
         return cls(f"{quote(asked)} is the beginning of {runs}", "write more of the id")
 
@@ -387,12 +387,12 @@ class OutputError(ContractError):
 
     @classmethod
     def without_versions(cls, location: str) -> OutputError:
-        """A view stands where a table is to be written or read as a run left it, or a table without versions."""
+        """Say that a view, or a table without versions, stands where a Delta table is needed."""
         return cls(f"{quote(location)} is a view, or no Delta table", "name another location to be written to")
 
     @classmethod
     def no_runs(cls, location: str) -> OutputError:
-        """There is no table of runs yet."""
+        """Say that there is no table of runs yet."""
         return cls(f"output.runs: there is no Delta table at {quote(location)}", "sbroute resolve makes it")
 
     @classmethod
@@ -405,7 +405,7 @@ class OutputError(ContractError):
 
     @classmethod
     def not_a_table(cls, key: str, location: str) -> OutputError:
-        """Files stand there that are no Delta table."""
+        """Say that the files at a location are no Delta table."""
         return cls(
             f"output.{key}: {quote(location)} is not empty and holds no Delta table",
             "name another location",
@@ -413,7 +413,7 @@ class OutputError(ContractError):
 
     @classmethod
     def not_printable(cls, why: str) -> OutputError:
-        """Standard output takes nothing."""
+        """Say that standard output takes no text."""
         return cls(
             f"standard output cannot be written: {why}", "tables that the command has written stay as they are"
         )
@@ -443,7 +443,7 @@ class OutputError(ContractError):
 
     @classmethod
     def other_table(cls, key: str, location: str, run_id: str) -> OutputError:
-        """Another table stands where the runs so far wrote: a mistyped location, or a table made anew."""
+        """Say that the table is not the one of earlier runs: a mistyped location, or a table created anew."""
         return cls(
             f"output.{key}: {quote(location)} is another table than the one that run {quote(run_id)} recorded",
             "correct the location, or move this table away and run once with --set resolve.mode=full",
@@ -459,7 +459,7 @@ class OutputError(ContractError):
 
     @classmethod
     def runs_changed(cls, location: str, version: int, operation: str, restorable: int | None) -> OutputError:
-        """The account of runs was changed by anybody but a run; ``restorable`` is the version before, if known."""
+        """Say that a commit that is no run's changed ``runs``; ``restorable`` is the version before, if known."""
         restore = "" if restorable is None else f"RESTORE it to version {restorable}, or "
         return cls(
             f"output.runs: version {version} of {quote(location)} was not written by a run ({operation}): runs go"
@@ -498,14 +498,14 @@ class EnvironmentFault(ContractError):
 
     @classmethod
     def function_taken(cls, name: str) -> EnvironmentFault:
-        """Somebody has made another function of this name in the session."""
+        """Say that the session has another function of this name."""
         return cls(
             f"the session has another function {quote(name)}, which is not replaced",
             f"DROP TEMPORARY FUNCTION {name} if nobody needs it, or write xxhash64(lower(conversation_id))",
         )
 
     def because(self, what: str, why: str, done: str = "read") -> EnvironmentFault:
-        """Return the same, with what Spark is needed for."""
+        """Return the error with the reason why Spark is needed."""
         return type(self)(f"{what} is {done} by Spark ({why}), and {self.message}", self.hint)
 
 
@@ -514,7 +514,7 @@ class NoJavaFault(EnvironmentFault):
 
     @classmethod
     def no_java(cls, why: str) -> NoJavaFault:
-        """Spark found no Java 17 or 21."""
+        """Say that Spark found no Java 17 or 21."""
         return cls(
             f"Spark could not start: {why}",
             "install Java 17 or 21, on Debian: apt-get install openjdk-17-jre-headless",
@@ -526,7 +526,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:
-        """Spark or the storage failed while the command was doing something."""
+        """Say that Spark or the storage failed while the command was doing something."""
         return cls(f"the run failed while {doing}: {why}", "run again once the cause is gone")
 
     @classmethod
@@ -539,7 +539,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def locked(cls, file: str, pid: str, run_id: str) -> StorageError:
-        """Another process is at work on the same tables."""
+        """Say that another process works on the same tables."""
         return cls(
             f"another run is at work on these tables: run {quote(run_id)}, process {quote(pid)},"
             f" holds {quote(file)}",
@@ -548,12 +548,12 @@ class StorageError(RoutingError):
 
     @classmethod
     def no_lock_file(cls, file: str) -> StorageError:
-        """A link or something else than a file stands where the lock file belongs, and is not written to."""
+        """Say that the lock file's path is a link, or no file, and is not written to."""
         return cls(f"{quote(file)} is a link or no ordinary file, and not written to", "remove it, and run again")
 
     @classmethod
     def overtaken(cls, key: str, location: str) -> StorageError:
-        """Another run has written to the same tables meanwhile: this one must not count."""
+        """Say that another run wrote to the same tables meanwhile, so that this one must not count."""
         return cls(
             f"another run has written to output.{key} at {quote(location)} meanwhile; this run does not count",
             "run again: what this one wrote is taken back",
@@ -561,7 +561,7 @@ class StorageError(RoutingError):
 
     @classmethod
     def imported_meanwhile(cls, key: str, location: str) -> StorageError:
-        """Another import has written to the same tables: what this one read of them is old."""
+        """Say that another import wrote to the same tables after this one had read them."""
         return cls(
             f"somebody else has written to tables.{key} at {quote(location)} since this import read it",
             "import again: what stands there is left as it is",
@@ -583,31 +583,31 @@ class InternalError(RoutingError):
 
     @classmethod
     def counts(cls, read: int, resolved: int, rejected: int) -> InternalError:
-        """Rows read are not rows resolved plus rows rejected."""
+        """Say that the rows read are not the rows resolved plus the rows rejected."""
         return cls(
             f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
         )
 
     @classmethod
     def pending(cls, delayed: int, stored: int) -> InternalError:
-        """Messages that are to be tried again are not those of ``pending_messages``."""
+        """Say that the messages to be tried again are not those of ``pending_messages``."""
         return cls(
             f"{delayed} messages were left delayed, but pending_messages holds {stored}; the run is not recorded"
         )
 
     @classmethod
     def delayed(cls, left: int, found: int, version: int) -> InternalError:
-        """Messages that a full run left delayed are not among those that it read."""
+        """Say that messages which a full run left delayed are not among those that it read."""
         return cls(f"{left} messages were left delayed, but {found} are in version {version} of tables.messages")
 
     @classmethod
     def candidates(cls, expected: int, stored: int) -> InternalError:
-        """Candidates of messages were lost, or doubled, on their way into the table."""
+        """Say that candidates of messages were lost or doubled on their way into the table."""
         return cls(f"the messages have {expected} candidates, but {stored} rows were written")
 
     @classmethod
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
-        """Rows read are not rows traced plus rows rejected."""
+        """Say that the rows read are not the rows traced plus the rows rejected."""
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
 
 

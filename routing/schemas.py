@@ -81,7 +81,7 @@ class Schema:
         return [field.name for field in self]
 
     def optional(self) -> Schema:
-        """Return the same columns, each of which may be null."""
+        """Return the schema with every column nullable."""
         return Schema(tuple(Field(field.name, field.kind) for field in self))
 
 

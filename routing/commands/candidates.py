@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _make_document(done: WrittenCandidates) -> Document:
-    """Return how many messages have candidates, these by step and tier, and how the counts add up."""
+    """Describe how many messages have candidates, these by step and tier, and how the counts add up."""
     from routing.document import DataTable, Paragraph, make_columns
     from routing.render.wording import count
 

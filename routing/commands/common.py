@@ -42,13 +42,13 @@ class Console(Protocol):
         """Print a document as text: as wide and as coloured as the command line says."""
 
     def note(self, text: str, level: str = "info") -> None:
-        """Something that the command has to say besides: level info, warning or error."""
+        """Print a note to standard error; ``level`` is info, warning or error."""
 
     def progress(self, what: Progress) -> None:
-        """A stage that begins or has ended."""
+        """Report that a stage begins or has ended."""
 
     def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
-        """Return what the command is busy with meanwhile; ``left`` is another name for it once it is done."""
+        """Show an activity; ``left`` is the text that stays once it is done."""
 
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""
@@ -56,7 +56,7 @@ class Console(Protocol):
 
 @contextmanager
 def steps(console: Console) -> Iterator[Callable[[str], None]]:
-    """What tells the console of steps by their names: each lasts until the next begins, the last till the end."""
+    """Yield a function that begins a named step on the console; a step ends where the next one begins."""
     with ExitStack() as step:
 
         def begin(name: str) -> None:
@@ -82,7 +82,7 @@ def session(
 def opener(
     settings: config.Config, options: argparse.Namespace, console: Console, *, little_data: bool = False
 ) -> TableOpener:
-    """Return what opens the tables of a command; Spark is started when the first of them needs it."""
+    """Create the opener of a command's tables; it starts Spark when the first of them needs it."""
     from routing.delta.opening import TableOpener
 
     def tell(refused: str) -> None:
@@ -127,7 +127,7 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
 
 
 def add_config(command: argparse.ArgumentParser) -> None:
-    """The option that every command over configured tables has."""
+    """Add the option ``--config``."""
     command.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
 
 
@@ -151,12 +151,12 @@ def moment(text: str, option: str) -> datetime:
 
 
 def moment_or_none(text: str | None, option: str) -> datetime | None:
-    """Return the same of an option that may not be given."""
+    """Read the time of an option that may be absent."""
     return None if text is None else moment(text, option)
 
 
 def add_variables(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """The option of every command that reads T-SQL scripts."""
+    """Add the option ``-v`` of every command that reads T-SQL scripts."""
     command.add_argument(
         "-v",
         metavar="NAME=VALUE",
@@ -180,7 +180,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[str]) -> None:
-    """What an import, or what is like one, rejected and has to note besides; the first of many."""
+    """Print the sentences on rejected statements or rows, and the notes: the first of each, the rest counted."""
     for what, sentences, level in (("rejected", rejected, "warning"), ("note", notes, "info")):
         for sentence in sentences[:_SENTENCES]:
             console.note(f"{what}: {sentence}", level)
@@ -189,7 +189,7 @@ def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[st
 
 
 def tell_unfinished(opening: TableOpener, console: Console, *settings: config.Config) -> list[str]:
-    """Say which imports into the tables of configurations are not finished, and return the notes that say so."""
+    """Print which imports into the tables of configurations are not finished; return the notes on them."""
     from routing.delta.import_times import note_unfinished
 
     journals = dict.fromkeys(one.journal for one in settings)

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> Run:
-    """Make the run; without a session where there are no tables of one."""
+    """Run the demo's resolve; by the local engine where no session is at hand."""
     run_id, progress, recording = console.standing.run_id, console.progress, console.standing.recording
     if tables is None:
         return run_locally(settings, run_id, console)

@@ -114,7 +114,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _ask(options: argparse.Namespace) -> Against | None:
-    """Return what the options compare with; None for another configuration, which is still to be read.
+    """Read from the options what to compare with; None is another configuration, which the caller reads.
 
     Raises ContractError.
     """

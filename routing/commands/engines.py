@@ -42,7 +42,7 @@ def choose_engine(settings: Config) -> str:
 
 
 def open_locally(settings: Config, *, is_job: bool = False) -> TableOpener:
-    """Return what opens the tables of the local engine.
+    """Create the opener of the local engine's tables. Raises ConfigError.
 
     Raises ConfigError where a session is given or a job is to have one, or where the engine does not do what is
     configured.
@@ -60,7 +60,7 @@ def open_locally(settings: Config, *, is_job: bool = False) -> TableOpener:
 def run_locally(
     settings: Config, run_id: str | None, console: Console, tell: Callable[[str], None] = lambda text: None
 ) -> Run:
-    """Make a run by the local engine, and note it where no one has named the engine.
+    """Run by the local engine, and note that where no option or key names the engine.
 
     ``tell`` is told by what each table is read.
     """
@@ -75,7 +75,7 @@ def run_locally(
 
 @contextmanager
 def naming_local_engine(settings: Config) -> Iterator[None]:
-    """Name the local engine where Spark finds no Java."""
+    """Name the local engine in the error that Spark finds no Java."""
     try:
         yield
     except NoJavaFault as fault:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, has_defaults: bool) -> None:
-    """Declare them; ``has_defaults`` where the place and the time of a file stand in for the first three."""
+    """Declare the options; ``has_defaults`` where a file's place and time stand in for the first three."""
     of_folder, of_file = (" (default: from its folder)", ", default: the file's") if has_defaults else ("", "")
     command.add_argument(
         "--instance", metavar="NAME", help=f"the instance of rows without a column instance_name{of_folder}"
@@ -57,7 +57,7 @@ def addresses(options: argparse.Namespace) -> Sequence[str]:
 
 
 def times(options: argparse.Namespace) -> TimeFormats:
-    """Return how times are written. Raises InputError."""
+    """Read the formats of times from the options. Raises InputError."""
     from routing.importing.catalog import TimeFormats
     from routing.importing.catalog.clock_zones import time_zone
     from routing.importing.catalog.date_formats import date_format
@@ -67,7 +67,7 @@ def times(options: argparse.Namespace) -> TimeFormats:
 
 
 def stand_ins(options: argparse.Namespace, times: TimeFormats, console: Console) -> StandIns:
-    """Return what stands in for columns that an export lacks. Raises ContractError."""
+    """Read the options' values for columns that an export lacks. Raises ContractError."""
     from routing.importing.catalog import StandIns
 
     at = moment_on_clock(options.exported_at, "--exported-at", times.zone, console)

@@ -27,7 +27,7 @@ def at_least(severity: str) -> tuple[str, ...]:
 def report(
     options: argparse.Namespace, found: Found, rules: Sequence[CustomRule], *, config: str | None = None
 ) -> str:
-    """SARIF, or JUnit's XML in which findings fail as ``--fail-on`` says, errors and warnings if it is not given.
+    """Write findings as SARIF, or as JUnit's XML in which those fail that ``--fail-on`` names (default: warnings).
 
     ``config`` is the file that names the tables, which stands for them where a file is asked for.
     """

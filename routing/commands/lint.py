@@ -165,7 +165,7 @@ def _percent(text: str) -> float:
 
 
 def _read_traffic(spark: SparkSession, settings: config.Config) -> dict[str, Table]:
-    """Return what grows with the traffic, read by Spark."""
+    """Read messages and dialogs by Spark."""
     from routing.delta.spark_tables import snapshots
     from routing.schemas import TRAFFIC
     from routing.sessions.holding import ExistingSession
@@ -194,7 +194,7 @@ def tell_tables(
     rules: tuple[CustomRule, ...] = (),
     notes: Sequence[str] = (),
 ) -> int:
-    """Print what was found in tables, and notes on these in JSON; return the exit status."""
+    """Print the findings in tables, with notes on these in JSON; return the exit status."""
     found, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:

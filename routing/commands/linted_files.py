@@ -57,7 +57,7 @@ def _section(options: argparse.Namespace) -> LintSettings:
 def tell_files(
     done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
 ) -> int:
-    """Print what was found in files, and what was not judged; the exit status."""
+    """Print the findings in files, and what could not be judged; return the exit status."""
     from routing.features.check.json_form import gap_object
 
     found = list(done.findings)
@@ -87,7 +87,7 @@ def tell_files(
 
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
-    """Return how many findings rest on what was not read, and what that is."""
+    """Write how many findings rest on what was not read, and what that is."""
     from routing.features.check.phrases import bounded, gap_sentence
     from routing.features.lint.finding_report import count_codes
 

@@ -68,7 +68,7 @@ class LiveLine:
         self._ask = ask
 
     def begin(self, name: str) -> None:
-        """A step begins, within those that are under way."""
+        """Begin a step within those that are under way."""
         with self._lock:
             self._steps.append(_Step(name, time.monotonic()))
             self._tasks = None
@@ -79,7 +79,7 @@ class LiveLine:
                 self._draw()
 
     def end(self, name: str, left: str | None = None) -> None:
-        """A step has ended, and what was within it; ``left`` is the line that stays.
+        """End a step and the steps within it; ``left`` is the line that stays.
 
         Of a step that has not begun here nothing is left: it was shown under another name.
         """
@@ -95,7 +95,7 @@ class LiveLine:
 
     @contextmanager
     def during(self, name: str, left: str) -> Iterator[None]:
-        """A step, which leaves a line with its seconds once it has ended well."""
+        """Show a step, and leave a line with its seconds if it ends well."""
         begun, told = time.monotonic(), None
         self.begin(name)
         try:
@@ -106,13 +106,13 @@ class LiveLine:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the line away while something else is printed; it comes back below, if a step is under way."""
+        """Remove the line while other text is printed; it comes back below, if a step is under way."""
         with self._lock:
             self._take_away()
             yield
 
     def close(self) -> None:
-        """Take the line away for good, and leave the terminal; within a second, whatever that does."""
+        """Remove the line for good, within a second, whatever the terminal does."""
         self._is_closed.set()
         if self._lock.acquire(timeout=_PATIENCE):
             try:
@@ -165,7 +165,7 @@ class LiveLine:
 
         class Terminal(Console):
             def show_cursor(self, is_shown: bool = True) -> bool:
-                """Do nothing: the cursor is never hidden, since a killed process would not bring it back."""
+                """Keep the cursor shown: it is never hidden, since a killed process would not bring it back."""
                 return False
 
         if self._console is None:

@@ -61,7 +61,7 @@ class CommandParser(argparse.ArgumentParser):
         (tell_result if file is sys.stdout else tell_besides)(message)
 
     def parse_all(self, arguments: Sequence[str] | None) -> argparse.Namespace:
-        """Return what a command line means; end with one sentence where a word is too many, or is no text."""
+        """Parse a command line; end with one sentence where a word is too many, or is no text."""
         words = sys.argv[1:] if arguments is None else arguments
         for number, word in enumerate(words, start=1):
             # Python hands on what is no UTF-8 as half characters, which no table takes and no file can show.

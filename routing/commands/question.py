@@ -38,7 +38,7 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def question_of(
     options: argparse.Namespace, *, from_service: str | None = None, hops_remaining: int | None = None
 ) -> Question:
-    """Return what the options ask. Raises QuestionError."""
+    """Build the question that the options describe. Raises QuestionError."""
     return question(
         message_id=options.message_id,
         instance=options.instance,
@@ -56,7 +56,7 @@ def question_of(
 
 
 def named_options(options: argparse.Namespace) -> list[str]:
-    """Return those of the options that are given."""
+    """List the options that describe a message and were given."""
     named = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
     given = vars(options)
     return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if given[name] not in (None, False)]

@@ -38,7 +38,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Make the page and write it."""
+    """Write the page of a report."""
     from routing.features.report import page_file
 
     page_file.check_packages()

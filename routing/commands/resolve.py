@@ -109,7 +109,7 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
 
 
 def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, now: datetime | None) -> Run:
-    """Make the run in a session that starts while the configuration is read."""
+    """Run in a session that starts while the configuration is read."""
     started = datetime.now(timezone.utc)
     opening.start_meanwhile()
     from routing.runs import lineage, pipeline
@@ -130,7 +130,7 @@ def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, 
 
 
 def _run_locally(settings: Config, options: argparse.Namespace, console: Console, run_id: str) -> Run:
-    """Make the run without a session."""
+    """Run without a session."""
     started = datetime.now(timezone.utc)
     from routing.runs import lineage
 

@@ -37,7 +37,7 @@ def tell_besides(text: str) -> None:
 
 
 def _drop_the_rest(stream: TextIO) -> None:
-    """Lead a stream nowhere: what it still holds would be tried, and fail, once more as Python ends."""
+    """Redirect a stream to the null device, so that Python's exit does not write its buffer once more."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, stream.fileno())

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _question(options: argparse.Namespace) -> Question | None:
-    """Return what the options ask; None for all messages. Raises QuestionError."""
+    """Build the question of the options; None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options, from_service=options.from_service, hops_remaining=options.hops)
     given = named_options(options)

@@ -141,7 +141,7 @@ class ConfigChecker:
             self._faults.append("output.pending_messages is missing, which resolve.mode: incremental needs")
 
     def _lineage(self, section: Mapping[str, Any]) -> LineageSettings:
-        """Where the event of a run goes: to one place, which is a server or a file of this machine."""
+        """Check the section ``lineage``: events go to one place, a server or a file of this machine."""
         keys = LineageSettings.__dataclass_fields__
         given = {key: text for key in keys if (text := self._words(section, f"lineage.{key}"))}
         if "url" in given and "file" in given:
@@ -156,7 +156,7 @@ class ConfigChecker:
         return LineageSettings(**given)
 
     def _words(self, section: Mapping[str, Any], key: str) -> str:
-        """Text of which something can be seen; empty where the key is not given."""
+        """Read a text that must not be blank; empty where the key is absent."""
         value = self._text(section, key, "")
         if section.get(key.rpartition(".")[2]) == value and not value.strip():
             self._faults.append(f"{key} must not be empty")

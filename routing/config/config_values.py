@@ -50,7 +50,7 @@ class TableLocation:
 
 
 def size_in_bytes(size: str) -> int:
-    """``512MB`` in bytes; units are powers of 1024, as Spark reads them.
+    """Convert a size such as ``512MB`` to bytes; units are powers of 1024, as Spark reads them.
 
     Raises ValueError where the text is no size.
     """
@@ -109,7 +109,7 @@ def path_in(folder: str, text: str) -> str | None:
 
 
 def is_server(text: str) -> bool:
-    """Whether a text is the http(s) address of a server: no user, no query, and nothing that cannot be seen."""
+    """Return whether a text is a server's http(s) address, without user, query and invisible characters."""
     try:
         parts = urlsplit(text)
         is_whole = parts.hostname is not None and (parts.port is None or parts.port > 0)

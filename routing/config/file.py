@@ -35,7 +35,7 @@ def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> C
 
 
 def load_section(file: str | None, name: str, overrides: Sequence[str] = ()) -> Any:
-    """One section as a local file has it, which need have no other; that of ``--set`` alone where there is none.
+    """Load one section of a local file, which need have no other, or of ``--set`` alone.
 
     None where neither has it; what it holds is for its reader to check. Raises ConfigError.
     """
@@ -49,7 +49,7 @@ def load_section(file: str | None, name: str, overrides: Sequence[str] = ()) -> 
 
 
 def _override_all(file: str, values: dict[str, Any], overrides: Sequence[str]) -> list[str]:
-    """Put ``--set`` into parsed values; returns its faults. Raises ConfigError where either holds a secret."""
+    """Set the values of ``--set``; return the faults. Raises ConfigError where either holds a secret."""
     refuse_secrets(file, values, overrides)
     faults = [fault for override in overrides if (fault := _override(values, override))]
     refuse_secrets(file, values)
@@ -88,7 +88,7 @@ def _parse(file: str, text: str) -> dict[str, Any]:
 
 
 def _load_text(text: str) -> Any:
-    """Return what a text of YAML means. Raises YAMLError, ValueError and RecursionError."""
+    """Parse YAML. Raises YAMLError, ValueError and RecursionError."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -101,7 +101,7 @@ def _load_text(text: str) -> Any:
 
 
 def _size(node: yaml.Node, known: dict[int, int | None]) -> int:
-    """Return how many characters a node has, each alias counted as what it stands for. Raises ConstructorError.
+    """Return the number of characters of a node, aliases as what they stand for. Raises ConstructorError.
 
     Whatever goes through the values then ends: a text that shows one, above all. ``known`` has the sizes of the
     nodes by their identity, None for those around this one.
@@ -146,7 +146,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _override(values: dict[str, Any], override: str) -> str | None:
-    """Put one ``--set KEY=VALUE`` into the values; a fault text where it cannot be."""
+    """Set the value of one ``--set KEY=VALUE``; return a fault text where it cannot be set."""
     key, equals, raw = override.partition("=")
     if not equals or not key:
         return f"--set takes KEY=VALUE, not {quote(override)}"

@@ -18,7 +18,7 @@ MODES = ("full", "incremental")
 
 
 def journal_beside(imports: TableLocation | None) -> TableLocation | None:
-    """Return where the journal of imports is if it has no key of its own; None where ``imports`` is not known."""
+    """Return the default location of the import journal; None where ``imports`` has no location."""
     return None if imports is None else imports.with_suffix("_unfinished")
 
 
@@ -80,7 +80,7 @@ class Config:
     lineage: LineageSettings = field(default_factory=LineageSettings)
 
     def placed(self, place: Callable[[str, TableLocation], TableLocation]) -> Config:
-        """Return the same configuration, with each location as ``place`` tells it by its key and itself."""
+        """Return the configuration with each location replaced by ``place``'s for its key and itself."""
 
         def of_section(name: str, locations: Mapping[str, TableLocation]) -> dict[str, TableLocation]:
             return {key: place(f"{name}.{key}", location) for key, location in locations.items()}
@@ -95,7 +95,7 @@ class Config:
         )
 
     def output_of(self, key: str, command: str) -> TableLocation:
-        """Return where a command writes an output of its own. Raises ConfigError where nothing says."""
+        """Return the location of a command's own output. Raises ConfigError where there is none."""
         location = self.beside.get(key)
         if location is None:
             raise ConfigError.no_output(self.file, key, command)

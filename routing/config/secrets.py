@@ -57,7 +57,7 @@ def names_secret(key: str) -> bool:
 
 
 def holds_secret(value: object) -> bool:
-    """Whether a value has credentials in it: in a URI, its query, a connection string or program options."""
+    """Return whether a value has credentials in a URI, its query, a connection string or program options."""
     text = str(value)
     if _IN_URI.search(text) or _WELL_KNOWN.search(text):
         return True
@@ -65,7 +65,7 @@ def holds_secret(value: object) -> bool:
 
 
 def without_secrets(value: Any) -> Any:
-    """Plain values with `HIDDEN` in the place of every secret: for settings that an older run recorded."""
+    """Replace every secret in plain values by `HIDDEN`, as in the settings that an older run recorded."""
     if isinstance(value, Mapping):
         return {key: HIDDEN if names_secret(str(key)) else without_secrets(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -74,7 +74,7 @@ def without_secrets(value: Any) -> Any:
 
 
 def without_content(problem: str) -> str:
-    """Return what the YAML parser found wrong, without words of the file: an unquoted ``*hunter2`` is an alias."""
+    """Remove words of the file from the YAML parser's message: an unquoted ``*hunter2`` is an alias."""
     return _CONTENT.sub(r"\1", problem)
 
 

@@ -78,7 +78,7 @@ class MessageVersion:
 
 
 def history_after(spark: SparkSession, table: MessageVersion, since: int) -> dict[int, Mapping[str, Any]]:
-    """Return what each commit after a version says of itself, up to the newest.
+    """Return the commit info of each commit after a version, up to the newest.
 
     Raises InputError where one is gone.
     """
@@ -89,7 +89,7 @@ def history_after(spark: SparkSession, table: MessageVersion, since: int) -> dic
 
 
 def operation_of(told: Mapping[str, Any] | None) -> str:
-    """Return what a commit did, by Delta's name."""
+    """Return the operation of a commit, by Delta's name."""
     return str((told or {}).get("operation") or "unknown operation")
 
 

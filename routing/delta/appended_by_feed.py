@@ -42,7 +42,7 @@ GONE = (
 
 
 def look(spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-    """Why the feed does not tell what is new from now on; None where it does."""
+    """Return the reason why the change data feed will not tell new rows; None where it will."""
     return None if table.detail.is_on(PROPERTY) else ClosedDetection("its change data feed is off")
 
 
@@ -107,7 +107,7 @@ def _texts_of(messages: DataFrame) -> list[str]:
 
 
 def _holds_undecodable(spark: SparkSession, table: MessageVersion) -> bool:
-    """Tell whether any text of the table is no UTF-8."""
+    """Return whether any text of the table is no UTF-8."""
     rows = table.snapshot.read(spark)
     bad = (F.when(~is_utf8(F.col(name)), name) for name in _texts_of(rows))
     return bool(rows.where(F.coalesce(*bad).isNotNull()).limit(1).count())

@@ -36,7 +36,7 @@ _NO_FILE = "PATH_NOT_FOUND"
 
 
 def look(spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-    """Why the log does not tell what is new from now on; None where it does."""
+    """Return the reason why the log will not tell new rows; None where it will."""
     if table.detail.has_column_mapping:
         return _closed_by_mapping()
     if table.location.is_name:

@@ -30,7 +30,7 @@ _ADDS = {"WRITE": "mode", "STREAMING UPDATE": "outputMode"}
 
 
 def look(spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-    """Why row tracking does not tell what is new from now on; None where it does."""
+    """Return the reason why row tracking will not tell new rows; None where it will."""
     return None if table.detail.is_on(PROPERTY) else ClosedDetection("its row tracking is off")
 
 
@@ -57,7 +57,7 @@ def read(spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows
 
 
 def _count(rows: DataFrame, table: MessageVersion, counts: Sequence[int | None]) -> int:
-    """Return how many rows there are. Raises InputError where the history, as far as it has numbers, has another.
+    """Count the rows. Raises InputError where the history, as far as it has numbers, has another number.
 
     Where the two disagree rows would be lost, or taken twice, without a word.
     """
@@ -77,7 +77,7 @@ def switches(told: Mapping[str, Any]) -> bool:
 
 
 def count_appended(location: str, version: int, told: Mapping[str, Any]) -> int | None:
-    """Return how many rows a commit appended, None where it does not say. Raises InputError where it did more."""
+    """Count the rows of an append, None where its commit does not say. Raises InputError for other commits."""
     operation = operation_of(told)
     parameters, metrics = told.get("operationParameters") or {}, told.get("operationMetrics") or {}
     if is_maintenance(operation):

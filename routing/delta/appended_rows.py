@@ -46,7 +46,7 @@ class _Way(Protocol):
     """The room of a way."""
 
     def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-        """Why it does not lead on from now; None where it does."""
+        """Return the reason why this detection will not tell new rows; None where it will."""
 
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
         """Return the rows, or why it does not lead to them. Raises InputError, StorageError."""
@@ -103,7 +103,7 @@ def read_appended(spark: SparkSession, messages: TableSnapshot, known: RecordedV
 
 
 def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
-    """Why no way is open, and what opens one: the feed, where it is not on yet."""
+    """Return the error that no detection works, with the property to set where the feed is off."""
     to_set = None if table.detail.is_on(appended_by_feed.PROPERTY) else appended_by_feed.PROPERTY
     return InputError.new_rows_unknown(table.place, [way.why for way in closed], to_set, is_first=is_first)
 

@@ -55,7 +55,7 @@ def commits_after(asked: HasSession, location: TableLocation, version: int) -> l
 
 
 def told_after(asked: HasSession, location: TableLocation, version: int) -> Told:
-    """Return what every commit after a version says of itself, in order: operation, operationParameters and so on.
+    """Return the commit info of every commit after a version, in order: operation, operationParameters and so on.
 
     Raises HistoryGap, StorageError.
     """
@@ -65,7 +65,7 @@ def told_after(asked: HasSession, location: TableLocation, version: int) -> Told
 
 
 def _without_gap(told: Told, location: TableLocation, version: int) -> Told:
-    """Commits after a version, none of which is missing. Raises HistoryGap."""
+    """Return the commits unless one is missing. Raises HistoryGap."""
     numbers = [number for number, _ in told]
     if numbers != list(range(version + 1, version + 1 + len(numbers))):
         raise HistoryGap.cleaned(str(location), version)
@@ -94,7 +94,7 @@ def _from_files(files: Mapping[int, Path], location: TableLocation, after: int) 
 
 
 def _commit_info(file: Path, location: TableLocation) -> Mapping[str, Any]:
-    """Return what a commit says of itself, if anything. Raises StorageError where a line is no JSON."""
+    """Read the commit info of a log file, empty where it has none. Raises StorageError where a line is no JSON."""
     found: Mapping[str, Any] = {}
     with file.open(encoding="utf-8") as lines:
         for line in lines:
@@ -108,7 +108,7 @@ def _commit_info(file: Path, location: TableLocation) -> Mapping[str, Any]:
 
 
 def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> Told:
-    """Return the same by DESCRIBE HISTORY, which tells the newest first: looked at in ever larger parts."""
+    """Read the commit infos by DESCRIBE HISTORY, which lists the newest first, in ever larger parts."""
     limit = _LATEST
     while True:
         rows = sql_statements.describe_history(spark, location, limit=limit).collect()
@@ -119,7 +119,7 @@ def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> Tol
 
 
 def _read(told: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[TableCommit]:
-    """Commits with their marks; a RESTORE may have been announced by a commit before it."""
+    """Yield commits with their marks; a commit before a RESTORE may have announced that."""
     announced: CommitMark | None = None
     for version, info in told:
         operation, metadata = str(info.get("operation")), info.get("userMetadata")
@@ -152,7 +152,7 @@ def _is_announced(announced: CommitMark | None, parameters: Mapping[str, Any]) -
 
 
 def identity(asked: HasSession, location: TableLocation, version: int) -> str | None:
-    """Return what tells this commit from any other of that number; None where the log does not go back so far.
+    """Return the digest of a commit's log file; None where the log does not go back so far.
 
     The SHA-256 of its file in the log where that can be read; by name, where a catalog may keep its paths to
     itself, that of its row in the history, without its time unless that is part of the commit.

@@ -29,7 +29,7 @@ _TABLE = re.compile(rf"\b(?:FROM|JOIN)\s+({_NAME})", re.IGNORECASE)
 
 
 def location_of_view(config: Config) -> TableLocation | None:
-    """Return where the view stands: ``output.current_routes``, if not given beside ``resolved_routes``.
+    """Return the view's name: ``output.current_routes``, or else one beside ``resolved_routes``.
 
     None where outputs are no names of a catalog.
     """
@@ -59,7 +59,7 @@ class ShownView:
 
 
 def find_view(spark: SparkSession, view: TableLocation) -> ShownView | None:
-    """Return what stands at the view's name; None where nothing does."""
+    """Read the view of a name; None where the catalog has nothing of that name."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -73,7 +73,7 @@ def find_view(spark: SparkSession, view: TableLocation) -> ShownView | None:
 
 
 def read_view(details: Mapping[str, str], catalog: str) -> ShownView:
-    """Read what DESCRIBE TABLE EXTENDED tells of a view, by its names.
+    """Read the tables and the version of a view from DESCRIBE TABLE EXTENDED.
 
     ``catalog`` stands in where it does not tell in which one the view was made.
     """
@@ -108,7 +108,7 @@ class ViewRefusal:
 
 
 def show(outputs: ViewOutputs, version: int) -> ViewRefusal | None:
-    """Have the view show a version of ``resolved_routes``; outputs that are no names of a catalog have none.
+    """Show a version of ``resolved_routes`` in the view; outputs that are no names of a catalog have none.
 
     A run counts whatever a catalog says to its view, so that nothing is raised.
     """

@@ -82,7 +82,7 @@ class DataFileWriter:
         return DataFile(self.name, told.num_rows, found.st_size, found.st_mtime_ns // 1_000_000, statistics)
 
     def remove(self) -> None:
-        """Take the file away again."""
+        """Delete the file."""
         if self._writer is not None:
             # A full disk takes no end of the file either.
             with suppress(OSError):
@@ -99,7 +99,7 @@ class DataFiles:
     _writers: list[DataFileWriter] = field(default_factory=list)
 
     def open(self) -> DataFileWriter:
-        """Begin another file."""
+        """Open one more file."""
         self._writers.append(DataFileWriter(self.folder, self.measured))
         return self._writers[-1]
 

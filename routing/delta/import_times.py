@@ -81,7 +81,7 @@ def _in_iso(micros: int) -> str:
 
 
 def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """By instance the newest export or script that spoke of databases, services or the instance itself.
+    """Return by instance the time of the newest export or script of databases, services or the instance itself.
 
     ``rows`` are those of ``imports``, with aware times. One of a time that had not come when it was imported, as
     release 0.2.0 took them, is of the time at which it was imported.
@@ -98,7 +98,7 @@ def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def newest_after(newest: Mapping[str, int], instance: str | None, t: int) -> int | None:
-    """The newest import of an instance, where a time lies before it; None where nothing later was imported."""
+    """Return the time of an instance's newest import if it is after a time; else None."""
     at = None if instance is None else newest.get(instance)
     return at if at is not None and t < at else None
 

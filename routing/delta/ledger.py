@@ -72,7 +72,7 @@ class JobTables(ABC):
         return table_details.find_table_id(self, self.config.output[key])
 
     def identity(self, key: str, version: int) -> str | None:
-        """Return what tells this commit from any other of that number."""
+        """Return the digest of a commit's log file."""
         return commits.identity(self, self.config.output[key], version)
 
     def last_run(self, coming: str | None = None) -> LastRun | None:
@@ -88,7 +88,7 @@ class JobTables(ABC):
 
     @abstractmethod
     def restore(self, key: str, version: int, mark: CommitMark) -> None:
-        """Bring a table back to a version, in one commit; none where nothing changes."""
+        """Restore a table to a version, in one commit; none where nothing changes."""
 
     @abstractmethod
     def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
@@ -113,7 +113,7 @@ class DeltaTables(JobTables):
         self._put(key, rows, spark_tables.WriteOptions(mark.as_text(), adds, widens=key in self.lacking))
 
     def restore(self, key: str, version: int, mark: CommitMark) -> None:
-        """Bring a table back to a version, by a commit that is marked. Raises StorageError.
+        """Restore a table to a version, by a commit that is marked. Raises StorageError.
 
         The columns of that version come back with it, which may be those of an older release.
         """

@@ -87,7 +87,7 @@ def _sees_this_disk(spark: SparkSession, scheme: str) -> bool:
 
 
 def _names_another(settings: Mapping[str, str]) -> bool:
-    """Whether a setting, or a file that Spark would read here, may name another file system than the disk."""
+    """Return whether a setting or a file of Spark's may make another file system than the disk the default."""
     if _DEFAULT in settings or "PYSPARK_SUBMIT_ARGS" in os.environ:
         return True
     return any(_NAMES_ONE.search(text) for text in _texts_of_clusters())

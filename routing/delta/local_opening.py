@@ -34,7 +34,7 @@ class LocalOpener(TableOpener):
         return local_disks.place(location, None)
 
     def start_for(self, key: str, done: str, unfit: UnreadableTable) -> NoReturn:
-        """Refuse what only Spark reads or writes. Raises ConfigError."""
+        """Refuse tables that only Spark reads or writes. Raises ConfigError."""
         raise ConfigError.only_by_spark(key, done, unfit.why)
 
     def check(self, config: Config) -> None:

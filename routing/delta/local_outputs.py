@@ -56,7 +56,7 @@ class LocalOutputs(JobTables):
         self.lacking.discard(key)
 
     def restore(self, key: str, version: int, mark: CommitMark) -> None:
-        """Bring a table back to a version, by a commit that is marked. Raises StorageError."""
+        """Restore a table to a version, by a commit that is marked. Raises StorageError."""
         location = self.config.output[key]
         try:
             table = open_to_write(location)
@@ -84,7 +84,7 @@ class LocalOutputs(JobTables):
     def _believe_log(
         self, key: str, mark: CommitMark, known: int, clean_up: Callable[[], None] = lambda: None
     ) -> Iterator[None]:
-        """Go on where a commit fails and stands in the log all the same, after the version that is known.
+        """Accept a commit that failed although the log has it, after the version that is known.
 
         delta-rs commits first, and then fails at what follows a commit, such as a checkpoint. A note says so.
         """

@@ -58,7 +58,7 @@ def find_log(location: TableLocation) -> Path | None:
 
 
 def look_at_path(location: TableLocation) -> UnreadableTable | None:
-    """Why delta-rs takes no table that stands, or is to stand, at a local path; None where it does."""
+    """Return the reason why delta-rs takes no table at a local path; None where it does."""
     if find_spec("deltalake") is None or find_spec("pyarrow") is None:
         return UnreadableTable("deltalake is not installed")
     return UnreadableTable("its path is one that deltalake mistakes") if _MISTAKEN.search(location.text) else None
@@ -81,7 +81,7 @@ def open_local(location: TableLocation, version: int | None = None) -> DeltaTabl
 
 
 def _look_at_reading(table: DeltaTable) -> UnreadableTable | None:
-    """Why delta-rs does not read an open table rightly; None where it does."""
+    """Return the reason why delta-rs would read an open table wrongly; None where it reads it rightly."""
     import pyarrow
 
     reader = table.protocol().min_reader_version
@@ -157,7 +157,7 @@ def _partitions_of(table: DeltaTable) -> dict[str, Any]:
 
 
 def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
-    """Make a table of these rows, in one commit, where none stands. Raises DeltaError where one does."""
+    """Create a table of these rows, in one commit. Raises DeltaError where a table stands there."""
     from deltalake import write_deltalake
 
     write_deltalake(location.text, rows, mode="error", commit_properties=_only_next())
@@ -213,7 +213,7 @@ class LocalTable:
         *,
         properties: Mapping[str, str] | None = None,
     ) -> LocalTable:
-        """Make an empty table of reader version 1, without table features, and with some properties."""
+        """Create an empty table of reader version 1, without table features, and with some properties."""
         from deltalake import DeltaTable
 
         made = DeltaTable.create(
@@ -236,7 +236,7 @@ class LocalTable:
         return not _paths(self.table) or self.rows().count_rows() == 0
 
     def restore(self, version: int, metadata: str) -> None:
-        """Bring the table back to an earlier version, by one commit."""
+        """Restore the table to an earlier version, by one commit."""
         self.table.restore(version, commit_properties=_only_next(metadata))
 
     def commit_files(self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str) -> None:
@@ -261,7 +261,7 @@ class LocalTable:
 
     @classmethod
     def make_of(cls, location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> LocalTable:
-        """Make a table of rows, in one commit, where none stands. Raises DeltaError where one does."""
+        """Create a table of rows, in one commit. Raises DeltaError where a table stands there."""
         from deltalake import DeltaTable
 
         write_new(location, rows)
@@ -277,7 +277,7 @@ class LocalTable:
         return int(self.table.version())
 
     def add_columns(self, fields: Iterable[Field]) -> None:
-        """Give the table further columns, which may be null."""
+        """Add nullable columns to the table."""
         from deltalake import Schema as DeltaSchema
 
         added = DeltaSchema.from_arrow(arrow_schema(Schema(tuple(fields)).optional())).fields
@@ -335,7 +335,7 @@ def _paths(table: DeltaTable) -> set[str]:
 
 
 def _only_next(metadata: str | None = None, transactions: list[Any] | None = None) -> Any:
-    """Have a commit fail where somebody else has made one: delta-rs would put it after that one otherwise."""
+    """Make a commit fail after another writer's: delta-rs would add it after that one otherwise."""
     from deltalake import CommitProperties
 
     told = None if metadata is None else {"userMetadata": metadata}

@@ -47,7 +47,7 @@ class OpenedTable:
 
 
 def say_nothing(_: str) -> None:
-    """What nobody has asked for."""
+    """Ignore a note."""
 
 
 @dataclass
@@ -211,7 +211,7 @@ class TableOpener:
         )
 
     def _look_at_place(self, location: TableLocation) -> UnreadableTable | None:
-        """Why a table's place and the session leave no choice but Spark; None where they do."""
+        """Return the reason why a table's place or the session requires Spark; None where they do not."""
         if find_log(location) is None:
             return UnreadableTable("it is not on this machine's disk")
         if self._spark is not None and session.is_connect(self._spark):

@@ -154,10 +154,10 @@ class OutputTables(OutputHistories, Protocol):
         """Return the newest commits, in order: some twenty, or as many as the log still has."""
 
     def table_id(self, key: str) -> str | None:
-        """Return what tells this table from any other that stood or will stand there; None where there is none."""
+        """Return the id of a table, which no other has that stood or will stand there; None without a table."""
 
     def identity(self, key: str, version: int) -> str | None:
-        """What tells this commit from any other of that number; None where the log does not go back so far."""
+        """Return the digest of a commit's log file; None where the log does not go back so far."""
 
     def last_run(self, coming: str | None = None) -> LastRun | None:
         """Return the last run that counts.
@@ -169,7 +169,7 @@ class OutputTables(OutputHistories, Protocol):
         """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
 
     def restore(self, key: str, version: int, mark: CommitMark) -> None:
-        """Bring a table back to a version, in one commit; none where nothing changes."""
+        """Restore a table to a version, in one commit; none where nothing changes."""
 
     def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
@@ -208,7 +208,7 @@ class _Finding:
 
 
 def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | None = None) -> RunStart:
-    """Look at what the runs so far left; nothing is written.
+    """Inspect the outputs of earlier runs, without a write.
 
     ``attempt`` tells this run from others that were given the same id. Raises RecordedAlready where one of them
     counts, OutputError where a table is another than the recorded one and, for an incremental run, where somebody
@@ -251,7 +251,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
 
 
 def take_back(tables: OutputTables, start: RunStart) -> RunStart:
-    """Bring every output that holds something else back to its recorded version. Raises StorageError."""
+    """Restore every output that holds something else to its recorded version. Raises StorageError."""
     if start.last is None or not start.left_over:
         return start
     versions, notes = dict(start.versions), list(start.notes)
@@ -276,7 +276,7 @@ def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: 
 def finish(
     tables: OutputTables, start: RunStart, written: Mapping[str, int], row: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Make a run count by its row in ``runs``, and see whether what it wrote still stands.
+    """Make a run count by its row in ``runs``, and check that its outputs still hold what it wrote.
 
     Returns the row as it is recorded, and notes.
 
@@ -312,7 +312,7 @@ def _record(tables: OutputTables, start: RunStart, row: Mapping[str, Any]) -> bo
 
 
 def _own_commits(tables: OutputTables, start: RunStart, key: str) -> list[TableCommit]:
-    """Return what was committed to an output since a run began.
+    """Return the commits to an output since a run began. Raises StorageError where one is not the run's.
 
     Raises StorageError where others' rows are among it.
     """
@@ -337,7 +337,7 @@ def settle(tables: OutputHistories, key: str, recorded: int) -> int:
 
 
 def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[str, int]) -> tuple[str, ...]:
-    """Bring back what another run took back while this one was about to count; returns notes."""
+    """Restore outputs that another run restored while this one was about to count; return notes."""
     touched = {
         key for key, version in written.items() if any(_counts(key, c) for c in tables.commits(key, version))
     }
@@ -375,7 +375,7 @@ def _look_at(
     current: int | None,
     places: Collection[str] = (),
 ) -> _Finding:
-    """Return what became of an output since a run recorded it; ``places`` as `_RunsAccount` has them."""
+    """Judge an output by its commits since a run recorded it; ``places`` as `_RunsAccount` has them."""
     if current is None:
         return _Finding(f"what run {last.run_id!r} wrote is no longer there")
     if current < recorded:
@@ -395,7 +395,7 @@ def _look_at(
 def _content_after(
     since: Iterable[TableCommit], key: str, recorded: int, is_of_a_run: Callable[[TableCommit], bool]
 ) -> _Finding:
-    """Return what an output holds after the commits since a recorded version, which hold whole versions.
+    """Judge the content of an output after the commits since a recorded version, which hold whole versions.
 
     A RESTORE brings in no row that was not there before: whoever made it, what it brought back decides.
     """
@@ -412,7 +412,7 @@ def _content_after(
 
 
 def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _Finding:
-    """Return what a table holds after a RESTORE; ``holds`` has the versions from the recorded one to that."""
+    """Judge a table after a RESTORE; ``holds`` has the versions from the recorded one to that."""
     version = restore.restored
     if version is None:
         # To a time, which may be that of any version.
@@ -502,7 +502,7 @@ class _RunsAccount:
         return cls(newest.version, foreign, max(own, default=None), _places_in(commits))
 
     def notes(self) -> list[str]:
-        """Return what a full run says of it."""
+        """Return the notes that a full run prints on foreign commits to ``runs``."""
         if self.foreign is None:
             return []
         what = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"

@@ -38,7 +38,7 @@ def check_release(runs: Table, location: str) -> None:
 
 
 def refuse_newer(found: Iterable[str], location: str) -> None:
-    """The same of releases that have been read already. Raises OutputError."""
+    """Raise OutputError where one of some releases is newer than this one."""
     newest = newer_than(release(), found)
     if newest is not None:
         raise OutputError.newer_release(location, newest, release())
@@ -55,7 +55,7 @@ def newer_than(own: str, others: Iterable[str]) -> str | None:
 
 
 def parts(text: str) -> tuple[tuple[int, ...], bool] | None:
-    """A release as what compares: its numbers, and whether it is out (a release candidate, say, is not yet).
+    """Split a release into its numbers, and whether it is final (a release candidate, say, is not).
 
     ``1.10`` is newer than ``1.9``, ``1.0`` than ``1.0rc1``; ``1.0.0`` and ``1.0.post1`` are ``1``. None where
     the text is no release (``unknown``, of a package that runs uninstalled).

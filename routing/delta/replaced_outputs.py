@@ -55,7 +55,7 @@ class ReplacedOutput:
         return stored.version
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, mark: str) -> int:
-        """Return the same by Spark."""
+        """Replace the output's rows by Spark; return the version."""
         from routing.delta import spark_tables
         from routing.sessions.holding import ExistingSession
 

@@ -110,7 +110,7 @@ def plain_settings(recorded: str) -> dict[str, Any]:
 
 
 def say_recorded(row: Mapping[str, Any]) -> str:
-    """Return what there is to say besides, where a run is asked for that counts already."""
+    """Return the note on a run id whose run counts already."""
     when = row["finished_at"].isoformat(timespec="seconds").replace("+00:00", "Z")
     return (
         f"run {quote(row['run_id'])} was recorded before, at {when}: this is its row, and nothing was done now"
@@ -121,7 +121,7 @@ def say_recorded(row: Mapping[str, Any]) -> str:
 def _differences(
     then: Mapping[str, Any], now: Mapping[str, Any], tried_at: datetime | None, try_at: datetime | None
 ) -> Iterator[str]:
-    """Yield what a run was told, and is not told now, a phrase each."""
+    """Yield a phrase for each setting that a run had and does not have now."""
     for section, others in _DECIDING.items():
         before, after = then.get(section, {}), now.get(section, {})
         for key in sorted({*before, *after} - {*others}):

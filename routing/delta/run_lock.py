@@ -40,7 +40,7 @@ _held: dict[int, Path] = {}
 
 @contextmanager
 def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
-    """Be the only run that writes beside this table. Raises StorageError where another one is at work."""
+    """Lock the tables beside this one for one run. Raises StorageError where another run holds the lock."""
     file = lock_file(runs)
     if file is None:
         yield

@@ -54,7 +54,7 @@ def is_there(spark: SparkSession, path: str) -> bool:
 
 
 def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
-    """Look up a URI or path: a file, or a folder with all that lies in it at any depth; None for neither.
+    """Look up a URI or path: a file, or a folder with all files in it at any depth; None for neither.
 
     Spark lists no files whose names begin with ``.`` or ``_``. Raises OSError where it may not look there.
     """
@@ -118,13 +118,13 @@ def _load(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _inside(path: str) -> str:
-    """A path on its own file system: without scheme and host, which Spark adds, and as Spark tidies it up."""
+    """Return a path without scheme and host, which Spark adds, normalised as Spark does it."""
     return posixpath.normpath(re.sub(r"/{2,}", "/", "/" + _BEFORE_PATH.sub("", path)))
 
 
 @contextmanager
 def _errors_of_files(path: str) -> Iterator[None]:
-    """Raise what Spark raises as Python does of files."""
+    """Convert Spark's errors to Python's errors of files."""
     try:
         yield
     except Exception as error:

@@ -34,7 +34,7 @@ def is_absent(error: BaseException, location: TableLocation) -> bool:
 
 
 def is_no_delta(error: BaseException) -> bool:
-    """Whether an error says that what stands there is no Delta table: of another format, or without its files."""
+    """Return whether an error says that the table is no Delta table: of another format, or without its files."""
     return _is_one(error, _NOT_DELTA)
 
 

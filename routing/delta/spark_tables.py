@@ -40,7 +40,7 @@ class TableSnapshot:
         return self._load(spark.read.format("delta").option("versionAsOf", self.version))
 
     def read_changes(self, spark: SparkSession, since: int) -> DataFrame:
-        """Return what the table's change data feed tells of the commits after a version, up to this one.
+        """Read the table's change data feed of the commits after a version, up to this one.
 
         Rows with _change_type, _commit_version and _commit_timestamp besides.
         """
@@ -200,7 +200,7 @@ def overwrite(rows: DataFrame, key: str, location: TableLocation, metadata: str)
 
 
 def create_if_missing(spark: SparkSession, key: str, location: TableLocation, schema: Schema) -> None:
-    """Make a table of this schema where there is none, and add the columns that an existing one lacks.
+    """Create a table of this schema, or add the columns that an existing one lacks.
 
     Raises StorageError.
     """
@@ -230,7 +230,7 @@ def merge(
     folded: Collection[str] = (),
     insert_only: bool = False,
 ) -> None:
-    """Bring rows into a table in one commit: those whose key stands there replace it, others are added.
+    """Merge rows into a table in one commit: those with a stored key replace its row, others are added.
 
     ``on`` are the columns of the key, of which no two rows may share one; ``folded`` those compared without
     case. A row whose `REMOVE` is true is removed; with ``insert_only`` nothing that stands there is touched.
@@ -243,7 +243,7 @@ def merge(
 
 
 def replace_rows(rows: DataFrame, key: str, location: TableLocation) -> None:
-    """Have a table hold these rows and no other, in one commit. Raises StorageError."""
+    """Replace all rows of a table, in one commit. Raises StorageError."""
     writer = rows.write.format("delta").mode("overwrite")
     try:
         if location.is_name:

@@ -28,5 +28,5 @@ def check_vacant(key: str, location: TableLocation) -> None:
 
 
 def way(start: str, to: str) -> str:
-    """The relative path between two local paths, the same in a folder moved as a whole; anything else as it is."""
+    """Return the relative path between two local paths, which a moved folder keeps; another location as it is."""
     return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

@@ -18,7 +18,7 @@ LITTLE = 16 * 1024**2
 def are_small(
     inputs: Iterable[TableLocation], outputs: Iterable[TableLocation], settings: Mapping[str, str] | None = None
 ) -> bool:
-    """Whether all tables are local and together no more than `LITTLE` bytes of files, old versions included.
+    """Return whether all tables are local and hold at most `LITTLE` bytes of files, old versions included.
 
     An output that is not there yet takes nothing; an input has to be there. By the settings of the session to be
     a path may be another disk's. Not more is looked at than it takes to know.

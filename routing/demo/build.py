@@ -93,7 +93,7 @@ def input_rows() -> Tables:
 
 
 def write_tables(config: Config, spark: SparkSession | None) -> None:
-    """The input tables of the document estates and of the generated day: by Spark, or by delta-rs without it."""
+    """Write the input tables of the document estates and of the generated day, by Spark or by delta-rs."""
     rows = input_rows()
     # Rejected messages are part of the day, so that required columns may be null here.
     schemas = {key: schema.optional() for key, schema in INPUTS.items()}

@@ -68,7 +68,7 @@ def address(instance: str) -> str:
 
 
 def split(place: str) -> tuple[str, str]:
-    """Instance and database of a place."""
+    """Split a place into instance and database."""
     instance, _, database = place.partition(".")
     return instance, database
 
@@ -101,7 +101,7 @@ def found_company(rng: random.Random) -> CompanyTables:
 
 
 def _instances() -> dict[str, dict[str, str]]:
-    """By instance the user databases, each with its service."""
+    """Return the user databases by instance, each with its service."""
     instances = dict(_HEADQUARTERS)
     for forwarder in _FORWARDERS:
         instances[forwarder] = {"Monitoring": f"Monitoring/{forwarder}"}
@@ -164,7 +164,7 @@ def _route_ledger(draft: EstateDraft, instance: str, database: str) -> None:
 
 
 def _route_stock(draft: EstateDraft, instance: str) -> None:
-    """Three versions of a route: the old address, a detour, the new address."""
+    """Add three versions of a route: the old address, a detour, the new address."""
     leaves, returns = (at_hour(hour) for hour in STOCK_DETOUR)
     for to, valid_from, valid_to in (
         (address("hq-stock"), None, leaves),

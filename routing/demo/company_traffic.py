@@ -132,7 +132,7 @@ def _partners() -> Iterator[ConversationKind]:
 
 
 def _faults() -> Iterator[ConversationKind]:
-    """Yield what somebody will have to look into."""
+    """Yield the kinds of conversations that go wrong."""
     north = ("fwd-north",)
     yield ConversationKind(1, "store-york.Till", "orders/entry", north)
     yield ConversationKind(1, "depot-west.Picking", "Depot/West/Sorting")

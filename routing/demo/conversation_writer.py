@@ -19,7 +19,7 @@ _REPLY_SHARE = 0.8
 
 
 def _curve() -> list[float]:
-    """Return how much has begun by the end of each minute of the day, in proportion."""
+    """Return the share of messages that have begun by the end of each minute of the day."""
     minutes = []
     for minute in range(_MINUTES_A_DAY):
         hour, part = divmod(minute, 60)
@@ -90,7 +90,7 @@ class ConversationWriter:
         return _Talk(flow, self._number, conversation_id, path, target, known, picked, expires)
 
     def _send(self, talk: _Talk, sequence: int, at: datetime, ends: datetime) -> None:
-        """A message of the initiator, at every instance that it passes."""
+        """Write a message of the initiator at every instance that it passes."""
         flow, rng = talk.flow, self.rng
         start, database = split(flow.start)
         name, message_id = service(flow.service), f"d{talk.number:05}-i{sequence}"
@@ -123,7 +123,7 @@ class ConversationWriter:
             self._answer(talk, sequence, arrived + timedelta(milliseconds=rng.randrange(50, 3000)))
 
     def _answer(self, talk: _Talk, sequence: int, at: datetime) -> None:
-        """The target's answer, at every instance that it passes."""
+        """Write the target's answer at every instance that it passes."""
         name, message_id = self.company.services[talk.flow.start], f"d{talk.number:05}-t{sequence}"
         if talk.target:
             talk.answered = True
@@ -177,7 +177,7 @@ class ConversationWriter:
         return self.company.broker_ids[talk.target] if talk.target else None
 
     def _end_rows(self, talk: _Talk, begun: datetime) -> None:
-        """The dialogs rows of the two ends, as far as they lie in databases of the company."""
+        """Write the dialogs rows of the ends that lie in databases of the company."""
         flow, group = talk.flow, guid(self.rng)
         start, database = split(flow.start)
         if database:

@@ -45,7 +45,7 @@ def _time_and_id(row: Row) -> tuple[str, str]:
 
 
 def _ask_for_routes(day: ConversationWriter) -> None:
-    """Requests on record: one that still waits, one that was answered with a route."""
+    """Add two requests to the record: one that still waits, one that was answered with a route."""
     waiting, answered = service(WAITING_PARTNER), service(ANSWERED_PARTNER)
     day.draft.request(*_CAMPAIGNS, waiting, at_hour(-6), "yesterday-1")
     asked = at_hour(9.2)
@@ -55,7 +55,7 @@ def _ask_for_routes(day: ConversationWriter) -> None:
 
 
 def _bad_messages(day: ConversationWriter) -> list[Row]:
-    """Rows that cannot be resolved: one for each fault that a row can have by itself."""
+    """Return rows that cannot be resolved: one for each fault that a row can have by itself."""
     good: Row = {
         "instance_name": "store-leeds",
         "database_name": "Till",

@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 def make_document(resolved: Sequence[Row], run: Row, config: Config) -> Document:
-    """Return what the demo prints of its resolved messages and of the row of its run."""
+    """Describe the demo's resolved messages and the row of its run."""
     return [*_describe_estates(resolved), *_describe_day(resolved), *_say_what_next(config, run)]
 
 
@@ -40,7 +40,7 @@ def _describe_estates(resolved: Iterable[Row]) -> Iterator[Block]:
 
 
 def _describe_message(row: Row) -> Words:
-    """Return where a message goes: outcome, place and reason, then the route and the step that took it."""
+    """Describe where a message goes: outcome, place and reason, then the route and its step."""
     place = row["destination_database"] or row["address"]
     where = "" if place is None else f" to {place}"
     route = "" if row["route_name"] is None else f" by {row['route_name']}"
@@ -60,7 +60,7 @@ def _describe_day(resolved: Iterable[Row]) -> Iterator[Block]:
 
 
 def _say_what_next(config: Config, run: Row) -> Iterator[Block]:
-    """Yield what was resolved, and commands to try."""
+    """Yield the counts of the run, and commands to try."""
     read, resolved, rejected = (run[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
     yield Paragraph(
         f"{count(read, 'message')} read = {resolved:,} resolved + {rejected:,} rejected; the tables are Delta,"

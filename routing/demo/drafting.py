@@ -84,7 +84,7 @@ class EstateDraft:
         self.tables[table].append({column: values.get(column) for column in COLUMNS[table]})
 
     def instance(self, name: str, *addresses: str, forwarding: bool | None = False) -> None:
-        """An instance with the network addresses that are its own; ``forwarding`` None where it is not known."""
+        """Add an instance with its own network addresses; ``forwarding`` is None where it is not known."""
         self._add(
             "instances",
             instance_name=name,
@@ -93,7 +93,7 @@ class EstateDraft:
         )
 
     def database(self, instance: str, name: str, broker_id: str, *services: str, enabled: bool = True) -> None:
-        """A database with its broker id and the services that it holds."""
+        """Add a database with its broker id and the services that it holds."""
         database_id = _MSDB_ID
         if name != "msdb":
             database_id = self._database_ids.get(instance, _FIRST_USER_DATABASE_ID)
@@ -119,7 +119,7 @@ class EstateDraft:
         broker: str | None = None,
         **more: object,
     ) -> None:
-        """A route; ``more``: mirror_address, lifetime, valid_from, valid_to."""
+        """Add a route; ``more``: mirror_address, lifetime, valid_from, valid_to."""
         self._add(
             "routes",
             instance_name=instance,
@@ -132,7 +132,7 @@ class EstateDraft:
         )
 
     def local(self, instance: str, *databases: str) -> None:
-        """The route AutoCreatedLocal, which every new database has, in each of the databases."""
+        """Add the route AutoCreatedLocal, which every new database has, to each of the databases."""
         for database in databases:
             self.route(instance, database, "AutoCreatedLocal", "LOCAL")
 
@@ -150,7 +150,7 @@ class EstateDraft:
         sequence: int = 0,
         **more: object,
     ) -> None:
-        """A message sent from a database, or with none arrived over the network.
+        """Add a message sent from a database, or with None one that arrived over the network.
 
         ``more``: observed_at, hops_remaining, from_service_name.
         """
@@ -177,7 +177,7 @@ class EstateDraft:
         is_initiator: bool = True,
         **more: object,
     ) -> None:
-        """One end of a conversation; ``more``: the other columns of dialogs by name."""
+        """Add one end of a conversation; ``more``: the other columns of dialogs by name."""
         self._add(
             "dialogs",
             instance_name=instance,
@@ -197,7 +197,7 @@ class EstateDraft:
         ended_at: datetime | None = None,
         conversation: str | None = None,
     ) -> None:
-        """A route request on record, still open where it has no end, of a conversation's initiator if known."""
+        """Add a route request to the record, open without ``ended_at``, with its conversation if known."""
         self._add(
             "route_requests",
             instance_name=instance,

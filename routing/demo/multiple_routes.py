@@ -41,25 +41,25 @@ class ExampleServers:
         return f"tcp://{name}.{self.estate}:4022"
 
     def target(self, name: str, to: str, broker: str | None = None) -> None:
-        """A route of DatabaseA to TargetService."""
+        """Add a route of DatabaseA to TargetService."""
         server = self.named("ServerA")
         self.draft.route(server, "DatabaseA", name, self.address(to), "TargetService", broker)
 
     def back(self, letter: str, name: str, to: str) -> None:
-        """A route of ServerB or ServerC to InitiatorService."""
+        """Add a route of ServerB or ServerC to InitiatorService."""
         server, database = self.named(f"Server{letter}"), f"Database{letter}"
         service, broker = "InitiatorService", "DatabaseA"
         self.draft.route(server, database, name, self.address(to), service, broker)
 
     def arrives(self, letter: str) -> None:
-        """The route of a server's msdb that closes the loop: its own service is LOCAL."""
+        """Add the route of a server's msdb that makes its own service LOCAL."""
         server, broker = self.named(f"Server{letter}"), f"Database{letter}"
         self.draft.route(server, "msdb", "LocalRoute", "LOCAL", _SERVICE[letter], broker)
 
     def message(
         self, message_id: str, dialog: int, at: str, broker: str | None = None, reply: bool = False
     ) -> None:
-        """A message, a second after the one before, at ``ServerA.DatabaseA`` or arrived at ``ServerA``."""
+        """Add a message, a second after the one before, at ``ServerA.DatabaseA`` or arrived at ``ServerA``."""
         server, _, database = at.partition(".")
         initiator, target = "InitiatorService", "TargetService"
         self.draft.message(
@@ -77,7 +77,7 @@ class ExampleServers:
 
 
 def load_balancing(estate: str) -> EstateDraft:
-    """Dialogs are spread over two instances of a service, until an acknowledgement binds them."""
+    """Draft two instances of a service that share its dialogs until an acknowledgement binds them."""
     servers = ExampleServers(estate, "ServerA", "ServerB", "ServerC")
     servers.target("LoadBalancingRoute1", "ServerB", "DatabaseB")
     servers.target("LoadBalancingRoute2", "ServerC", "DatabaseC")
@@ -135,7 +135,7 @@ def high_availability(estate: str) -> EstateDraft:
 
 
 def both_together(estate: str) -> EstateDraft:
-    """Two instances of a service, each behind two gateways of its own."""
+    """Draft two instances of a service, each behind two gateways of its own."""
     servers = ExampleServers(estate, "ServerA")
     servers.target("LoadBal1Fwd1", "GatewayA", "DatabaseB")
     servers.target("LoadBal1Fwd2", "GatewayB", "DatabaseB")
@@ -147,7 +147,7 @@ def both_together(estate: str) -> EstateDraft:
 
 
 def two_open_routes(estate: str) -> EstateDraft:
-    """Routes without broker ids to two instances: both may get the message, one will refuse."""
+    """Draft routes without broker ids to two instances: both may get the message, one will refuse."""
     servers = ExampleServers(estate, "ServerA", "ServerB", "ServerC")
     servers.target("OpenRouteB", "ServerB")
     servers.target("OpenRouteC", "ServerC")

@@ -40,11 +40,11 @@ class ExampleInstance:
             self.draft.local(name, _SALES)
 
     def route(self, name: str, address: str, service: str | None = None, **more: str) -> None:
-        """A route of AdventureWorks2008R2."""
+        """Add a route of AdventureWorks2008R2."""
         self.draft.route(self.name, _SALES, name, address, service, **more)
 
     def forward(self, name: str, address: str, service: str | None = None) -> None:
-        """A route of msdb, for messages from outside."""
+        """Add a route of msdb, for messages from outside."""
         self.draft.route(self.name, "msdb", name, address, service)
 
     def sent(
@@ -63,7 +63,7 @@ class ExampleInstance:
         return conversation
 
     def arrived(self, message_id: str, service: str) -> None:
-        """A message from outside the instance."""
+        """Add a message from outside the instance."""
         conversation = conversation_id(self.name, message_id)
         self.draft.message(message_id, conversation, TEN_O_CLOCK, self.name, None, service)
 
@@ -74,7 +74,7 @@ def conversation_id(instance: str, message_id: str) -> str:
 
 
 def default_configuration(estate: str) -> EstateDraft:
-    """Example 1: AutoCreatedLocal and nothing else."""
+    """Draft example 1: AutoCreatedLocal and nothing else."""
     host = ExampleInstance(f"{estate}/host1")
     host.sent("sent-local", "LocalService")
     host.sent("sent-missing", "NoSuchService")
@@ -84,7 +84,7 @@ def default_configuration(estate: str) -> EstateDraft:
 
 
 def specific_service(estate: str) -> EstateDraft:
-    """Example 2: a network route that names a service."""
+    """Draft example 2: a network route that names a service."""
     host = ExampleInstance(f"{estate}/host1")
     host.route("OrderPartsRoute", "TCP://host2.Adventure-Works.com:4022/", "OrderParts")
     host.sent("sent-orderparts", "OrderParts")
@@ -94,7 +94,7 @@ def specific_service(estate: str) -> EstateDraft:
 
 
 def mirrored_database(estate: str) -> EstateDraft:
-    """Example 3: a route with a mirror address."""
+    """Draft example 3: a route with a mirror address."""
     host = ExampleInstance(f"{estate}/host1")
     host.route(
         "OrderPartsRoute",
@@ -108,7 +108,7 @@ def mirrored_database(estate: str) -> EstateDraft:
 
 
 def all_external_services(estate: str) -> EstateDraft:
-    """Example 4: what is not here goes to one address."""
+    """Draft example 4: all services that are not here go to one address."""
     host = ExampleInstance(f"{estate}/host1")
     host.route("ExternalRoute", _FORWARDER)
     host.sent("sent-local", "LocalService")
@@ -118,7 +118,7 @@ def all_external_services(estate: str) -> EstateDraft:
 
 
 def balanced_service(estate: str) -> EstateDraft:
-    """Example 5: two instances of a service, told apart by their broker ids."""
+    """Draft example 5: two instances of a service, told apart by their broker ids."""
     host = ExampleInstance(f"{estate}/host1")
     one, two = "TCP://server1.Adventure-Works.com:4022/", "TCP://server2.Adventure-Works.com:4022/"
     host.route("BalancedRouteOne", one, "BalancedService", broker=SERVER_1_ID)
@@ -141,7 +141,7 @@ def balanced_service(estate: str) -> EstateDraft:
 
 
 def forwarding_one_service(estate: str) -> EstateDraft:
-    """Example 6: msdb forwards one service, even where this instance holds it too."""
+    """Draft example 6: msdb forwards one service, even where this instance holds it too."""
     draft = EstateDraft()
     for name, forwarding in (("forwarding-on", True), ("forwarding-off", False)):
         services = ("LocalService", "ElsewhereService")
@@ -155,7 +155,7 @@ def forwarding_one_service(estate: str) -> EstateDraft:
 
 
 def forwarding_all_services(estate: str) -> EstateDraft:
-    """Example 7: msdb forwards what this instance does not hold."""
+    """Draft example 7: msdb forwards all services that this instance does not hold."""
     draft = EstateDraft()
     for name, forwarding in (("forwarding-on", True), ("forwarding-off", False)):
         host = ExampleInstance(f"{estate}/{name}", draft=draft, forwarding=forwarding)

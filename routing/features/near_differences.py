@@ -14,7 +14,7 @@ _NO_BLANKS = str.maketrans("", "", BLANKS)
 
 
 def differences(asked: str, named: str) -> list[str]:
-    """Return how a service name differs from the message's, empty where it does not.
+    """List the differences of a service name from the message's, empty where there are none.
 
     CASE, AROUND and SLASH for names that are the same but for case, blanks around or slashes after;
     OTHER_SERVICE alone for all others.
@@ -29,7 +29,7 @@ def differences(asked: str, named: str) -> list[str]:
 
 
 def likeness(name: str) -> str:
-    """Return what names have in common that differ in case, blanks around or slashes after alone."""
+    """Return the common form of names that differ in case, blanks around or slashes after alone."""
     return core(name).lower()
 
 
@@ -39,5 +39,5 @@ def core(name: str) -> str:
 
 
 def edges(name: str) -> tuple[str, str]:
-    """Return what `core` leaves out, before and after."""
+    """Return the characters that `core` leaves out, before and after."""
     return name[: len(name) - len(name.lstrip(BLANKS))], name[len(name.rstrip(_EDGE)) :]

@@ -34,7 +34,7 @@ def list_runs(runs: Table, limit: int | None = None) -> SchemaRows:
 
 
 def find_run(runs: Table, asked: str, location: str) -> SchemaRows:
-    """Return the one run that has this id, or else the only one whose id begins with it.
+    """Find the run that has this id, or else the only one whose id begins with it. Raises RunError.
 
     One row of `schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
     """

@@ -24,7 +24,7 @@ _WIDTH = 160
 
 
 def text_of(done: Told, *, width: int = _WIDTH) -> str:
-    """Return what `explain`, `trace`, `diff`, `reconcile` or `list_messages` returned, as its command prints it.
+    """Write a result of `explain`, `trace`, `diff`, `reconcile` or `list_messages` as its command prints it.
 
     Lines are ``width`` characters long at most; statements keep theirs.
     """

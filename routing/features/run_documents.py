@@ -74,7 +74,7 @@ def describe_run(row: Row) -> Document:
 
 
 def summarize_run(done: Run) -> Document:
-    """Return what `resolve` prints: the counts, the reasons, and last the outcomes and what changed in them."""
+    """Describe a run of `resolve`: the counts, the reasons, and last the outcomes and how they changed."""
     row = done.row
     seconds = (row["finished_at"] - row["started_at"]).total_seconds()
     stages = ", ".join(f"{stage} {value:,.1f}" for stage, value in row["stage_seconds"].items())
@@ -192,7 +192,7 @@ def _say_not_passed_on(row: Row) -> Cell:
 
 
 def _shortest_beginning(ids: Sequence[str]) -> int:
-    """Return how many characters of different ids tell them apart, at least six."""
+    """Return the number of characters that tell ids apart, at least six."""
     different = set(ids)
     longest = max(map(len, different))
     return next(

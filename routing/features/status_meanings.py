@@ -330,7 +330,7 @@ _STANDING_ALONE = re.compile(r"(?<![\w.\-])\d{3,5}(?![\w\-(]|\.\d)", re.ASCII)
 
 
 def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
-    """Return what a status says is wrong; None where it is blank.
+    """Return the trouble that a status reports; None where it is blank.
 
     ``number`` is SQL Server's, None where it is not known: then the text is UNREAD, and may say anything.
 

@@ -82,7 +82,7 @@ def note_events(earlier: EarlierImports, own: Collection[str] = ()) -> list[str]
 
 
 def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport) -> None:
-    """Write what an import stored, and take it from the journal. Raises InputError before anything is written."""
+    """Write the changes of a stored import, and clear the journal. Raises InputError before any write."""
     try:
         check_release(unfinished)
         named = {**config.tables, **config.kept}
@@ -106,13 +106,13 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
 
 
 def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key: str) -> TableChanges:
-    """Return what an import changes in one table. Raises UnfitError."""
+    """Decode an import's changes to one table. Raises UnfitError."""
     parts = store.rows(JOURNAL, {"import_id": [unfinished.import_id], "table_key": [key]})
     return decode_changes(key, parts, stored_tables.find_id(store, key))
 
 
 def _find_later(imports: Sequence[Row], own: TableChanges) -> list[str]:
-    """Return what was imported of the same subjects since, as phrases; what an import itself changes is none."""
+    """List later imports of the same subjects, as phrases, without the changes of the import itself."""
     known = {_values(row) for row in [*own.put, *own.remove]}
     return order.find_later([row for row in imports if _values(row) not in known], own.put)
 
@@ -124,7 +124,7 @@ def _values(row: Row) -> tuple[Any, ...]:
 def _say_dropped(
     opener: TableOpener, config: Config, unfinished: UnfinishedImport, is_dry_run: bool
 ) -> Iterator[str]:
-    """Return what of a dropped import stands in the tables, a sentence in all."""
+    """Yield a sentence on the rows of a dropped import that stay in the tables."""
     begun = begun_at(unfinished.started_at)
     done = "would be dropped" if is_dry_run else "was dropped"
     if unfinished.is_of_events:
@@ -142,7 +142,7 @@ def _say_dropped(
 def _count_written(
     opener: TableOpener, config: Config, unfinished: UnfinishedImport, key: str, instances: set[str]
 ) -> str:
-    """Return how many of an import's rows a table holds as the import wanted them."""
+    """Count the import's rows that a table holds as the import wanted them."""
     try:
         store = stored_tables.open_stored(opener, config, [key])
         change = _decode(store, unfinished, key)

@@ -11,7 +11,7 @@ from routing.rules.text import fold
 
 
 def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Collection[Unit]) -> TableChanges:
-    """What makes the covered databases hold the exported dialogs and no other; ids are compared without case.
+    """Find the changes that leave covered databases exactly the exported dialogs; ids are folded.
 
     An acknowledgement whose time is stored stays, and the exported broker id is then its id; else that id holds as
     of the export.

@@ -34,7 +34,7 @@ class CoveredRows:
     without_endpoint: list[Row] = field(default_factory=list)
 
     def add(self, table: str, row: Row) -> None:
-        """One row more."""
+        """Add a row to a table."""
         self.rows.setdefault(table, []).append(row)
 
     def reject(self, view: str, row: Mapping[str, Any], why: str) -> None:
@@ -67,7 +67,7 @@ def unit_of(row: Mapping[str, Any]) -> Unit:
 
 
 def line_order(sentence: str) -> tuple[str, int]:
-    """Return what brings sentences about rejected rows into the order of their files and rows."""
+    """Return the sort key of sentences about rejected rows: file and row."""
     file, _, rest = sentence.partition(", row ")
     number = rest.partition(":")[0]
     return file, int(number) if number.isdecimal() else 0

@@ -47,7 +47,7 @@ def find_dropped(
 
 
 def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
-    """Have the views of an export cover the databases that are gone, as empty, and say what goes with them."""
+    """Cover dropped databases as empty in the views of an export, and note what goes with them."""
     for table, gone in dropped.items():
         units = covered.units.get(_VIEWS[table], {})
         instances = {instance for instance, _ in units}
@@ -64,7 +64,7 @@ def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
 
 
 def close_routes(changes: TableChanges, stored: Iterable[Row], gone: Mapping[Unit, datetime]) -> None:
-    """Close what stands, after these changes, in databases that are gone, as of the time of that."""
+    """Close the routes that remain, after these changes, in dropped databases, as of the drop."""
     rows = {_version(row): row for row in stored}
     for row in changes.remove:
         rows.pop(_version(row), None)

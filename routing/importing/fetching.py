@@ -32,7 +32,7 @@ _ROOT = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?/?")
 
 
 def reach_by(opener: TableOpener) -> Reach:
-    """Places of a command line: by the session that of a URI, all others on this machine.
+    """Return the function that opens places of a command line: URIs by the session, all others on this machine.
 
     A whole path that is not there is the session's where that reads paths from another disk (`storage.disks`).
     """
@@ -133,37 +133,37 @@ class SessionPath:
         return SessionPath(self._fetcher, self._text.rpartition("/")[0] or "/")
 
     def __truediv__(self, written: str) -> SessionPath:
-        """As `FilePlace`; a path from the root is one of the same file system."""
+        """Join a path to this one; a path from the root is one of the same file system."""
         root = _ROOT.match(self._text)
         if written.startswith("/"):
             return SessionPath(self._fetcher, (root.group().rstrip("/") if root else "") + written)
         return SessionPath(self._fetcher, f"{self._text.rstrip('/')}/{PurePosixPath(written)}")
 
     def exists(self) -> bool:
-        """As `FilePlace`."""
+        """Return whether the place holds a file or folder."""
         return self._found is not None
 
     def is_dir(self) -> bool:
-        """As `FilePlace`."""
+        """Return whether the place is a folder."""
         return isinstance(self._found, dict)
 
     def is_file(self) -> bool:
-        """As `FilePlace`."""
+        """Return whether the place is a file."""
         return isinstance(self._found, ListedFile)
 
     def iterdir(self) -> Iterator[SessionPath]:
-        """As `FilePlace`; nothing is asked again."""
+        """Yield the entries of the folder, without asking the session again."""
         if not isinstance(self._found, dict):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._text)
         for name, found in self._found.items():
             yield SessionPath(self._fetcher, str(self / name), found)
 
     def read_bytes(self) -> bytes:
-        """As `FilePlace`."""
+        """Read the file by the session."""
         return self._fetcher.content(self._file())
 
     def stat(self) -> _Stat:
-        """As `FilePlace`."""
+        """Return the file's time of change."""
         return _Stat(self._file().modified.timestamp())
 
     def _file(self) -> ListedFile:

@@ -42,7 +42,7 @@ def import_export(
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> ImportResult:
-    """Bring what an export covers into the tables that the configuration names (docs/how-to/import.md).
+    """Import an export into the tables that the configuration names (docs/how-to/import.md).
 
     ``now`` is the time of the import. An import that was ended half-way is completed first, or taken from the
     journal with ``drop_unfinished``. Raises ContractError before anything is written: an export that is
@@ -108,7 +108,7 @@ def _bring_export(
 
 
 def _digests(export: CatalogExport, addresses: Sequence[str]) -> Callable[[str, Unit], str]:
-    """Return what gives the digest of a view and a unit of an export that was covered."""
+    """Return the function from a view and a covered unit to the digest of its rows."""
     rows: defaultdict[tuple[str, Unit], list[Row]] = defaultdict(list)
     for view, of_view in export.rows.items():
         for row in of_view:
@@ -141,7 +141,7 @@ def _changes(
     first: set[str],
     taken_back: order.TakenBack,
 ) -> dict[str, TableChanges]:
-    """Return what changes in the small tables; ``stored`` are their rows."""
+    """Find the changes to the small tables; ``stored`` are their rows."""
     units, rows = covered.units, covered.rows
 
     def find_changes(key: str, wanted: Sequence[Row]) -> TableChanges:
@@ -174,7 +174,7 @@ def _changes(
 
 
 def _say_what_is_missing(covered: CoveredRows, databases: Sequence[Row]) -> None:
-    """Databases with routes or messages that ``databases`` does not list: their messages will be rejected."""
+    """Note databases with routes or messages that ``databases`` lacks: their messages will be rejected."""
     listed = {(row["instance_name"], row["name"]) for row in [*databases, *covered.rows.get("databases", ())]}
     used = {
         (instance, name)
@@ -191,7 +191,7 @@ def _say_what_is_missing(covered: CoveredRows, databases: Sequence[Row]) -> None
 def _dialog_changes(
     store: stored_tables.StoredTables, covered: CoveredRows, gone: Collection[Unit]
 ) -> TableChanges:
-    """Return what changes in ``dialogs``, and note which broker ids an export does not date."""
+    """Find the changes to ``dialogs``, and note which broker ids an export does not date."""
     units = {*covered.units.get("conversation_endpoints", {}), *gone}
     rows = [row for row in covered.rows.get("dialogs", []) if unit_of(row) not in gone]
     # Nobody else's dialogs are read, which may be many.

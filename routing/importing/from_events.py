@@ -46,7 +46,7 @@ def import_events(
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> ImportResult:
-    """Bring the events of files into the tables (docs/how-to/reconcile.md); those that stand there are left alone.
+    """Import the events of files (docs/how-to/reconcile.md); stored events are left alone.
 
     ``instance`` is that of rows which name none, ``now`` the time of the import. Few events are in memory at a
     time. Another import that was ended half-way is completed first, or taken from the journal with
@@ -203,7 +203,7 @@ class _Course:
         return found
 
     def told(self, dry_run: bool, dialogs: TableChanges) -> ImportResult:
-        """Return what became of everything that was read."""
+        """Return the result: the numbers of events read, rejected and written."""
         done = ImportResult(dry_run, counted="rows", rejected=self.sentences)
         for file, rows in self.counted.items():
             done.rows_read[file] = (rows, self.rejected[file], 0)

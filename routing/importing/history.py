@@ -40,7 +40,7 @@ def apply_changes(key: str, rows: Iterable[Row], changes: TableChanges) -> list[
 
 
 def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> TableChanges:
-    """Return what makes the rows of a table others, without counts."""
+    """Find the changes from some rows of a table to others, without counts."""
     standing, wanted = ({key_of(key, row): row for row in rows} for rows in (before, after))
     return TableChanges(
         put=[row for of, row in wanted.items() if standing.get(of) != row],
@@ -51,7 +51,7 @@ def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> Ta
 def count_versions(
     before: Iterable[Row], after: Iterable[Row], touched: Collection[str], at: datetime
 ) -> Counter[str]:
-    """Return how many versions of an instance's routes were added, changed or closed between two histories.
+    """Count versions of an instance's routes added, changed or closed between two histories.
 
     A version that begins where another one ends is a change. Of the touched databases, routes in force ``at`` a
     time that are as they were are counted as unchanged.
@@ -155,7 +155,7 @@ def present_changes(
     key: Sequence[str],
     is_covered: Callable[[Row], bool] = lambda row: True,
 ) -> TableChanges:
-    """Return what makes the covered part of a table hold the wanted rows and no other."""
+    """Find the changes that leave the covered part of a table exactly the wanted rows."""
     standing = {tuple(row.get(name) for name in key): row for row in stored}
     changes = TableChanges()
     wanted_keys = set()

@@ -25,7 +25,7 @@ class NoTextError(InputError):
 
     @classmethod
     def of_file(cls, file: str) -> NoTextError:
-        """Return what it is instead."""
+        """Say that a file is no text."""
         return cls(f"{quote(file)} cannot be read: it is not text", "nothing was written")
 
 
@@ -35,7 +35,7 @@ def no_statement(file: str, why: str | None) -> InputError:
 
 
 def stand_in_missing(file: str, column: str, option: str) -> InputError:
-    """Neither a column nor an option says where or when the rows are from."""
+    """Return the error that neither a column nor an option says where or when the rows are from."""
     return InputError(f"{quote(file)} has no column {column}", f"give {option}")
 
 
@@ -48,12 +48,12 @@ def missing_package(name: str, file: str) -> EnvironmentFault:
 
 
 def unknown_view(name: str, views: Sequence[str]) -> InputError:
-    """``--view`` with a name that is none."""
+    """Return the error that import reads no view of this name."""
     return InputError(f"--view {quote(name)} is not a view that import reads", f"it reads {', '.join(views)}")
 
 
 def older_import(what: Sequence[str]) -> InputError:
-    """Something newer has been imported already."""
+    """Return the error that something newer has been imported already."""
     return InputError(
         f"this is older than what was imported before, {join_bounded(what, 'part')}",
         "import older exports first; nothing was written",
@@ -61,7 +61,7 @@ def older_import(what: Sequence[str]) -> InputError:
 
 
 def time_to_come(what: Sequence[str], hint: str) -> InputError:
-    """Times of what is to be imported lie in the future."""
+    """Return the error that times in files lie in the future."""
     return InputError(f"a time has not come yet: {join_bounded(what, 'file')}", hint)
 
 
@@ -80,7 +80,7 @@ def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
 
 
 def not_a_table(key: str, location: str) -> InputError:
-    """Files stand there that are no Delta table."""
+    """Return the error that the files at a location are no Delta table."""
     return InputError(
         f"tables.{key}: {quote(location)} is not empty and holds no Delta table", "name another location"
     )

@@ -111,14 +111,14 @@ def _encode_value(value: Any, is_time: bool) -> Any:
 
 
 def check_release(unfinished: UnfinishedImport) -> None:
-    """Raises UnfitError where a newer release has stored the import."""
+    """Raise UnfitError where a newer release has stored the import."""
     newer = newer_than(release(), unfinished.releases)
     if newer is not None:
         raise UnfitError(f"release {newer} stored it, which is newer than {release()}")
 
 
 def decode_changes(key: str, parts: Iterable[Row], table_id: str | None) -> TableChanges:
-    """Return what an import changes in a table, as the journal's rows of this table say.
+    """Decode an import's changes to a table from the journal's rows. Raises UnfitError.
 
     ``table_id`` is that of the table that stands there, None where none does. Raises UnfitError where the rows are
     for another one, or cannot be read.

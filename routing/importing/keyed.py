@@ -36,7 +36,7 @@ def name_message(row: Row) -> str:
 
 
 def key_of(table: str, row: Row) -> tuple[Any, ...]:
-    """Return what tells a row of a table from any other."""
+    """Return the key of a row of a table."""
     folded = FOLDED.get(table, ())
     values = ((name, row.get(name)) for name in ON[table])
     return tuple(fold(value) if name in folded and value is not None else value for name, value in values)

@@ -122,7 +122,7 @@ def _phrase_later(last: Mapping[tuple[Unit, str], Row], rows: Iterable[Row]) -> 
 
 
 def _subjects(row: Row) -> set[str]:
-    """Return what an import of a view or a script speaks of; a script of a database's or of the instance's own."""
+    """Return the tables that an import of a view or a script, a database's or the instance's own, is about."""
     if is_of_view(row):
         return _SUBJECTS[row["view_or_file"]]
     return {"databases", "instances"} if row["database_name"] is None else {"routes", "services"}
@@ -192,7 +192,7 @@ class TakenBack:
     notes: list[str] = field(default_factory=list)
 
     def with_changes(self, changes: TableChanges) -> TableChanges:
-        """Return what the table has to change for these and further changes."""
+        """Combine these changes with further changes of the table."""
         if not self.notes:
             return changes
         found = changes_between("routes", self.stored, apply_changes("routes", self.routes, changes))
@@ -234,7 +234,7 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
 
 
 def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetime = _EVER) -> TableChanges:
-    """Return what changes in ``imports``: of a view the last import stays alone, of scripts every one.
+    """Find the changes to ``imports``: of a view the last import stays alone, of scripts every one.
 
     The same import again changes nothing; of an older release's that is one of the same view and time. Imports at
     times after ``latest`` get the time at which they were imported, or that of this import if it is earlier: once

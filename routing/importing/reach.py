@@ -57,7 +57,7 @@ class FilePlace(Protocol):
         """Return True if a file is there."""
 
     def iterdir(self) -> Iterable[Self]:
-        """Return what lies in the folder, in no order."""
+        """List the entries of the folder, in no order."""
 
     def read_bytes(self) -> bytes:
         """Return the content of the file."""
@@ -96,7 +96,7 @@ def ordinary_place(named: str) -> Path:
 
 @contextmanager
 def copied(place: FilePlace) -> Iterator[Path]:
-    """A file or folder on this machine's disk: itself, or a copy for as long as it is read."""
+    """Yield a path on this machine's disk: the place itself, or a copy for as long as it is read."""
     if isinstance(place, Path):
         yield place
         return

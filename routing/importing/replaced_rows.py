@@ -23,7 +23,7 @@ Key = tuple[Any, ...]
 
 
 def stream_changed(table: pyarrow.dataset.Dataset, key: str, changes: TableChanges) -> pyarrow.RecordBatchReader:
-    """All rows that a table is to have, some at a time; columns that are not this import's keep their values."""
+    """Read all rows that a table is to have as a stream; columns that are not this import's keep values."""
     import pyarrow
 
     # What may not be null is looked at when it is written.
@@ -41,7 +41,7 @@ def stream_rows(schema: Schema, rows: Iterable[Row]) -> pyarrow.RecordBatchReade
 
 
 def rows_to_add(schema: pyarrow.Schema, key: str, rows: Sequence[Row]) -> pyarrow.Table:
-    """New rows in the columns of a table; null in those that are not this import's."""
+    """Build new rows in the columns of a table; null in those that are not this import's."""
     import pyarrow
 
     nulls = pyarrow.table([pyarrow.nulls(len(rows), field.type) for field in schema], schema=schema)
@@ -51,7 +51,7 @@ def rows_to_add(schema: pyarrow.Schema, key: str, rows: Sequence[Row]) -> pyarro
 def _batches(
     table: pyarrow.dataset.Dataset, schema: pyarrow.Schema, key: str, changes: TableChanges
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The rows that stay, each part followed by those in the places of others, at the end those that are new."""
+    """Yield the rows that stay, each part followed by replaced rows, and the new rows at the end."""
     import pyarrow
 
     put = {key_of(key, row): row for row in changes.put}
@@ -77,7 +77,7 @@ def _batches(
 def _find_places(
     part: pyarrow.Table, key: str, bounds: Mapping[str, Any], touched: Mapping[Key, Any]
 ) -> dict[int, Key]:
-    """Where the touched rows are; only rows within the bounds become Python's."""
+    """Return the keys of touched rows by place; only rows within the bounds become Python objects."""
     import pyarrow
     from pyarrow import compute
 
@@ -96,7 +96,7 @@ def _find_places(
 
 
 def _put_values(part: pyarrow.Table, key: str, rows: Sequence[Row]) -> pyarrow.Table:
-    """Rows of a table with this import's columns replaced."""
+    """Replace this import's columns in rows of a table."""
     names, ours = spell(part), table_of(rows, TABLES[key])
     for name in ours.column_names:
         place = part.schema.get_field_index(names[name])

@@ -32,11 +32,11 @@ class ImportResult:
     problems: list[StatementProblem] = field(default_factory=list)
 
     def tell(self, table: str, counts: Mapping[str, int]) -> None:
-        """Note what was written into a table."""
+        """Record the counts of rows written into a table."""
         self.written[table] = Counter(counts)
 
     def as_json(self) -> dict[str, object]:
-        """Return the same as plain values."""
+        """Convert the result to plain values."""
         return {
             "dry_run": self.is_dry_run,
             "read": {
@@ -53,7 +53,7 @@ class ImportResult:
 
 
 def describe_import(imported: ImportResult) -> Document:
-    """Return what an import wrote, rejected and read; the sentences on rejected rows are printed apart."""
+    """Describe the rows that an import wrote and read; the sentences on rejected rows are printed apart."""
     read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
     written: list[tuple[Cell, ...]] = [
         (table, *(counts[kind] for kind in KINDS)) for table, counts in imported.written.items() if counts.total()

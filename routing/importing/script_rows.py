@@ -57,7 +57,7 @@ _KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "
 
 
 def state_of(own: Own, at: datetime) -> InstanceState:
-    """Return what the tables hold of the instance, as of a time."""
+    """Build the state of the instance from the tables, as of a time."""
     row = own["instances"][0] if own["instances"] else None
     forwards = bool(row and row["is_message_forwarding_enabled"])
     return InstanceState(
@@ -121,7 +121,7 @@ def apply_in_turn(
     is_first: bool,
     now: datetime,
 ) -> dict[str, TableChanges]:
-    """Return what scripts change in the tables, in the order of writing, each as of its own time.
+    """Apply scripts, each as of its own time; return the changes by table, in the order of writing.
 
     They come in the order of their times; those of one time change the tables together, and what was not done is
     told. With ``snapshot`` they say together all routes of the databases whose routes they speak of: dropping one
@@ -231,7 +231,7 @@ def changes_of(
     times: Mapping[Unit, datetime],
     first: set[str],
 ) -> dict[str, TableChanges]:
-    """Return what the difference between two states changes in the tables, in the order of writing.
+    """Find the changes by table, in the order of writing, for the difference between two states.
 
     ``times`` are those of the scripts, by what they speak of; ``first`` as in `route_changes`.
     """
@@ -245,7 +245,7 @@ def changes_of(
 def _present_changes(
     own: Own, before: InstanceState, after: InstanceState, instance: str, *, is_said: bool
 ) -> dict[str, TableChanges]:
-    """Return what changes in the tables that hold the present; ``is_said`` where scripts speak of the instance."""
+    """Find the changes to tables that hold the present; ``is_said`` where scripts name the instance."""
     wanted = rows_of(own, before, after, instance)
     said = wanted["instances"] if is_said else []
     return {
@@ -256,7 +256,7 @@ def _present_changes(
 
 
 def rows_of(own: Own, before: InstanceState, after: InstanceState, instance: str) -> dict[str, list[Row]]:
-    """The rows of an instance after what two states differ in; routes without the times of their history."""
+    """Return the rows of an instance after a change of state; routes without the times of their history."""
     return {
         "databases": _databases(own, after, instance),
         "services": [{"instance_name": instance, **vars(service)} for service in after.services],

@@ -13,7 +13,7 @@ from routing.tables.table_columns import Table, is_frame
 
 
 def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
-    """Return which of the keys of these rows stand in a table."""
+    """Return the keys of these rows that are in a table."""
     if not rows:
         return set()
     schema = key_columns(key)

@@ -36,7 +36,7 @@ _OBSERVED = "observed_routing"
 
 
 def event_digest(instance: str, event_hash: str) -> bytes:
-    """Return what tells an event from any other, in few bytes."""
+    """Return the identity of an event in few bytes."""
     return bytes.fromhex(event_hash)[:16] + instance.encode()
 
 
@@ -67,7 +67,7 @@ class StoredTables:
         return {(instance, database) for instance, database in counts}
 
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
-        """Return those keys of these rows that stand in a table."""
+        """Return the keys of these rows that are in a table."""
         if key == "messages":
             known = zip(rows, self.find_message_ids(rows), strict=True)
             return {key_of(key, row) for row, message_id in known if message_id is not None}
@@ -90,7 +90,7 @@ class StoredTables:
                     yield event_digest(instance, told)
 
     def new_events(self, rows: Sequence[Row]) -> list[Row]:
-        """Those of some events that do not stand in ``observed_routing``, where Spark reads it; else all."""
+        """Return events that ``observed_routing`` lacks, where Spark reads it; else all."""
         table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
         if table is None or not is_frame(table) or EVENT_KEY[1] not in table.columns:
             return list(rows)
@@ -103,7 +103,7 @@ class StoredTables:
         return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in known]
 
     def writer(self, key: str) -> TableWriter:
-        """Return what writes a table, chosen at the first write."""
+        """Return the writer of a table, which is chosen at the first write."""
         if key not in self.writers:
             self.writers[key] = self._choose_writer(key)
         return self.writers[key]
@@ -159,7 +159,7 @@ def _holds_files(location: TableLocation) -> bool:
 
 @contextmanager
 def only_import(config: Config, now: datetime) -> Iterator[None]:
-    """Be the only import into these tables, from the first read to the last commit.
+    """Lock these tables for one import, from the first read to the last commit.
 
     By a lock file beside ``imports``, as runs have one beside ``runs``; where there is none, on an object store or
     by names of a catalog, each write looks whether another import has written (`_commit`). Raises StorageError.
@@ -174,7 +174,7 @@ def only_import(config: Config, now: datetime) -> Iterator[None]:
 
 
 def make_ready(store: StoredTables) -> None:
-    """Make the tables that are missing, and add the columns that others lack. Raises StorageError."""
+    """Create the tables that are missing, and add the columns that others lack. Raises StorageError."""
     for key in list(_list_unready(store)):
         with _commit(store, key) as writer:
             if store.versions[key] is None:
@@ -192,7 +192,7 @@ def _list_unready(store: StoredTables) -> Iterator[str]:
 
 
 def commit_changes(store: StoredTables, changes: Mapping[str, TableChanges], now: datetime) -> None:
-    """Commit what an import changes, by table, so that an import that is ended half-way can be completed.
+    """Commit an import's changes by table, so that an import that is ended half-way can be completed.
 
     All changes are stored in the journal first, in one commit, and taken from it once the last table is written.
     An import that makes one commit needs no journal. Raises StorageError.
@@ -245,7 +245,7 @@ def store_sources(store: StoredTables, key: str, sources: Mapping[str, Any], now
 
 
 def remove_sources(store: StoredTables, sources: Mapping[str, Any]) -> None:
-    """Take from the journal what was noted of these sources, by whichever import. Raises StorageError."""
+    """Remove the rows of these sources from the journal, whichever import wrote them. Raises StorageError."""
     others = _without_sources(store, sources)
     if store.is_journaled or len(others) < len(store.rows(JOURNAL)):
         replace_journal(store, others)
@@ -274,7 +274,7 @@ def find_new(store: StoredTables, key: str, rows: Sequence[Row]) -> list[Row]:
 
 
 def put(store: StoredTables, key: str, changes: TableChanges) -> None:
-    """Bring the changed rows into a table, if there are any. Raises StorageError."""
+    """Write the changed rows of a table, if there are any. Raises StorageError."""
     if changes:
         with _commit(store, key) as writer:
             writer.put(changes)
@@ -292,7 +292,7 @@ def add(store: StoredTables, key: str, rows: Sequence[Row], on: Sequence[str] | 
 
 @contextmanager
 def _commit(store: StoredTables, key: str) -> Iterator[TableWriter]:
-    """Make one commit to a table that nobody else has written to since it was read. Raises StorageError."""
+    """Commit to a table that has had no other commit since it was read. Raises StorageError."""
     writer, before = store.writer(key), store.versions[key]
     overtaken = StorageError.imported_meanwhile(key, str(store.locations[key]))
     if store.is_journaled and store.writer(JOURNAL).find_newest() != store.versions[JOURNAL]:

@@ -29,19 +29,19 @@ class TableWriter(Protocol):
         """Return the newest version of the table; None where there is none."""
 
     def make(self) -> None:
-        """Make the table."""
+        """Create the table with its declared columns."""
 
     def add_columns(self) -> None:
         """Add the columns that the table lacks."""
 
     def put(self, changes: TableChanges) -> None:
-        """Put rows in place of those with their keys, add the others, and remove what is to be removed."""
+        """Replace rows by key, add the others, and delete removed ones."""
 
     def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
         """Add rows, of which no key (columns ``on``) stands in the table."""
 
     def replace(self, rows: Iterable[Row]) -> None:
-        """Have the table hold these rows and no other, in their declared columns; make it if it is missing."""
+        """Replace all rows, in their declared columns; create the table if it is missing."""
 
 
 @dataclass
@@ -54,23 +54,23 @@ class LocalWriter:
     stored: LocalTable | None
 
     def find_newest(self) -> int | None:
-        """As `TableWriter` has it."""
+        """Return the newest version; None without a table."""
         return commits.newest_version(self.location)
 
     def make(self) -> None:
-        """As `TableWriter` has it."""
+        """Create the table by delta-rs."""
         with _phrase_failures("creating", self.key, self.location):
             self.stored = LocalTable.make(self.location, TABLES[self.key])
 
     def add_columns(self) -> None:
-        """As `TableWriter` has it."""
+        """Add the columns that the table lacks."""
         with _phrase_failures("creating", self.key, self.location):
             table, schema = self._require_table(), TABLES[self.key]
             missing = find_missing(table.rows(), schema)
             table.add_columns(field for field in schema if field.name in missing)
 
     def put(self, changes: TableChanges) -> None:
-        """Put rows in place; where no key stands in the table the rows are added, and the others left alone."""
+        """Replace rows by key; where the table has no such key the rows are appended."""
         with _phrase_failures("writing", self.key, self.location):
             table = self._require_table()
             standing = table.rows()
@@ -80,13 +80,13 @@ class LocalWriter:
                 table.commit(rows_to_add(standing.schema, self.key, changes.put), adds=True)
 
     def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
-        """As `TableWriter` has it."""
+        """Append rows by delta-rs."""
         with _phrase_failures("writing", self.key, self.location):
             table = self._require_table()
             table.commit(rows_to_add(table.rows().schema, self.key, rows), adds=True)
 
     def replace(self, rows: Iterable[Row]) -> None:
-        """As `TableWriter` has it."""
+        """Replace all rows by delta-rs."""
         with _phrase_failures("writing", self.key, self.location):
             if self.stored is None:
                 self.stored = LocalTable.make_of(self.location, stream_rows(TABLES[self.key], rows))
@@ -108,23 +108,23 @@ class SparkWriter:
     spark: SparkSession
 
     def find_newest(self) -> int | None:
-        """As `TableWriter` has it."""
+        """Return the newest version; None without a table."""
         from routing.delta import spark_tables
 
         return spark_tables.current_version(self, self.location)
 
     def make(self) -> None:
-        """As `TableWriter` has it."""
+        """Create the table by Spark."""
         from routing.delta import spark_tables
 
         spark_tables.create_if_missing(self.spark, self.key, self.location, TABLES[self.key])
 
     def add_columns(self) -> None:
-        """As `TableWriter` has it."""
+        """Add the columns that the table lacks."""
         self.make()
 
     def put(self, changes: TableChanges) -> None:
-        """As `TableWriter` has it."""
+        """Merge changed rows into the table and delete removed ones."""
         from routing.delta.spark_tables import REMOVE
 
         flagged = [{**row, REMOVE: False} for row in changes.put] + [
@@ -134,11 +134,11 @@ class SparkWriter:
         self._merge(flagged, schema, ON[self.key])
 
     def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
-        """As `TableWriter` has it."""
+        """Add rows whose key the table lacks."""
         self._merge(rows, TABLES[self.key], on, insert_only=True)
 
     def replace(self, rows: Iterable[Row]) -> None:
-        """As `TableWriter` has it."""
+        """Replace all rows by an overwrite of Spark's."""
         from routing.delta import spark_tables
         from routing.tables import frames
 
@@ -156,7 +156,7 @@ class SparkWriter:
 
 @contextmanager
 def _phrase_failures(doing: str, key: str, location: TableLocation) -> Iterator[None]:
-    """Raises whatever fails inside as StorageError."""
+    """Raise every failure inside as StorageError."""
     try:
         yield
     except Exception as error:

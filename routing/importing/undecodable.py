@@ -33,7 +33,7 @@ def count_undecodable(text: str) -> int:
 
 
 def is_writable(value: object) -> bool:
-    """Tell whether a table takes a value: any but a text that was undecodable, or holds half of a character."""
+    """Return whether a table takes a value: any but a text that was undecodable, or holds half a character."""
     if not isinstance(value, str):
         return True
     return not isinstance(value, UndecodedText) and (value.isascii() or _HALF.search(value) is None)

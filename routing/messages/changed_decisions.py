@@ -46,7 +46,7 @@ def decide_sides(messages: DataFrame, before: ResolveJob, after: ResolveJob) -> 
 
 
 def _decide_side(messages: DataFrame, job: ResolveJob, names: tuple[str, ...]) -> DataFrame:
-    """Messages of `keying.find_dialog` with what is compared of a side's decision, under these names."""
+    """Add the compared columns of a side's decision, under these names, to messages of `keying.find_dialog`."""
     rejects = job.counted.may_reject
     scopes = job.source.lookups.scopes
     timed = messages.withColumn("decided_at", keying.time_of(job.options.as_of))
@@ -73,7 +73,7 @@ def _unless_rejected(values: Mapping[str, Column]) -> dict[str, Column]:
 
 
 def find_changed(decided: DataFrame) -> DataFrame:
-    """Of the rows of `decide_sides` those of which anything that is compared differs."""
+    """Select the rows of `decide_sides` that differ in a compared column."""
     return decided.where(_differs())
 
 
@@ -84,13 +84,13 @@ def _differs() -> Column:
 
 
 def count_changed(changed: DataFrame) -> DataFrame:
-    """Return how many messages change in which way, rows of `schemas.KEY_CHANGES`: one hash aggregate."""
+    """Count the messages by change, in rows of `schemas.KEY_CHANGES`: one hash aggregate."""
     named = changed.withColumn("database_name", spark_forms.empty_as_null(F.col("database_name")))
     return in_shape(named.groupBy(*_GROUP).agg(F.count(F.lit(1)).alias("messages")), KEY_CHANGES)
 
 
 def find_examples(changed: DataFrame, most: int) -> DataFrame:
-    """A few messages of each change from an outcome and reason to others, ``most`` each (`schemas.EXAMPLES`).
+    """Select ``most`` messages of each change from an outcome and reason to others (`schemas.EXAMPLES`).
 
     The lowest by instance, message id and conversation, nulls first. Spark keeps as many of each part before it
     exchanges any.

@@ -47,7 +47,7 @@ class StageClock(Protocol):
     """Times the stages of a run."""
 
     def stage(self, name: str) -> AbstractContextManager[StageRows]:
-        """Time what is done inside."""
+        """Measure the block's time."""
 
 
 @dataclass(frozen=True)

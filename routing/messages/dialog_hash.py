@@ -84,7 +84,7 @@ def _has_own_function(spark: SparkSession) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``dialog_id_hash(conversation_id)`` known to SQL in this session.
+    """Register ``dialog_id_hash(conversation_id)`` as an SQL function of this session.
 
     On Spark 4 an SQL-defined function, which the optimizer inlines; on 3.5 a registered Arrow UDF. Raises
     EnvironmentFault where the session has another function of this name, which is not replaced.

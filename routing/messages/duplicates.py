@@ -45,7 +45,7 @@ class DistinctMessages:
 def set_doubles_aside(
     messages: DataFrame, found: DoubledKeys, scopes: DataFrame, keeper: FrameCache, broadcasts: BroadcastBudget
 ) -> DistinctMessages:
-    """Of each key the row that counts, and every row that cannot be judged anyway.
+    """Keep the row that counts of each doubled key, and reject the others.
 
     ``messages`` are new rows, conformed, and ``found`` the doubled keys among them; ``scopes`` as in
     `lookups.RunLookups`. Of doubles within ``messages`` the smallest by enqueue_time, conversation_id,
@@ -101,7 +101,7 @@ def find_doubles(
     broadcasts: BroadcastBudget,
     count: int | None = None,
 ) -> DoubledKeys:
-    """Return the same by Spark, however many there are; ``count`` is the number of new rows, if it is known."""
+    """Find doubled keys by Spark, however many; ``count`` is the number of new rows, if it is known."""
     new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
     twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
     found = twice.select(*KEY, F.lit(False).alias("is_stored"))

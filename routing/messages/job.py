@@ -82,7 +82,7 @@ class MessageSource:
         return self.key(keying.add_dialog(valid, self.dialog_side))
 
     def key(self, messages: DataFrame) -> DataFrame:
-        """Messages of `keying.add_dialog`, bound and keyed; in their scope where a route may read an address."""
+        """Bind messages of `keying.add_dialog` and add their keys; in their scope for addresses in names."""
         if self.keying.is_wide:
             messages = keying.add_conversation(messages, self.conversations)
         return self.keying.add(keying.bind(messages), self.lookups, self.has_transport)
@@ -166,7 +166,7 @@ class ResolveJob:
         return self.plan.uses.asks or self.plan.uses.asks_msdb
 
     def keep(self, what: str, rows: DataFrame) -> JoinSide:
-        """Rows that are found now and read by several passes, and how they are joined."""
+        """Keep rows that several passes read, and choose how they are joined."""
         found = self.keeper.keep_sized(rows)
         if found.size is None:
             return self.broadcasts.side(what, found.rows)

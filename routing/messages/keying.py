@@ -59,7 +59,7 @@ class MessageKeying:
 
 
 def clean(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
-    """Conformed messages with decided_at (`t` of the rule book); database_name and conversation_id are clean.
+    """Add decided_at (`t` of the rule book) to conformed messages; clean database_name and conversation_id.
 
     Narrow; every row is kept. A conversation id that is no GUID, which is rejected, is not as others are compared.
     ``is_folded``: all of them are written as they are compared.
@@ -76,7 +76,7 @@ def time_of(as_of: datetime | None) -> Column:
 
 
 def prepare(messages: DataFrame, as_of: datetime | None, *, is_folded: bool = False) -> DataFrame:
-    """Conformed messages with what the rules read of them; narrow.
+    """Select the columns of conformed messages that the rules read.
 
     Those of `clean`, with key_database and named_broker. Every row is kept.
     """
@@ -97,7 +97,7 @@ def look_up(
     optional: Sequence[str] = (),
     shuffled: bool = False,
 ) -> DataFrame:
-    """Messages with the other columns of the row of ``side`` that has the same values ``on``; a left join.
+    """Join messages with the row of ``side`` that has the same values ``on``; a left join.
 
     ``side`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
     number of messages; a null finds nothing. ``when`` is a further condition. The join's key is one 64-bit hash
@@ -125,19 +125,19 @@ def _all(conditions: Iterable[Column]) -> Column:
 
 
 def add_scope(messages: DataFrame, lookups: RunLookups) -> DataFrame:
-    """Prepared messages with own_addresses of their scope, null where instance or database is unknown."""
+    """Add own_addresses of the scope to prepared messages, null where instance or database is unknown."""
     scopes = lookups.scopes.withColumnRenamed("database_name", "key_database")
     # A scope is an instance and a database of it, or the network: each stands there once.
     return look_up(messages, small_side(scopes), ["instance_name", "key_database"])
 
 
 def add_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
-    """Cleaned messages with what their dialog says at their time (see `read_dialog`)."""
+    """Add the binding of the dialog at their time to cleaned messages (see `read_dialog`)."""
     return read_dialog(find_dialog(messages, dialogs))
 
 
 def find_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
-    """Cleaned messages with the columns `DIALOG` of their dialog, null where none is found.
+    """Add the columns `DIALOG` of the dialog to cleaned messages, null where none is found.
 
     A dialog has one row of an end in a database, checked by validation, so the join keeps the number of messages.
     """
@@ -149,7 +149,7 @@ def find_dialog(messages: DataFrame, dialogs: JoinSide | None) -> DataFrame:
 
 
 def read_dialog(messages: DataFrame) -> DataFrame:
-    """Messages of `find_dialog` with dialog_broker, the broker instance that it binds them to, and is_expired."""
+    """Add dialog_broker, the broker instance that the dialog binds messages to, and is_expired."""
     t = F.col("decided_at")
     acknowledged = F.when(F.col("acknowledged_at") <= t, F.col("acknowledged_broker"))
     return messages.withColumns(
@@ -161,7 +161,7 @@ def read_dialog(messages: DataFrame) -> DataFrame:
 
 
 def add_conversation(messages: DataFrame, conversations: JoinSide | None) -> DataFrame:
-    """Cleaned messages with key_conversation: their conversation where requests on record are of it, else empty.
+    """Add key_conversation to cleaned messages: empty unless requests on record are of it.
 
     ``conversations`` has distinct ids, as they are compared, so the join keeps the number of messages.
     """
@@ -174,7 +174,7 @@ def add_conversation(messages: DataFrame, conversations: JoinSide | None) -> Dat
 
 
 def bind(messages: DataFrame) -> DataFrame:
-    """Prepared messages of `add_dialog` with bound_broker, the broker instance they are bound to (section 0).
+    """Add bound_broker, the broker instance that prepared messages of `add_dialog` are bound to (section 0).
 
     Null while open.
     """
@@ -184,7 +184,7 @@ def bind(messages: DataFrame) -> DataFrame:
 def count_keys(
     messages: DataFrame, lookups: RunLookups, keying: MessageKeying, *, transport: bool, is_exact: bool
 ) -> DataFrame:
-    """The distinct keys of all messages of `add_dialog`, with rows (how many have it) and valid (may be resolved).
+    """Count messages of `add_dialog` by key: rows (how many have it) and valid (may be resolved).
 
     Unless it ``is_exact`` no more is read of the messages than what their key is made of. Messages that cannot be
     resolved count under a key of nulls. They are grouped first by what their key is made of, as read, so that each
@@ -205,7 +205,7 @@ def count_keys(
 
 
 def add_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
-    """Messages of `bind` with the columns of `KEY`.
+    """Add the columns of `KEY` to messages of `bind`.
 
     ``transport``: a route may read its address from a service name, so that the names are looked into;
     own_addresses (`add_scope`) are needed then.
@@ -231,12 +231,12 @@ def add_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataF
 
 
 def add_texts(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
-    """Messages of `bind` with the columns of `TEXTS`."""
+    """Add the columns of `TEXTS` to messages of `bind`."""
     return add_broker(messages, lookups, ["instance_name", "bound_broker"])
 
 
 def add_broker(messages: DataFrame, lookups: RunLookups, on: Sequence[str]) -> DataFrame:
-    """Messages of `bind` with key_broker, empty text for none that is named, and key_role.
+    """Add key_broker, empty where nothing names the id, and key_role to messages of `bind`.
 
     ``on``: the columns by which an id is known, those of ``lookups.brokers`` with the id as bound_broker.
     """
@@ -262,7 +262,7 @@ OF_TEXTS = MessageKeying(TEXTS, READ, add_texts, reads_scope=False)
 
 
 def _read_address(messages: DataFrame) -> DataFrame:
-    """Messages with ``in_name``, the address in a service name that nothing in the instance names; else empty."""
+    """Add ``in_name``, the address in a service name that nothing in the instance names; else empty."""
     name = F.col("to_service_name")
     may_hold_one = F.col("known").isNull() & (F.lower(name.substr(1, 6)) == "tcp://")
     return messages.withColumn("in_name", F.when(may_hold_one, spark_forms.leading_address(name)).otherwise(""))

@@ -80,7 +80,7 @@ class RunLookups:
 def look_into(
     spark: SparkSession, checked: CheckedInputs, keeper: FrameCache, *, is_wide: bool = False
 ) -> RunLookups:
-    """Return what a configuration knows; what ``keeper`` is given here must stay until it has been read.
+    """Build the lookups of a configuration; frames in ``keeper`` must stay until they have been read.
 
     ``is_wide``: what the whole estate names, so that ``services`` and ``brokers`` have no instance.
     """
@@ -135,7 +135,7 @@ def _names(column: str) -> Schema:
 
 
 def _scopes(checked: CheckedInputs) -> Iterable[tuple[str, str, list[str]]]:
-    """Every scope that a message of a known instance and database can have, with the instance's own addresses."""
+    """Yield every scope that a message can have, with the instance's own addresses."""
     for name, instance in checked.instances.items():
         for database in (*instance.databases, FROM_NETWORK):
             yield name, database, sorted(instance.own_addresses)

@@ -53,7 +53,7 @@ def _by_hops(paths: Column) -> Column:
 
 
 def _with_address(values: dict[str, Column], reads: Column, address: Column) -> dict[str, Column]:
-    """The values with an address where it is to be read from the message's own service name: at the last hop."""
+    """Return the values with the address in the message's own service name at the last hop."""
     hops = values["hops"]
     last = F.element_at(hops, -1).withField("address", address)
     whole = F.concat(F.slice(hops, F.lit(1), F.size(hops) - 1), F.array(last))

@@ -92,14 +92,14 @@ def _endpoint_requests(record: DataFrame) -> DataFrame:
 
 
 def names_endpoint() -> Column:
-    """Tell whether a request says whose it is (`ConversationEndpoint.of_row`); never null."""
+    """Return whether a request says whose it is (`ConversationEndpoint.of_row`); never null."""
     return F.coalesce(
         spark_forms.is_guid(F.col("conversation_id")) & F.col("is_initiator").isNotNull(), F.lit(False)
     )
 
 
 def _by_service(requests: DataFrame) -> DataFrame:
-    """Requests on record, a row for each scope and service: requests is an array of (time, id, end)."""
+    """Group requests on record by scope and service: requests is an array of (time, id, end)."""
     request = F.struct("requested_at", "message_id", "ended_at")
     return requests.groupBy("instance_name", "database_name", F.col("service_name").alias("service")).agg(
         F.collect_list(request).alias("requests")
@@ -150,7 +150,7 @@ def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
 
 
 def _is_smallest_before_the_first(at: Column, place: Column) -> Column:
-    """Tell of a request on record whether this endpoint opens it again: no request that is new is earlier."""
+    """Return whether this endpoint reopens a request on record: no new request is earlier."""
     first, last = F.col("first"), F.get("own", place - 1)
     is_smallest = (place == 0) | (_position(last) < _position(at))
     return is_smallest & (first.isNull() | (_position(at) < _position(first)))
@@ -161,7 +161,7 @@ def _position(at: Column) -> Column:
 
 
 def _last_end(requests: Column) -> Column:
-    """Return when the last of some requests ended, null where any has not."""
+    """Return the time at which the last of some requests ended, null where any has not."""
     is_open = F.exists(requests, lambda request: request["ended_at"].isNull())
     ends = F.transform(requests, lambda request: request["ended_at"])
     return F.when(~is_open, F.array_max(ends))

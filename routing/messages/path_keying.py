@@ -28,7 +28,7 @@ from routing.tables.broadcast_joins import small_side
 
 
 def add_path_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
-    """Messages of `keying.bind` and `keying.add_conversation` with the columns of `PATH_KEY`.
+    """Add the columns of `PATH_KEY` to messages of `keying.bind` and `keying.add_conversation`.
 
     ``lookups`` are those of a whole estate; ``transport``: a route may read its address from a service name.
     key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
@@ -61,7 +61,7 @@ OF_ESTATE = MessageKeying(
 def _add_name(
     messages: DataFrame, lookups: RunLookups, name: str, key: str, addresses: DataFrame | None
 ) -> DataFrame:
-    """Messages with what of a name decides, in columns ``key`` and ``key``_class; no name is a known one."""
+    """Add the deciding parts of a name, in columns ``key`` and ``key``_class; no name is a known one."""
     names = lookups.services.withColumnRenamed("service", name).withColumn("known", F.lit(True))
     # The names of the estate are distinct, and so are its addresses: the joins keep the number of messages.
     joined = look_up(messages, small_side(names), [name], optional=[name])

@@ -32,13 +32,13 @@ def tries_again(outcome: str, database_name: str | None) -> bool:
 
 
 def try_again(pending: DataFrame, now: datetime) -> DataFrame:
-    """Rows of ``pending_messages`` as messages that are judged as of ``now``, in the columns of `try_first`."""
+    """Convert rows of ``pending_messages`` to messages as of ``now``, in the columns of `try_first`."""
     values = {"observed_at": F.lit(now), "attempt": F.col("attempt") + 1}
     return _columns(pending, values)
 
 
 def try_first(messages: DataFrame) -> DataFrame:
-    """New messages with their attempt, and with what `pending_messages` has of them as it came in."""
+    """Add to new messages their attempt, and the columns that `pending_messages` keeps as they came in."""
     return _columns(messages, {"attempt": F.lit(1)})
 
 
@@ -57,7 +57,7 @@ def own_times(pending: DataFrame) -> DataFrame:
 
 
 def as_read(rejected: DataFrame, own: JoinSide) -> DataFrame:
-    """Rejected rows, those that were tried again with their own observed_at (``own``: `own_times`)."""
+    """Restore the own observed_at of rejected rows that were tried again (``own``: `own_times`)."""
     # A message is pending once, so the join keeps the number of rows.
     joined = rejected.join(own.with_hint(), KEY, how="left")
     observed = F.when(F.col("is_again"), F.col("own_time")).otherwise(F.col("observed_at"))
@@ -76,7 +76,7 @@ def pending_messages(decided: DataFrame, run_id: str) -> DataFrame:
 
 
 def select_delayed_in_full(resolved: DataFrame) -> DataFrame:
-    """Of the rows of ``resolved_routes`` that a full run wrote those that are pending, for `after_full_run`."""
+    """Select the pending rows of a full run's ``resolved_routes``, for `after_full_run`."""
     return resolved.where(is_pending()).select(
         *(F.col(name).alias(f"resolved_{name}") for name in [*KEY, *_SAME_ROW]),
         "attempt",
@@ -102,7 +102,7 @@ def after_full_run(messages: DataFrame, waiting: JoinSide) -> DataFrame:
 
 
 def order_of_doubles() -> list[Column]:
-    """By what the contract names, then by everything else, so that the order is total."""
+    """Return the order of doubled rows: by what the contract names, then by everything else."""
     rest = [name for name in MESSAGES.names if name not in _ORDER]
     columns = {name: F.col(name) for name in [*_ORDER, *rest]}
     columns["conversation_id"] = F.lower("conversation_id")

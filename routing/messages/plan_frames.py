@@ -65,7 +65,7 @@ class PreparedPlan:
 
 
 def as_plan(keys: TableColumns, decided: DecidedKeys) -> PreparedPlan:
-    """Return what was decided for ``keys``, as rows."""
+    """Write the decisions for ``keys`` as rows."""
     # Deciding does not need the package.
     from routing.tables import frame_cache, frames
 

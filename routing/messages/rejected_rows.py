@@ -11,7 +11,7 @@ from routing.tables.spark_forms import find_codes
 
 
 def add_reasons(messages: DataFrame, scopes: DataFrame) -> DataFrame:
-    """Conformed messages with ``reasons``, an array of codes: empty where they can be resolved.
+    """Add ``reasons`` to conformed messages, an array of codes: empty where they can be resolved.
 
     ``scopes`` as in `lookups.RunLookups`.
     """

@@ -28,7 +28,7 @@ UNSEEN = (
 def choose(
     keyed: DataFrame, plan: RoutingPlan, dialog_hash: DialogHash, *, fits: bool, is_rejected: Column | None = None
 ) -> DataFrame:
-    """Keyed messages with their choice (column ``choice``, such as `plan.rows.CHOICE`).
+    """Add their choice to keyed messages (column ``choice``, such as `plan.rows.CHOICE`).
 
     Those that are rejected, where any still is among them, have none.
 
@@ -54,7 +54,7 @@ def choose(
 
 
 def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | None) -> DataFrame:
-    """Messages with the row of their timeline: looked up by its number, as that is one already."""
+    """Join messages with the row of their timeline by its number, which is a hash already."""
     side = rows.withColumnRenamed(TIMELINE, "_side_timeline")
     same = F.col(TIMELINE) == F.col("_side_timeline")
     joined = messages.join(side, same if in_time is None else same & in_time, how="left")
@@ -62,7 +62,7 @@ def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | No
 
 
 def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
-    """Return the same messages; a pass that meets one whose key is not in the plan fails, and commits nothing.
+    """Make a pass fail, and commit nothing, where a message's key is not in the plan.
 
     The pass that counted the keys did not see it, since what has no versions may change between two passes.
     """
@@ -72,7 +72,7 @@ def _refuse_unseen(joined: DataFrame, is_rejected: Column | None) -> DataFrame:
 
 
 def add_requests(messages: DataFrame, requests: RequestSides, *, in_msdb: bool) -> DataFrame:
-    """Chosen messages with whether step 4 ends their way: requested (in their scope) and requested_in_msdb.
+    """Add whether step 4 ends the messages' way: requested (in their scope) and requested_in_msdb.
 
     ``in_msdb``: any may wait after coming back to its instance.
     """
@@ -84,7 +84,7 @@ def add_requests(messages: DataFrame, requests: RequestSides, *, in_msdb: bool) 
 
 
 def _add_request(messages: DataFrame, requests: RequestSides, database: Column, name: str) -> DataFrame:
-    """Messages with whether they open a request in a database, or wait there with their conversation.
+    """Add whether messages open a request in a database, or wait there with their conversation.
 
     A message that opens a request is known by its time and id, one that waits by its endpoint; each stands once in
     its side, so the joins keep the number of messages.
@@ -105,7 +105,7 @@ def _add_request(messages: DataFrame, requests: RequestSides, database: Column, 
 
 
 def is_pending(request: Column) -> Column:
-    """Tell whether a message finds a request pending: made before (decided_at, message_id), not ended by then."""
+    """Return whether a message finds a request pending: made before (decided_at, message_id), not ended then."""
     t = F.col("decided_at")
     at_once = (request["requested_at"] == t) & (request["message_id"] < F.col("message_id"))
     earlier = (request["requested_at"] < t) | at_once
@@ -124,7 +124,7 @@ def resolved_routes(job: ResolveJob, attempt: Column | None = None) -> DataFrame
 
 
 def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
-    """Chosen messages, and of them the values of `VERDICT_COLUMNS`: what is decided.
+    """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them.
 
     The plan's choice stands but for what is a message's own: its hops, its request for a route and the end of its
     dialog, which comes before all else. What cannot happen to these messages is left out.
@@ -160,7 +160,7 @@ def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
 
 
 def cut(chosen: DataFrame) -> DataFrame:
-    """Return the same messages, with what is made of them from here on in a method of its own.
+    """Split the plan here, so that Spark compiles what follows into a method of its own.
 
     Java leaves a method of more than 8,000 bytes uncompiled, and Spark makes one of all that is done with a row.
     It begins another only where the next step names every column that there is, which no select does; one column

@@ -66,7 +66,7 @@ class DialogSurvey:
 
 
 def matters() -> Column:
-    """Tell whether a dialog may change a decision: it ends, is acknowledged, or has a text where it may be bound.
+    """Return whether a dialog may change a decision: it ends, is acknowledged, or may bind by a text.
 
     Of plain columns only: a text that turns out to be no broker id does no harm later on, and is rare.
     """
@@ -108,7 +108,7 @@ def _missing() -> Column:
 
 
 def _count_undecodable() -> Column:
-    """Return how many texts of one row are no UTF-8."""
+    """Count the texts of one row that are no UTF-8."""
     counts = (F.when(is_utf8(F.col(name)), 0).when(F.col(name).isNotNull(), 1).otherwise(0) for name in _TEXTS)
     return reduce(Column.__add__, counts)
 
@@ -124,7 +124,7 @@ def _undecodable() -> Column:
 
 
 def _first_faults(dialogs: DataFrame) -> list[RowFault]:
-    """Return as many faults of dialogs as are told."""
+    """Return the first faults of dialogs, `SHOWN` at most."""
     texts = (readable(F.col(name)) if name in _TEXTS else F.col(name).cast("string") for name in _KEY)
     shown = [F.substring(text, 1, 100) for text in texts]
     row_key = F.concat_ws(", ", *(F.coalesce(part, F.lit("NULL")) for part in shown))

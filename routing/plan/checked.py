@@ -46,7 +46,7 @@ class CheckedInputs:
         return NamedThings.of(self.settings, self.instances.values())
 
     def count_unended_requests(self) -> int:
-        """Return how many requests on record have no ended_at; one that stands there twice counts once."""
+        """Count requests on record without ended_at; a doubled one counts once."""
         requests = self.settings.get("route_requests")
         if requests is None:
             return 0
@@ -54,14 +54,14 @@ class CheckedInputs:
         return len({tuple(key) for ended_at, *key in rows if ended_at is None})
 
     def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
-        """Return what the rules need to know of every instance for messages to these services.
+        """Return the instances with the services and routes that messages to these services need.
 
         Only rows that name one of them, any, or the service that is asked for routes become objects.
         """
         return furnish_for(self.instances, self.settings, set(services))
 
     def with_settings(self, settings: Mapping[str, TableColumns]) -> CheckedInputs:
-        """Another configuration, without a fault, and the same dialogs."""
+        """Replace the configuration by another one without a fault; the dialogs stay."""
         return replace(self, settings=settings)
 
 
@@ -74,7 +74,7 @@ def check_without_spark(settings: Mapping[str, TableColumns], dialogs: Table | N
 
 
 def _count_mattering(dialogs: Table) -> tuple[int, int]:
-    """Return how many dialogs of Arrow's may change a decision, and how many end; an id that is none counts."""
+    """Count the dialogs of an Arrow table that may change a decision, and those that end."""
     import pyarrow.compute as pc
 
     shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)

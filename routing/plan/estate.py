@@ -107,7 +107,7 @@ class NamedThings:
 
     @classmethod
     def of(cls, settings: Settings, instances: Iterable[SqlInstance]) -> NamedThings:
-        """Return what routes, databases and services name, and requests on record."""
+        """Collect the names in routes, databases, services and requests on record."""
         routes, requests = settings["routes"], settings.get("route_requests")
         services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
         brokers = {

@@ -79,7 +79,7 @@ class KeyCounts:
 
 
 def key_of(row: KeyRow, instance: SqlInstance) -> RoutingKey:
-    """Return what a row of the columns `KEY` means to the rules."""
+    """Convert a row of the columns `KEY` to a routing key."""
     _, database, service, broker, kind = row
     named = _ADDRESSES.get(kind // SERVICE_FACTOR % CLASSES)
     return RoutingKey(
@@ -107,12 +107,12 @@ class PathKey(NamedTuple):
     conversation_id: str | None
 
     def sender(self, instance: SqlInstance) -> PathSender:
-        """Return who sends the messages of this key, from the instance that it names."""
+        """Return the sender of this key's messages on the instance that it names."""
         return PathSender(instance, self.database, self.is_initiator, self.back_to, self.conversation_id)
 
 
 def path_key_of(row: PathKeyRow) -> PathKey:
-    """Return what a row of the columns `PATH_KEY` means to the rules."""
+    """Convert a row of the columns `PATH_KEY` to a path key."""
     instance, database, service, broker, sender, kind, conversation = row
     of_sender = kind // FROM_FACTOR % CLASSES
     back_to = None if (of_sender, sender) == (KNOWN, "") else _addressee(of_sender, sender)
@@ -126,7 +126,7 @@ def _broker(broker: str, kind: int) -> str | None:
 
 
 def _addressee(kind: int, name: str) -> ServiceAddress:
-    """Return what the rules read of a name; of one that nothing names only its address, if it holds one."""
+    """Return the service of a name; of a name that nothing names only its address, if it holds one."""
     if kind == KNOWN and name:
         return ServiceAddress.of_name(name)
     if kind == OWN_ADDRESS:

@@ -153,7 +153,7 @@ def _add(there: list[FoundPath], found: FoundPath) -> None:
 
 
 def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | None:
-    """Return how many hashes tell all dialogs of a key apart; None where these are too many."""
+    """Return the number of hashes that tell all dialogs of a key apart; None where these are too many."""
     picks = len(decided.choices)
     while True:
         # What a dialog picks may hide from it what others pick, where there are too many ways.
@@ -256,7 +256,7 @@ class PathPlanner:
 def trace_open_messages(
     network: EstateNetwork, deciding: Deciding, here: SqlInstance, database: str | None, service: str, t: int
 ) -> Iterator[MessageTrace]:
-    """Yield what open messages to a service come to at a time, one trace for each hash that makes a difference.
+    """Yield a trace of open messages to a service at a time for each hash that makes a difference.
 
     ``database`` begins their dialogs, None for those that arrive over the network. Messages that ask for a route
     first are left out: a trace knows no pending request of its first instance.
@@ -278,7 +278,7 @@ def trace_open_messages(
 def trace_request(
     network: EstateNetwork, deciding: Deciding, here: SqlInstance, database: str, t: int
 ) -> Iterator[MessageTrace]:
-    """Yield what the message that asks for a route comes to (section 5): its database begins an open dialog."""
+    """Yield the traces of a request for a route (section 5): its database begins an open dialog."""
     return trace_open_messages(network, deciding, here, database, BROKER_CONFIGURATION_SERVICE, t)
 
 
@@ -338,7 +338,7 @@ class MessagePaths:
         return conversation if conversation in self._planner.network.waiting_conversations else None
 
     def _addressee(self, name: str) -> ServiceAddress:
-        """Return what the rules read of a name; of one that nothing names its address, if an instance has it."""
+        """Return the service of a name; of one that nothing names its address, if an instance has it."""
         if name in self._services:
             return ServiceAddress.of_name(name)
         address = text.address_in_name(name)

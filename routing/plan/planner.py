@@ -42,7 +42,7 @@ class DecisionTimeline(Generic[C]):
         return self._routes.changes()
 
     def at(self, t: int) -> TimeInterval[C]:
-        """Return the interval of a time."""
+        """Return the interval of a time (microseconds since 1970, UTC)."""
         place = bisect_right(self.changes, t)
         interval = self._made.get(place)
         if interval is None:
@@ -75,7 +75,7 @@ class Planner(Generic[C]):
         self._shared: dict[Hashable, DecisionTimeline[C]] = {}
 
     def timeline(self, key: RoutingKey, instance: SqlInstance) -> DecisionTimeline[C]:
-        """Return the timeline of a key."""
+        """Return the timeline of a key; keys of equal signatures share one."""
         place = instance.name, key
         timeline = self._by_key.get(place)
         return remember(self._by_key, place, self._find(key, instance)) if timeline is None else timeline

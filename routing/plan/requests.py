@@ -42,7 +42,7 @@ class AskingMessage(NamedTuple):
 
 
 def open_requests(asking: Iterable[AskingMessage], requests: InstanceRequests) -> None:
-    """Have messages of one instance, which come in the order of `order_of_asking`, open their requests.
+    """Open the requests of one instance's messages, which come in the order of `order_of_asking`.
 
     Afterwards any message can be judged by ``requests``, in any order.
     """
@@ -92,7 +92,7 @@ def _order(asking: AskingMessage) -> tuple[int, str, str, bool]:
 
 
 def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]:
-    """Return the requests on record of each instance."""
+    """Collect the requests on record by instance."""
     found: dict[str, list[tuple[str, str, RouteRequest]]] = {name: [] for name in network.instances}
     for (instance, database, service), requests in network.on_record.items():
         if instance in found:

@@ -51,22 +51,22 @@ class KeyedMessages:
     verdicts: dict[tuple[int | None, int, bool], Verdict] = field(default_factory=dict)
 
     def decisions(self, t: int) -> tuple[Decision, ...]:
-        """Return what may be decided at a time: one, or one for each broker instance that step 3 may pick."""
+        """Return the possible decisions at a time: one, or one for each id that step 3 may pick."""
         return self.timeline.at(t).choices
 
     def decision(self, message: RoutedMessage) -> Decision:
-        """Return what is decided for a message, whatever it asks for."""
+        """Return the decision for a message, whatever it asks for."""
         decisions = self.decisions(message.t)
         return decisions[place_of_pick(decisions, message)]
 
     def possible(
         self, message: RoutedMessage, dialog: DialogFacts, requests: InstanceRequests
     ) -> tuple[tuple[Decision, Verdict], ...]:
-        """Return all that may be decided for a message, with the verdict of each; ``requests`` as in `verdict`."""
+        """Return each possible decision for a message with its verdict; ``requests`` as in `verdict`."""
         return tuple((one, judge(message, dialog, one, requests)) for one in self.decisions(message.t))
 
     def verdicts_at(self, t: int, hops_remaining: int | None) -> Iterator[Verdict]:
-        """Yield what may become of these messages at a time, whichever requests are pending."""
+        """Yield the possible verdicts on these messages at a time, whichever requests are pending."""
         for decision in self.decisions(t):
             yield self.verdict_of(decision, hops_remaining)
             if decision.asks:
@@ -179,7 +179,7 @@ class RowJudge:
     """
 
     def __init__(self, network: EstateNetwork, dialogs: KnownDialogs, as_of: int | None) -> None:
-        """``as_of``: the time at which all messages are decided, in microseconds; None for their own."""
+        """Prepare to judge; ``as_of`` is the time of all messages in microseconds, None for their own."""
         self.messages, self._as_of = MessageJudge(network), as_of
         self._origins = dict(_origins(network.instances, dialogs))
         self.may_ask = any(origin.may_ask for origin in self._origins.values())

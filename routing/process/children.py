@@ -60,7 +60,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _parents_by_ps() -> Iterator[tuple[int, int]]:
-    """Yield the same where there is no /proc, as on macOS."""
+    """Yield processes with their parents where there is no /proc, as on macOS."""
     import subprocess
 
     listed = subprocess.Popen(["/bin/ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True)

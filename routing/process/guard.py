@@ -32,7 +32,7 @@ _STACK = 16 << 20
 
 
 def is_for_this_process() -> bool:
-    """Whether signals are this process's own to handle: not on Databricks, nor where there are others or none."""
+    """Return whether signals are this process's to handle: not on Databricks, nor off the main thread."""
     is_main = threading.current_thread() is threading.main_thread()
     return os.name == "posix" and is_main and "DATABRICKS_RUNTIME_VERSION" not in os.environ
 
@@ -71,7 +71,7 @@ class SignalGuard:
                 atexit.register(signal.signal, number, signal.SIG_IGN)
 
     def run(self, command: Callable[[CommandProgress], int]) -> int:
-        """Return what a command returns, or raises."""
+        """Run a command in another thread; return its status, or raise its exception."""
         done: list[int] = []
         failed: list[BaseException] = []
 
@@ -95,7 +95,7 @@ class SignalGuard:
         return done[0]
 
     def _end(self, number: int, _: FrameType | None) -> None:
-        """The handler of both signals; it does not return."""
+        """Handle SIGINT and SIGTERM; it does not return."""
         if self.standing.is_interrupted:
             # The second one: whoever sent it has waited long enough.
             self._tell(number)

@@ -27,7 +27,7 @@ class CommandProgress:
 
     @contextmanager
     def recording(self, run_id: str) -> Iterator[None]:
-        """The moments in which a run comes to count; the first interruption waits for their end."""
+        """Guard the commit with which a run comes to count: the first interruption waits for it."""
         with self.deciding:
             self.text = f"run {run_id} was being recorded (it counts if sbroute runs lists it)"
             yield
@@ -35,7 +35,7 @@ class CommandProgress:
 
     @contextmanager
     def replacing_page(self) -> Iterator[None]:
-        """The moments in which a page takes its place; the first interruption waits for their end."""
+        """Guard the replacement of a page: the first interruption waits for its end."""
         with self.deciding:
             self.text = "the page is as it was, or as it is to be (start it again)"
             yield

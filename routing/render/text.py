@@ -163,7 +163,7 @@ def _wrap(lead: str, text: Text, width: int, hang: int = 0) -> Iterator[Text]:
 
 
 def _consumed(text: Text, first: Text) -> int:
-    """Return how many characters of a text its first line holds, with the spaces after it."""
+    """Return the number of characters of a text in its first line, with the spaces after it."""
     end = len(first.plain)
     while end < len(text.plain) and text.plain[end] == " ":
         end += 1
@@ -172,7 +172,7 @@ def _consumed(text: Text, first: Text) -> int:
 
 @cache
 def _measure() -> Console:
-    """Return what rich wants to have for wrapping; the width is given with each text."""
+    """Return the console that rich needs for wrapping; each text brings its width."""
     from rich.console import Console
 
     return Console(file=io.StringIO(), force_jupyter=False)
@@ -224,7 +224,7 @@ def _natural_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell
 def _lift_constants(
     columns: Sequence[TableColumn], rows: Sequence[Sequence[Cell]]
 ) -> tuple[list[TableColumn], list[list[Cell]], list[tuple[TableColumn, Cell]]]:
-    """Take the columns out that have one value in all of two or more rows; return the rest and them."""
+    """Split off columns that have one value in all of two or more rows; return the rest and these."""
     if len(rows) < 2:
         return list(columns), [list(row) for row in rows], []
     constant = {at for at in range(len(columns)) if len({format_value(row[at]) for row in rows}) == 1}

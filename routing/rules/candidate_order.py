@@ -169,7 +169,7 @@ def row_of(candidate: Candidate, search: int, picked_before: str | None) -> Cand
 
 
 def in_order(rows: Iterable[CandidateRow]) -> list[CandidateRow]:
-    """Return rows in the order of `CANDIDATE_ORDER`."""
+    """Sort rows by `CANDIDATE_ORDER`."""
     return sorted(rows, key=_places)
 
 

@@ -22,22 +22,22 @@ class ChoiceSituation(NamedTuple):
 
 
 def has_mirror(route: EstateRoute) -> bool:
-    """Tier A: the route has a mirror address."""
+    """Return whether the route has a mirror address (tier A)."""
     return route.mirror_address is not None
 
 
 def is_local(route: EstateRoute) -> bool:
-    """Tier B: the route's address is LOCAL."""
+    """Return whether the route's address is LOCAL (tier B)."""
     return route.kind is AddressKind.LOCAL
 
 
 def is_network(route: EstateRoute) -> bool:
-    """Tier C: the route has a network address."""
+    """Return whether the route has a network address (tier C)."""
     return route.kind is AddressKind.NETWORK
 
 
 def is_transport(route: EstateRoute) -> bool:
-    """Tier D: the address is read from the service's name."""
+    """Return whether the address is read from the service's name (tier D)."""
     return route.kind is AddressKind.TRANSPORT
 
 
@@ -47,17 +47,17 @@ def always(situation: ChoiceSituation) -> Reason | None:
 
 
 def unless_located(situation: ChoiceSituation) -> Reason | None:
-    """LOCAL cannot be used where no database of this instance can take the message."""
+    """Return the reason why LOCAL cannot be used: no database of this instance takes the message."""
     return situation.location.reason
 
 
 def unless_named(situation: ChoiceSituation) -> Reason | None:
-    """TRANSPORT cannot be used where the service's name holds no address."""
+    """Return the reason why TRANSPORT cannot be used: the service's name holds no address."""
     return Reason.TRANSPORT_ADDRESS_INVALID if situation.name_address is NameAddress.NONE else None
 
 
 def never(route: EstateRoute, situation: ChoiceSituation) -> bool:
-    """Mirrored routes and LOCAL are no way back to this very instance."""
+    """Return False: mirrored routes and LOCAL do not lead back to this very instance."""
     return False
 
 
@@ -125,7 +125,7 @@ class TierChoice(NamedTuple):
 
 
 def identity_of(route: EstateRoute) -> Hashable:
-    """Return what makes a route one with others of its step: broker instance and addresses.
+    """Return the columns in which equal routes of a step agree: broker instance and addresses.
 
     Their service name is the same already.
     """
@@ -143,7 +143,7 @@ def distinct_routes(matches: Sequence[EstateRoute]) -> list[EstateRoute]:
 
 
 def choose(routes: Sequence[EstateRoute], situation: ChoiceSituation) -> TierChoice:
-    """Take the first usable tier of distinct routes, which are in the order of their names."""
+    """Choose the first usable tier of distinct routes, which are in the order of their names."""
     unusable: TierChoice | None = None
     for tier, held in tiers(routes):
         why_not = tier.why_not(situation)
@@ -176,7 +176,7 @@ class ChoiceEnd(NamedTuple):
 
 
 def end_of(choice: TierChoice, situation: ChoiceSituation) -> ChoiceEnd:
-    """Return what a choice makes of a message; one without a route has none (section 2.7)."""
+    """Return the outcome and reason of a choice; one without a route has none (section 2.7)."""
     tier = choice.tier
     if tier is None:
         return ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)

@@ -60,7 +60,7 @@ class RoutingKey(NamedTuple):
 
 
 def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
-    """Return what of a key and its instance makes a difference: keys of equal signatures are decided alike.
+    """Return the facts that determine a key's decision: keys of equal signatures are decided alike.
 
     They may be of different databases and instances, whose names are then all that their decisions differ in; a
     database counts as msdb, as one that holds the service, or as any. A service counts by its holders and the
@@ -236,7 +236,7 @@ class ConcerningRoutes(NamedTuple):
 
     @classmethod
     def of(cls, key: RoutingKey, instance: SqlInstance, *, keeps_unreached: bool = False) -> ConcerningRoutes:
-        """Return those of a key of an instance.
+        """Select the routes that concern a key of an instance.
 
         ``keeps_unreached``: also those that change no decision, since another route always ends the search before.
         """

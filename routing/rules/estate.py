@@ -93,7 +93,7 @@ class EstateRoute:
 
 @lru_cache(maxsize=10_000)
 def kind_of(address: str | None) -> AddressKind | None:
-    """Return what an address is, None where it is outside the grammar (tables.md)."""
+    """Return the kind of an address, None where it is outside the grammar (tables.md)."""
     if text.is_local(address):
         return AddressKind.LOCAL
     if text.is_transport(address):
@@ -189,7 +189,7 @@ class SqlInstance:
         return found is None or found.is_enabled
 
     def routes_for(self, database: str, service: str | None) -> list[EstateRoute]:
-        """The routes of a database that name a service, any, or the one that is asked for routes; by name."""
+        """Return a database's routes for a service, for any, and for requests for routes, by name."""
         by_service = self.routes.get(database)
         if by_service is None:
             return []
@@ -212,7 +212,7 @@ class SqlInstance:
         return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
 
     def tied(self, database: str) -> Hashable:
-        """Return the same of `unnamed`, once for all keys of a database."""
+        """Return `tie` of the database's `unnamed` routes, computed once for all keys."""
         if database not in self._tied:
             self._tied[database] = self.tie(self.unnamed(database))
         return self._tied[database]
@@ -231,14 +231,14 @@ def _by_name(route: EstateRoute) -> tuple[str, int]:
 
 
 def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
-    """The addresses of an instance as they are compared, loopback names with its ports included (section 3)."""
+    """Fold an instance's addresses and add loopback names with its ports (section 3)."""
     own = {text.comparable_address(address) for address in addresses or () if address}
     ports = {text.port(address) for address in own} - {None}
     return frozenset(own | {f"tcp://{host}:{port}" for port in ports for host in LOOPBACK_HOSTS})
 
 
 def places_of(instances: Iterable[SqlInstance]) -> dict[str, tuple[SqlInstance, ...]]:
-    """Return who has an address, as it is compared, by name; loopback names lead nowhere from outside."""
+    """Return the instances by address, sorted by name; loopback names lead nowhere from outside."""
     found: dict[str, list[SqlInstance]] = {}
     for instance in sorted(instances, key=lambda one: one.name):
         for address in instance.own_addresses:
@@ -254,7 +254,7 @@ RouteRow = tuple[str, str, EstateRoute]
 
 
 def list_instances(instances: Iterable[InstanceRow], databases: Iterable[DatabaseRow]) -> dict[str, SqlInstance]:
-    """Instances by name with their databases, and neither services nor routes.
+    """Build instances by name with their databases, and neither services nor routes.
 
     Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, name, service_broker_guid,
     is_broker_enabled). What is said of instances that are not listed is left out.
@@ -280,14 +280,14 @@ def estate_of(
     services: Iterable[ServiceRow],
     routes: Iterable[RouteRow],
 ) -> dict[str, SqlInstance]:
-    """Instances by name, whole, from the rows of the configuration tables (`list_instances`, `furnish`)."""
+    """Build whole instances by name from the rows of the configuration (`list_instances`, `furnish`)."""
     return furnish(list_instances(instances, databases), services, routes)
 
 
 def furnish(
     instances: Mapping[str, SqlInstance], services: Iterable[ServiceRow], routes: Iterable[RouteRow]
 ) -> dict[str, SqlInstance]:
-    """Listed instances with services and routes.
+    """Add services and routes to listed instances.
 
     Rows: (instance_name, database_name, name); (instance_name, database_name, `EstateRoute`). Routes that are
     in force

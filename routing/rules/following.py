@@ -122,7 +122,7 @@ def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
 
 
 def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]) -> Iterator[FollowedTrace]:
-    """Yield what messages of any dialog come to, once for each hash that may make a difference.
+    """Yield the trace of messages for each dialog-ID hash that may make a difference.
 
     ``first`` is the number of decisions at the first hop; ``follow_one`` follows a message of a hash, or leaves it
     out. What is met on the way may tell more dialogs apart, up to `MOST_PICKS`.
@@ -156,7 +156,7 @@ class _Walk:
         return FollowedTrace(MessageTrace(tuple(self.ways), several, is_cut), self.until, self.picks, self.tested)
 
     def _arrive(self, ahead: _Ahead) -> list[_Ahead]:
-        """Return what a message does that comes from the network; the ways ahead of it, the first one last."""
+        """Decide a message that comes from the network; return the ways ahead of it, the first one last."""
         here, t = ahead.owner, self.errand.t
         if here is None:
             self.ways.append(HopPath(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
@@ -225,7 +225,7 @@ class _Walk:
                 self.targets[node].add(instance.databases[database].broker)
 
     def _nodes(self, here: _Ahead, leg: RouteSearch | None) -> tuple[int, ...]:
-        """The choices of an open dialog up to this one; where it is bound, or balanced, there is none to make."""
+        """Return the choices of an open dialog up to this one; a bound or balanced one makes none."""
         if leg is None or leg.step not in OPEN_STEPS or leg.broker is not None:
             return here.nodes
         self.targets.append(set())

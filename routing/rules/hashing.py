@@ -29,7 +29,7 @@ def dialog_id_hash(conversation_id: str) -> int:
 
 
 def xxhash64(data: bytes, seed: int) -> int:
-    """XXH64 of some bytes, unsigned, as its published specification defines it."""
+    """Compute XXH64 of some bytes, unsigned, as its published specification defines it."""
     whole = len(data) // _STRIPE.size * _STRIPE.size
     total = _stripes(data[:whole], seed) if whole else seed + _P5
     return _avalanche(_tail((total + len(data)) & _MASK, data[whole:]))

@@ -16,7 +16,7 @@ class DestinationLocation(NamedTuple):
 
 
 def is_reply(instance: SqlInstance, broker: str | None, *, is_from_network: bool, is_initiator: bool) -> bool:
-    """Section 1: the target's message, from the network, to a broker instance of this very instance."""
+    """Return whether a message is a reply (section 1): the target's, arrived, for an id of this instance."""
     return is_from_network and not is_initiator and broker in instance.brokers
 
 

@@ -26,32 +26,32 @@ def names_service(message: MatchKey, route: EstateRoute) -> bool:
 
 
 def broker_instance(message: MatchKey, route: EstateRoute) -> bool:
-    """Step 1: names the service, and has the broker instance that the message is bound to."""
+    """Match in step 1: names the service, and has the broker instance that the message is bound to."""
     return names_service(message, route) and message.broker is not None and route.broker == message.broker
 
 
 def service(message: MatchKey, route: EstateRoute) -> bool:
-    """Step 2: names the service, and has no broker instance."""
+    """Match in step 2: names the service, and has no broker instance."""
     return names_service(message, route) and route.broker is None
 
 
 def balanced(message: MatchKey, route: EstateRoute) -> bool:
-    """Step 3: the message is open; names the service, and has a broker instance."""
+    """Match in step 3: the message is open; names the service, and has a broker instance."""
     return names_service(message, route) and route.broker is not None and message.broker is None
 
 
 def route_request(message: MatchKey, route: EstateRoute) -> bool:
-    """Step 4: names the BrokerConfiguration service, which can be asked for a route."""
+    """Match in step 4: names the BrokerConfiguration service, which can be asked for a route."""
     return route.service == BROKER_CONFIGURATION_SERVICE
 
 
 def any_service(message: MatchKey, route: EstateRoute) -> bool:
-    """Step 5: neither a service name nor a broker instance (D3: an instance without a service never matches)."""
+    """Match in step 5: neither service name nor broker instance (D3: an instance alone never matches)."""
     return not route.is_implied and route.service is None and route.broker is None
 
 
 def service_of_this_instance(message: MatchKey, route: EstateRoute) -> bool:
-    """Step 6: the LOCAL route that a service of this instance implies, for a message with a broker instance."""
+    """Return the LOCAL route of step 6, for a message with a broker instance to a service held here."""
     return route.is_implied and message.broker is not None
 
 
@@ -125,7 +125,7 @@ def search(message: MatchKey, routes: Iterable[EstateRoute]) -> RouteMatch:
 
 
 def picks(match: RouteMatch) -> list[str | None]:
-    """Step 3: the distinct broker ids of the matches, sorted; of any other step one None: nothing is picked.
+    """Return the distinct broker ids of step 3's matches, sorted; of any other step one None: nothing is picked.
 
     The dialog-ID hash chooses among them (section 6).
     """
@@ -136,7 +136,7 @@ def picks(match: RouteMatch) -> list[str | None]:
 
 
 def concerning(message: MatchKey, routes: Iterable[EstateRoute]) -> list[EstateRoute]:
-    """Return those of the routes that can change what becomes of a message at any time.
+    """Select the routes that can change a message's decision at any time.
 
     Left out is what matches in no step, and what comes in a later step than a route which is always in force.
     """

@@ -263,12 +263,12 @@ NOT_KNOWN = ReasonComparison(_SAYS_NOTHING, "A number that this project does not
 
 
 def topic_of(number: int | None) -> NumberTopic | None:
-    """Return what a number is about; None for no number, and for one that is not known."""
+    """Return the topic of a number; None for no number, and for an unknown one."""
     return None if number is None else _TOPIC.get(number)
 
 
 def numbers_of(reason: Reason) -> tuple[int, ...]:
-    """The numbers that say the very same as a reason, that of SQL Server's event first; none where it has none."""
+    """Return the numbers that agree with a reason, that of SQL Server's event first; empty without any."""
     agreeing = [
         number
         for line in TABLE
@@ -279,7 +279,7 @@ def numbers_of(reason: Reason) -> tuple[int, ...]:
 
 
 def compare(reason: Reason, number: int | None, *, in_msdb: bool = False) -> ReasonComparison:
-    """Return what SQL Server's number says of a reason; ``in_msdb`` where the routes of msdb were searched."""
+    """Compare SQL Server's number with a reason; ``in_msdb`` where the routes of msdb were searched."""
     if number is None:
         return NOT_SAID
     if number not in _TOPIC:

@@ -89,7 +89,7 @@ class PairRule:
 
 
 def _by_number(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
-    """Return what `rules.observed` says of the number, and of an event's own word for it."""
+    """Compare by the number, as `rules.observed` does, and by an event's own word for the outcome."""
     compared = observed.compare(verdict.reason, seen.error_number, in_msdb=in_msdb)
     kind = _OF_AGREEMENT[compared.agreement]
     if kind is PairClass.CONFIRMED and seen.outcome not in (None, verdict.outcome):
@@ -98,7 +98,7 @@ def _by_number(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairCompar
 
 
 def _by_hop(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
-    """Return the same outcome: the address that it took, and the broker id, where they were told."""
+    """Compare equal outcomes by the address and the broker id, where SQL Server gave them."""
     hop = None if seen.next_hop is None else text.comparable_address(seen.next_hop)
     if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
         others = [one for route in verdict.alternative_routes for one in (route.address, route.mirror_address)]
@@ -124,7 +124,7 @@ def _is_blank(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
 
 
 def _is_same_without_why(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> bool:
-    """Delayed or dropped, by an event that does not say why; but the hops of one may say it."""
+    """Return whether an event tells DELAYED or DROPPED without the reason, not even by its hops."""
     hops = seen.hops_remaining
     tells_why = verdict.reason is Reason.HOP_LIMIT and hops is not None and hops <= 0
     return seen.outcome in (Outcome.DELAYED, Outcome.DROPPED) and not tells_why
@@ -146,7 +146,7 @@ RULES = (
 def compare(
     seen: SeenMessage, verdict: Verdict, others: Sequence[Verdict] = (), *, in_msdb: bool = False
 ) -> PairComparison:
-    """Return what was seen beside a verdict; ``in_msdb`` where the routes of msdb were searched last.
+    """Compare an observation with a verdict; ``in_msdb`` where the routes of msdb were searched last.
 
     ``others`` are the verdicts of the other broker ids that step 3 may pick (section 2.3).
     """

@@ -32,13 +32,13 @@ INT_RANGE = (-(2**31), 2**31 - 1)
 
 
 def is_int(number: int) -> bool:
-    """Tell whether an integer is one of 32 bits."""
+    """Return whether an integer is one of 32 bits."""
     least, most = INT_RANGE
     return least <= number <= most
 
 
 def rejections(row: Mapping[str, Any], instance: SqlInstance | None) -> list[str]:
-    """The codes that apply to a row of ``messages``, in the order of tables.md; empty where it can be judged.
+    """Return the codes for a row of ``messages``, in the order of tables.md; empty where it can be judged.
 
     ``instance`` is the one that the row names, None where it is not listed. A row may lack columns that may be
     null.
@@ -72,7 +72,7 @@ def is_sound(
     to_service_name: str | None,
     hops_remaining: int | None,
 ) -> bool:
-    """Tell whether a message of a listed instance and database has no `rejections`; in a fraction of their time.
+    """Return whether a message of a listed place has no `rejections`; in a fraction of their time.
 
     Its texts are UTF-8, which is looked at for many rows at once (`storage.columns.Columns.undecoded`).
     """

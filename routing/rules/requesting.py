@@ -81,7 +81,7 @@ class RequestScope:
     """The requests on record that messages have opened again, by position, each of the endpoint that did so."""
 
     def ask(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> RequestAction:
-        """Return what a message does that meets step 4; ``endpoint`` is None for one of any dialog."""
+        """Return the action of a message that meets step 4; ``endpoint`` is None for one of any dialog."""
         if self.find_awaited(t, message_id, endpoint) is not None:
             return RequestAction.WAITS
         if self.is_pending_on_record(t, message_id):
@@ -104,7 +104,7 @@ class RequestScope:
         return _find_pending(self._by_endpoint.get(endpoint, ()), t, message_id)
 
     def _reopen(self, t: int, message_id: str, endpoint: ConversationEndpoint | None) -> None:
-        """Give the requests of this message the endpoint that opens them again; the first in order does so."""
+        """Set the endpoint that opens this message's requests again; the first in order does so."""
         position = (t, message_id)
         if position in self.reopened:
             return
@@ -199,7 +199,7 @@ class InstanceRequests:
         return cls({scope: RequestScope(tuple(requests)) for scope, requests in found.items()})
 
     def of(self, database: str, service: str) -> RequestScope:
-        """Return the requests for a service in a database."""
+        """Return the requests for a service in a database, which are created if there are none."""
         return self.scopes.setdefault((database, service), RequestScope())
 
     def all_opened(self) -> Iterator[tuple[str, str, RouteRequest]]:

@@ -103,7 +103,7 @@ class DialogFacts:
         acknowledged_at: int | None,
         lifetime: int | None,
     ) -> DialogFacts:
-        """Return a row of ``dialogs``."""
+        """Read a row of ``dialogs``."""
         far, acknowledged = text.broker_id(far_broker_instance), text.broker_id(acknowledged_broker_instance)
         return cls(far, acknowledged, acknowledged_at, lifetime)
 
@@ -162,7 +162,7 @@ class Verdict(VerdictColumns):
 
 
 def key_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -> RoutingKey:
-    """Return what of a message decides its way: messages of equal keys have equal decisions at a time."""
+    """Return the routing key of a message: messages of equal keys have equal decisions at a time."""
     broker = bound_broker(message, dialog)
     return RoutingKey.of_names(
         instance, message.database, message.service, broker, is_initiator=message.is_initiator
@@ -170,7 +170,7 @@ def key_of(message: RoutedMessage, dialog: DialogFacts, instance: SqlInstance) -
 
 
 def judge(message: RoutedMessage, dialog: DialogFacts, decision: Decision, requests: InstanceRequests) -> Verdict:
-    """Return what a decision comes to for a message: the end of its dialog, then a request, then its hops."""
+    """Judge a message by a decision: the end of its dialog first, then a request, then its hops."""
     broker = bound_broker(message, dialog)
     if dialog.is_expired(message.t):
         return Verdict(broker, Outcome.DROPPED, Reason.DIALOG_EXPIRED)

@@ -44,18 +44,18 @@ def fold(text: str) -> str:
 
 
 def collated(name: str) -> str:
-    """The name of an object as a collation without case compares it, blanks after it left out; for no rule."""
+    """Fold an object's name as a collation without case does, without blanks at the end; for no rule."""
     return name.rstrip(" ").casefold()
 
 
 def empty_as_null(text: str | None) -> str | None:
-    """Empty text in an optional column is null (section 0)."""
+    """Return None for empty text in an optional column (section 0)."""
     return text or None
 
 
 @_REMEMBERED
 def broker_id(text: str | None) -> str | None:
-    """A broker instance as it is compared and written: no blanks, no braces, folded; None where it is none."""
+    """Return a broker instance in its compared form: no blanks, no braces, folded; None where it is none."""
     if text is None:
         return None
     found = fold(_bare(text))
@@ -69,7 +69,7 @@ def _bare(text: str) -> str:
 
 
 def is_guid(text: str | None) -> bool:
-    """36 characters of a GUID in any case, without braces."""
+    """Return whether a text is the 36 characters of a GUID in any case, without braces."""
     return text is not None and _GUID.fullmatch(text) is not None
 
 
@@ -99,7 +99,7 @@ def is_transport(address: str | None) -> bool:
 
 @_REMEMBERED
 def is_tcp(address: str | None) -> bool:
-    """``tcp://HOST`` with an optional port (the grammar in tables.md)."""
+    """Return whether an address is ``tcp://HOST`` with an optional port (the grammar in tables.md)."""
     return address is not None and _TCP_ADDRESS.fullmatch(comparable_address(address)) is not None
 
 
@@ -118,6 +118,6 @@ def port(address: str | None) -> str | None:
 
 
 def address_in_name(service_name: str | None) -> str | None:
-    """The address that a TRANSPORT route reads from a service name, None where there is none (section 3)."""
+    """Return the address that a TRANSPORT route reads from a service name, None without one (section 3)."""
     found = None if service_name is None else _ADDRESS_IN_NAME.match(service_name)
     return found[1] if found else None

@@ -30,7 +30,7 @@ Groups = Counter[tuple[Any, ...]]
 
 
 def count_resolved(work: RunWork, versions: Mapping[str, int]) -> Groups:
-    """Count what is stored of a run's resolved messages.
+    """Count the stored rows of a run's resolved messages.
 
     To read narrow columns takes a fraction of the time that counting the rows on their way takes.
     """
@@ -64,7 +64,7 @@ def count_rows(
 
 
 def check_pending(work: RunWork, versions: Mapping[str, int], groups: Groups) -> None:
-    """See that ``pending_messages`` holds every message that this run left delayed.
+    """Check that ``pending_messages`` holds every message that this run left delayed. Raises InternalError.
 
     Both are counted as they are stored, ``groups`` by `count_resolved`: what is missing there is never tried
     again. Raises InternalError.
@@ -90,7 +90,7 @@ def _taken_as_now(work: RunWork, version: int) -> Iterator[str]:
 
 
 def _sums(groups: Counter[tuple[Any, ...]], place: int, words: Iterable[Word]) -> dict[str, int]:
-    """Rows by the words in a place of their groups; a value that is none of them counts nowhere."""
+    """Sum rows by the words in a place of their groups; other values count nowhere."""
     sums = {str(word): sum(rows for group, rows in groups.items() if group[place] == str(word)) for word in words}
     return {word: rows for word, rows in sums.items() if rows}
 

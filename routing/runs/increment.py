@@ -78,7 +78,7 @@ class StoredOutputs:
         )
 
     def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> DataFrame | None:
-        """Some columns of an output table, for several passes; None where it has no rows."""
+        """Read some columns of an output table, for several passes; None where it has no rows."""
         opened = self.open(key)
         if is_frame(opened):
             return _if_any(hold(self.read(spark, key).select(*columns)))
@@ -88,7 +88,7 @@ class StoredOutputs:
         return hold(rows) if rows is not None and count <= HELD_ROWS else rows
 
     def broadcasts(self) -> BroadcastBudget:
-        """Return what may be broadcast, with no notes yet."""
+        """Return the budget for broadcasts, with no notes yet."""
         return BroadcastBudget(size_in_bytes(self.config.resolve.broadcast_limit))
 
 
@@ -100,7 +100,7 @@ def read(
     clock: Stages,
     keeper: FrameCache,
 ) -> NewMessages:
-    """Return what is new in the table ``given``, and what is tried again.
+    """Read the new messages of table ``given``, and those that are tried again.
 
     What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
     new cannot be told, or have wrong columns.
@@ -147,7 +147,7 @@ def _left(
     broadcasts: BroadcastBudget,
     keeper: FrameCache,
 ) -> tuple[DataFrame | None, DataFrame | None]:
-    """What the runs so far left: the messages to be tried again, and the route requests; None for no rows."""
+    """Read the remains of earlier runs: messages to be tried again, and route requests; None for no rows."""
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
     if "pending_messages" in last.output_versions:
         wanted["pending_messages"] = PENDING_MESSAGES.names
@@ -201,7 +201,7 @@ def _if_any(frame: DataFrame) -> DataFrame | None:
 def _search_doubles(
     spark: SparkSession, given: TableSnapshot, new: AppendedRows, stored: StoredOutputs, keeper: FrameCache
 ) -> duplicates.DoubledKeys | None:
-    """The doubled keys by Arrow; None where it does not read the new messages alone, or not what is stored."""
+    """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
     is_first = stored.last is None
     if not has_arrow() or (new.files is None and not is_first):
         return None
@@ -244,14 +244,14 @@ def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: Broadcast
 
 
 def count_unended(step: NewMessages) -> int:
-    """Return how many requests on record have no ended_at; one that stands there twice counts once."""
+    """Count requests on record without ended_at; a doubled one counts once."""
     if step.requests is None:
         return 0
     return step.requests.where("ended_at IS NULL").select(*_REQUEST_KEY).distinct().count()
 
 
 def _with_endpoints(known: DataFrame, requests: DataFrame, broadcasts: BroadcastBudget) -> DataFrame:
-    """Rows of `route_requests`, those that do not tell whose they are with what the runs so far wrote of them."""
+    """Add to rows of `route_requests` the endpoints that earlier runs wrote of them."""
     opened = requests.where(openers.names_endpoint()).groupBy(*_REQUEST_KEY)
     # A request has one row here, whatever is stored: the join keeps the number of requests.
     whose = broadcasts.side("the route requests of earlier runs", opened.agg(_smallest().alias("opened_by")))
@@ -274,7 +274,7 @@ def _with_retries(step: NewMessages, now: datetime) -> NewMessages:
 
 
 def not_on_record(requests: DataFrame, step: NewMessages, broadcasts: BroadcastBudget) -> DataFrame:
-    """Requests to be stored, without those that are stored already: none is opened twice."""
+    """Remove requests that are stored already: none is opened twice."""
     if step.on_record is None:
         return requests
     record = broadcasts.side("the route requests of earlier runs", step.on_record)
@@ -294,7 +294,7 @@ def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcast
 
 
 def still_pending(job: ResolveJob) -> DataFrame:
-    """The rows of ``pending_messages`` after a job, whose messages are decided anew: no join is needed so."""
+    """Return the rows of ``pending_messages`` after a job; deciding anew needs no join."""
     messages, values = results.decide(job, job.choices)
     decided = messages.withColumns({name: values[name] for name in ("outcome", "reason")})
     return pending.pending_messages(decided, job.options.run_id)

@@ -19,7 +19,7 @@ from routing.terms import Outcome
 
 
 def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
-    """Read what is new, check, compile, commit, count. Delayed messages are tried again at ``now``.
+    """Read new rows, check, compile, commit and count; try delayed messages again at ``now``.
 
     The first run of a job makes every table. Later ones add to those for which they have rows, and leave others
     alone; pending_messages is replaced. Raises InputError, OutputError, then StorageError and InternalError.

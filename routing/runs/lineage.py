@@ -128,7 +128,7 @@ def _version(version: int | None) -> dict[str, DatasetFacet]:
 
 
 def _producer() -> str:
-    """This package and its release, as a URI."""
+    """Return this package and its release, as a URI."""
     return f"pkg:generic/service-broker-routing@{release()}"
 
 

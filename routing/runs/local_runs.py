@@ -58,7 +58,7 @@ def resolve_local(
 
 
 def check_local(config: Config) -> None:
-    """Refuse what the local engine does not do. Raises ConfigError and EnvironmentFault."""
+    """Refuse settings that the local engine does not know. Raises ConfigError and EnvironmentFault."""
     if config.resolve.mode != "full":
         raise ConfigError.only_with_spark(f"resolve.mode: {config.resolve.mode}", "or resolve.mode: full")
     if config.resolve.dialog_hash == "udf":
@@ -146,7 +146,7 @@ def _find_requests(scan: MessageScan) -> FoundRequests:
 
 
 def _commit(work: RunWork, key: str, rows: RowSource | None) -> int:
-    """Put rows in the place of a table's, and return the version; None is no rows, as a table may have already."""
+    """Replace a table's rows, and return the version; None is no rows, as a table may have already."""
     if rows is None:
         if work.is_empty(key):
             return work.start.versions[key]
@@ -185,7 +185,7 @@ class TableRows:
     tables: Callable[[], Iterable[pyarrow.Table]]
 
     def write_to(self, files: DataFiles) -> None:
-        """Write them to one file."""
+        """Write the tables to one file."""
         _write_all(self.tables(), files.open())
 
 

@@ -34,7 +34,7 @@ class MessageFrame:
     kept: FrameCache = field(default_factory=FrameCache)
 
     def unpersist(self) -> None:
-        """Let go of what was kept for the frame; it can still be read, at the price of doing it again."""
+        """Release the cached frames; the frame can still be read, computed anew."""
         self.kept.release()
 
 

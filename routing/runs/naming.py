@@ -19,7 +19,7 @@ _STORES = {
 
 
 def dataset_of(location: TableLocation, settings: LineageSettings) -> tuple[str, str]:
-    """Namespace and name of a table: ``file`` and its path, ``s3://bucket`` and its key, a catalog and a name."""
+    """Return a table's namespace and name: ``file`` and path, ``s3://bucket`` and key, catalog and name."""
     if location.is_name:
         return settings.catalog_namespace or settings.namespace, location.text
     found = _URI.fullmatch(location.text)

@@ -29,7 +29,7 @@ class WrittenPaths:
 
 
 def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> WrittenPaths:
-    """Return what was written, its stored rows counted. Raises InternalError where the counts do not add up."""
+    """Count the stored paths. Raises InternalError where the counts do not add up."""
     found = sorted(count_by(paths, ["outcome"]).items())
     done = WrittenPaths(
         version, read, rejected, {str(outcome): count for (outcome,), count in found}, tuple(notes)

@@ -49,7 +49,7 @@ class Resolution:
     kept: FrameCache = field(default_factory=FrameCache)
 
     def unpersist(self) -> None:
-        """Let go of what was kept for these frames; they can still be read, at the price of doing it again."""
+        """Release the cached frames; these can still be read, computed anew."""
         self.kept.release()
 
 
@@ -119,7 +119,7 @@ def run_with(
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
-    """`run`, in a session that may be starting meanwhile.
+    """Run as `run` does, in a session that may be starting meanwhile.
 
     To wait for it is a stage of its own. The run comes to count within ``recording``, which is given its id.
     """

@@ -53,7 +53,7 @@ def run_by(
     progress: Callable[[Progress], None] = lambda stage: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
-    """Make one run by an engine, as `pipeline.run` says."""
+    """Run once by an engine, as `pipeline.run` says."""
     started, opener = datetime.now(timezone.utc), engine.opener
     config = config.placed(opener.placed)
     is_full = config.resolve.mode == "full"
@@ -110,7 +110,7 @@ def run_by(
 
 
 def _options(config: Config, run_id: str) -> ResolveOptions:
-    """Return how messages are resolved, as a configuration says."""
+    """Return the options of a configuration for resolving messages."""
     return ResolveOptions(
         run_id=run_id,
         as_of=config.resolve.as_of,
@@ -121,7 +121,7 @@ def _options(config: Config, run_id: str) -> ResolveOptions:
 
 
 def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None:
-    """Look at what the runs so far left, and take back what unfinished ones wrote; None where this run counts.
+    """Inspect earlier runs' outputs and restore those of unfinished ones; return None where this run counts.
 
     Raises OutputError, StorageError.
     """
@@ -141,7 +141,7 @@ def _start(outputs: JobTables, run_id: str, *, is_full: bool) -> RunStart | None
 
 
 def _show_view(outputs: JobTables, start: RunStart, version: int) -> tuple[str, ...]:
-    """Have the view of a catalog show a version; a catalog that takes no such view is told so by the first run."""
+    """Show a version in the catalog's view; the first run tells a catalog that takes no such view."""
     refused = current_routes_view.show(outputs, version)
     is_first = start.last is None or start.last.table_ids is None
     return (refused.note,) if refused is not None and (refused.is_stale or is_first) else ()

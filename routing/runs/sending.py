@@ -25,7 +25,7 @@ _THREAD = "lineage event"
 
 
 def send(make: Callable[[], RunEvent], settings: LineageSettings) -> str | None:
-    """Make an event and send it, once; why it was not, as the end of a sentence, or None.
+    """Create an event and send it, once; return why it was not sent, as the end of a sentence, or None.
 
     Raises nothing, and takes ten seconds at most.
     """
@@ -52,7 +52,7 @@ def _send(make: Callable[[], RunEvent], settings: LineageSettings, faults: list[
 
 
 def _transport(settings: LineageSettings) -> Transport:
-    """Return what brings an event to where the settings say. Raises ValueError for a key that no header takes."""
+    """Create the transport of the settings. Raises ValueError for a key that no header takes."""
     if settings.file is not None:
         from openlineage.client.transport.file import FileConfig, FileTransport
 

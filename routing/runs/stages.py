@@ -24,7 +24,7 @@ class Progress:
         return self.stage if self.seconds is None else f"{self.stage}: {self.seconds:.1f} s"
 
     def fields(self) -> dict[str, Any]:
-        """Return the same for programs, seconds in whole milliseconds; without what is not known."""
+        """Return the progress for programs, seconds in whole milliseconds; without unknown values."""
         seconds = None if self.seconds is None else round(self.seconds, 3)
         told = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
         return {name: value for name, value in told.items() if value is not None}
@@ -42,7 +42,7 @@ class UntimedStages:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageTally]:
-        """Do what is inside."""
+        """Run the block without timing it."""
         yield StageTally()
 
 
@@ -61,7 +61,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageTally]:
-        """Time what is done inside."""
+        """Measure the block's time; a failure becomes StorageError."""
         self._progress(Progress(name))
         begun, tally = time.monotonic(), StageTally()
         before, self._within = self._within, 0.0

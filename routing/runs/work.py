@@ -43,7 +43,7 @@ def open_inputs(
 
 
 def open_traffic(opener: TableOpener, inputs: Mapping[str, spark_tables.Input]) -> dict[str, Table] | None:
-    """Messages and dialogs as Arrow reads them, each at its version; None where Spark reads any of them.
+    """Open messages and dialogs by Arrow, each at its version; None where Spark reads any of them.
 
     Where a session has other machines these have read them sooner than this one.
     """
@@ -71,7 +71,7 @@ class SparkWork(RunWork):
         return open_inputs(self.opener, self.inputs, self.keeper)
 
     def open_settings(self) -> dict[str, Table]:
-        """Return the same without the dialogs."""
+        """Open the configuration tables, without the dialogs."""
         settings = {key: given for key, given in self.inputs.items() if key not in TRAFFIC}
         return open_inputs(self.opener, settings, self.keeper)
 

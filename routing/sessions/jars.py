@@ -25,7 +25,7 @@ def _file() -> Path:
 
 
 def _pair() -> str | None:
-    """The installed pair; None where pyspark comes from elsewhere than a package, such as ``SPARK_HOME``."""
+    """Return the installed pair; None where pyspark comes from no package but, say, from ``SPARK_HOME``."""
     try:
         return f"pyspark {version('pyspark')}, delta-spark {version('delta-spark')}"
     except PackageNotFoundError:
@@ -33,7 +33,7 @@ def _pair() -> str | None:
 
 
 def _known() -> dict[str, dict[str, str]]:
-    """Each pair's jars with their hashes; nothing where the file is missing, not one's own, or of another form."""
+    """Read each pair's jars with their hashes; empty where the file is missing, another user's, or malformed."""
     try:
         file = Path(os.path.realpath(_file()))
         found = json.loads(file.read_text(encoding="utf-8")) if is_own(file) else None
@@ -66,7 +66,7 @@ def _hashes(jars: Sequence[str]) -> dict[str, str | None]:
 
 
 def find_remembered() -> list[str]:
-    """The jars of the installed pair of pyspark and delta-spark; none where one of them is gone or another."""
+    """Return the jars of the installed pair of pyspark and delta-spark; none where one is gone or changed."""
     pair = _pair()
     jars = {} if pair is None else _known().get(pair, {})
     return list(jars) if _hashes(list(jars)) == jars else []
@@ -104,7 +104,7 @@ def of_defaults(home: Path) -> dict[str, str]:
 
 
 def _properties(text: str) -> Iterator[tuple[str, str]]:
-    """Keys and values of Java's properties: blanks, an equals sign or a colon between them."""
+    """Yield keys and values of Java's properties: blanks, an equals sign or a colon between them."""
     for line in text.replace("\\\r\n", "").replace("\\\n", "").splitlines():
         bare = line.strip()
         end = next((place for place, sign in enumerate(bare) if sign in "=: \t\f"), len(bare))

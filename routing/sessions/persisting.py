@@ -43,7 +43,7 @@ def _try_to_persist(spark: SparkSession) -> bool:
 
 
 def let_go(kept: DataFrame) -> None:
-    """Have a frame kept no longer; a session that has ended keeps none."""
+    """Release a cached frame; a session that has ended keeps none."""
     from pyspark.errors import PySparkException
 
     try:

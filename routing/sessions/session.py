@@ -54,7 +54,7 @@ _java_logs: list[Path] = []
 
 
 def _small_local_run() -> dict[str, str]:
-    """Return what makes a local run start and finish fast; wrong on a cluster."""
+    """Return settings that make a local run start and finish fast; wrong on a cluster."""
     partitions = str(min(_LOCAL_CORES, os.cpu_count() or 1))
     return {
         "spark.master": "local[*]",
@@ -141,7 +141,7 @@ def check_installed() -> None:
 
 
 def _is_submitted() -> bool:
-    """Whether spark-submit has made the process of a session that is still to begin, with what it is told here."""
+    """Return whether spark-submit started this process for a session that is still to begin."""
     return "PYSPARK_GATEWAY_PORT" in os.environ and "SPARK_REMOTE" not in os.environ
 
 
@@ -166,7 +166,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
 
 
 def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> tuple[SparkSession.Builder, bool]:
-    """The builder with Delta's jars, and whether Ivy is asked for them and nothing else, so that they can be kept.
+    """Add Delta's jars to the builder; tell whether Ivy is asked for them alone, so that they can be kept.
 
     Whoever names jars, or where Ivy finds them, here or in Spark's own defaults, is given what Ivy finds now.
     Raises EnvironmentFault where delta-spark is missing.
@@ -198,12 +198,12 @@ def _new_java_log() -> Path:
 
 
 def java_logs() -> list[Path]:
-    """Where Java writes what it has to say besides, of the sessions that this process has started."""
+    """Return the logs of Java, of the sessions that this process has started."""
     return list(_java_logs)
 
 
 def settle_java_logs(*, ended_well: bool) -> None:
-    """Have Java's logs removed when this process ends, if the command that has just ended did so well.
+    """Remove Java's logs when this process ends, if the command that has just ended did so well.
 
     Java writes to them until then. Once a command has failed they stay, and so they do after a crash.
     """
@@ -234,7 +234,7 @@ def _why_no_start(error: Exception, log: Path | None) -> str:
 
 @contextmanager
 def _java_messages_in(file: Path | None) -> Iterator[None]:
-    """Let the Java process, which inherits standard error when it starts, write to a file instead.
+    """Redirect standard error, which the Java process inherits when it starts, to a file.
 
     What Python writes meanwhile, in other threads, goes where it ever does.
     """

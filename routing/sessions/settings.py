@@ -27,7 +27,7 @@ def find_setting(spark: SparkSession, key: str) -> str | None:
 
 
 def apply_settings(spark: SparkSession, settings: Mapping[str, str], tell: Callable[[str], None]) -> None:
-    """Set what the session takes, and tell in one sentence what it has refused, with its reasons.
+    """Set the settings that the session takes, and note in one sentence the others, with reasons.
 
     No decision depends on a setting; what a run cannot do without is refused where it is used
     (`session.check_udf`), or fails there. Raises ConfigError for a value that no session takes.
@@ -39,7 +39,7 @@ def apply_settings(spark: SparkSession, settings: Mapping[str, str], tell: Calla
 
 
 def _refused(spark: SparkSession, key: str, value: str) -> str | None:
-    """Why the session refuses a setting; None where it has it."""
+    """Return the reason why the session refuses a setting; None where it has it."""
     from pyspark.errors import IllegalArgumentException, PySparkException
 
     if find_setting(spark, key) == value:

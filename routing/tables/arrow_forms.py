@@ -202,7 +202,7 @@ def split_tried(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> tuple[An
 
 
 def without(found: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
-    """Rows of which none is a replaced one."""
+    """Remove replaced rows."""
     if not len(replaced):
         return found
     gone = replaced.select([*_MESSAGE, "attempt"])

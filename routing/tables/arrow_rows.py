@@ -40,7 +40,7 @@ def leave_pandas_out() -> None:
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pyarrow.Table:
-    """Rows of plain Python as an Arrow table of a schema; keys left out are null.
+    """Convert rows of plain Python to an Arrow table of a schema; keys left out are null.
 
     Times are aware, or microseconds since 1970.
     """
@@ -79,7 +79,7 @@ def is_accepted(found: Any, wanted: AnyKind) -> bool:
 
 
 def values_of(column: Any, wanted: AnyKind) -> list[Any]:
-    """The values of an accepted column as plain ones; times are microseconds since 1970, UTC without a zone."""
+    """Convert an accepted column to plain values; times are microseconds since 1970, UTC without a zone."""
     if wanted == ColumnKind.TIMESTAMP:
         column = micros_in(column)
     if wanted == ColumnKind.STRING:
@@ -124,7 +124,7 @@ def _decode(data: bytes | None) -> str | None:
 
 
 def find_undecodable(texts: Any) -> Any:
-    """Return which texts of an array are no UTF-8, as an array of true and false; None where all are.
+    """Return a mask of texts of an array that are no UTF-8; None where all are.
 
     Arrow looks at all of them at once, or at the distinct ones of a dictionary, in a few nanoseconds each.
     """
@@ -153,7 +153,7 @@ def with_readable_texts(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def micros_in(column: Any, kind: Any = None) -> Any:
-    """A column of times as one of microseconds since 1970, UTC without a zone; ``kind``: an expression's type."""
+    """Convert a column of times to microseconds since 1970, UTC without a zone; ``kind``: an expression's type."""
     import pyarrow
 
     zone = (kind or column.type).tz
@@ -161,7 +161,7 @@ def micros_in(column: Any, kind: Any = None) -> Any:
 
 
 def _texts(chunk: Any) -> list[str | None]:
-    """The texts of a part of a column; those that are equal are one object, for names stand in many rows."""
+    """Return the texts of a part of a column; equal texts are one object, for names stand in many rows."""
     import pyarrow
 
     if pyarrow.types.is_string_view(chunk.type):

@@ -24,7 +24,7 @@ TASK_BYTES = 64 * 1024**2
 
 
 def small_side(rows: DataFrame) -> DataFrame:
-    """Rows to be broadcast, whose number the configuration bounds, or the questions of whoever asks.
+    """Broadcast rows whose number the configuration, or a caller's question, bounds.
 
     Never what messages make.
     """
@@ -88,7 +88,7 @@ class BroadcastBudget:
 
 
 def _partitions(spark: SparkSession) -> int:
-    """Into how many parts a shuffle divides its rows; a platform that decides that later promises none."""
+    """Return the number of a shuffle's parts; a platform that decides it later promises none."""
     parts = find_setting(spark, "spark.sql.shuffle.partitions") or ""
     return int(parts) if parts.isdigit() and int(parts) else 1
 

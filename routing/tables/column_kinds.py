@@ -81,7 +81,7 @@ _SPARK_NAMES = {
 
 
 def spark_name(found: pyarrow.DataType) -> str:
-    """A type of Arrow by Spark's name for the type of Delta that it stands for; by Arrow's where there is none."""
+    """Return Spark's name for the Delta type of an Arrow type; Arrow's name where there is none."""
     from pyarrow import types
 
     if types.is_map(found):

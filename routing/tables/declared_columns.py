@@ -55,7 +55,7 @@ def _types_by_name(columns: StructType) -> dict[str, DataType]:
 
 
 def in_shape(rows: DataFrame, shape: Schema, values: Mapping[str, Column] | None = None) -> DataFrame:
-    """Rows in the columns and types of a schema; ``values`` are the columns that are not simply there by name."""
+    """Select the columns of a schema in its types; ``values`` are the columns that are not there by name."""
     given = values or {}
     # Types as text: pyspark hands over any other form of them by way of JSON and the session, five calls for one.
     return rows.select(*(given.get(f.name, F.col(f.name)).cast(str(f.kind)).alias(f.name) for f in shape))
@@ -67,7 +67,7 @@ def no_rows(spark: SparkSession, shape: Schema) -> DataFrame:
 
 
 def column_faults(found: StructType, key: str) -> list[str]:
-    """Return what is wrong with a table's columns, a text each; empty where nothing is."""
+    """List the faults of a table's columns, a text each; empty where there are none."""
     types = _types_by_name(found)
     faults = []
     for field in TABLES[key]:

@@ -66,7 +66,7 @@ class FrameCache:
                 raise
 
     def keep(self, small: DataFrame) -> DataFrame:
-        """A small frame, computed once, now: few rows are carried by the driver, others are kept in storage.
+        """Compute a small frame once, now: the driver carries few rows, storage keeps more.
 
         Where the session keeps nothing its rows go by way of the client; very many are computed anew by each pass
         that reads them.
@@ -74,7 +74,7 @@ class FrameCache:
         return self.keep_sized(small).rows
 
     def keep_sized(self, small: DataFrame) -> CarriedFrame:
-        """Return the same, with its size."""
+        """Compute a small frame once, now, and return it with its size."""
         if not takes_persist(small.sparkSession):
             return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema))
         # Rows are carried from the storage: to find out that there are too many must not mean to do it again.
@@ -100,14 +100,14 @@ class FrameCache:
         return kept
 
     def release(self) -> None:
-        """Let go of everything; the frames can still be read, at the price of computing them anew."""
+        """Release all frames; they can still be read, computed anew."""
         while self.frames:
             let_go(self.frames.pop())
 
 
 @contextmanager
 def released_on_failure() -> Iterator[FrameCache]:
-    """A keeper for what outlives the block: it keeps on after it, unless the block fails."""
+    """Yield a cache that outlives the block, unless the block fails."""
     with ExitStack() as on_failure:
         yield on_failure.enter_context(FrameCache())
         on_failure.pop_all()
@@ -121,7 +121,7 @@ class CarriedFrame(NamedTuple):
 
 
 def hold(frame: DataFrame) -> DataFrame:
-    """A frame as rows that the driver holds, read once; one of many or long rows, or without Arrow, as it is."""
+    """Read a frame once into the driver; one of many or long rows, or without Arrow, stays as it is."""
     return _carry(frame, HELD_ROWS, _is_long_row(frame.schema)).rows if has_arrow() else frame
 
 
@@ -130,7 +130,7 @@ def _is_long_row(schema: StructType) -> Column:
 
 
 def _carry(frame: DataFrame, most: int, is_long: Column) -> CarriedFrame:
-    """A frame as rows that this process has read and given back; one of more rows, or of long ones, as it is."""
+    """Read a frame into this process and give it back; one of more rows, or of long ones, stays as it is."""
     spark, first = frame.sparkSession, _without_long(frame.limit(most + 1), is_long)
     if has_arrow():
         table = first.toArrow()
@@ -171,7 +171,7 @@ def _bytes_of(value: Any) -> int:
 
 
 def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
-    """Rows after a mark that tells the long ones, which are all null: a name may have a million characters."""
+    """Mark long rows, and make them all null: a name may have a million characters."""
     marked = rows.select(is_long.alias(_IS_LONG), "*")
     return marked.select(_IS_LONG, *(F.when(~F.col(_IS_LONG), _loose(f)).alias(f.name) for f in rows.schema))
 
@@ -205,5 +205,5 @@ def _loose(column: StructField) -> Column:
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
-    """An Arrow table as a DataFrame; everything may be null, for Arrow refuses a null struct of other fields."""
+    """Convert an Arrow table to a DataFrame, all nullable: Arrow refuses a null struct of required fields."""
     return spark.createDataFrame(rows, nullable(schema))

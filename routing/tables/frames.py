@@ -30,7 +30,7 @@ _PART = 50_000
 
 
 def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Return what a function makes of each item, in their order, all at the same time.
+    """Apply a function to each item, all at the same time; return the results in order.
 
     A small query keeps a fraction of a machine busy: most of its time is planning. One after the other where
     pyspark cannot hand its session to a thread (before 4.0).
@@ -81,20 +81,20 @@ def where_in(frame: DataFrame, only: Only) -> DataFrame:
 
 
 def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
-    """A table's rows in the columns of a schema, matched without case; those that the table lacks are null."""
+    """Select the columns of a schema from a table, matched without case; missing ones are null."""
     there = {name.lower() for name in rows.columns}
     nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in schema if field.name not in there}
     return rows.select(*(nulls.get(name, F.col(name)).alias(name) for name in schema.names))
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a small frame in its order, times aware and UTC whatever the zone of session and machine."""
+    """Collect a small frame in its order, times aware and UTC whatever the zone of session and machine."""
     times = _times_of(frame)
     return with_moments((row.asDict(recursive=True) for row in times_as_numbers(frame).collect()), times)
 
 
 def times_as_numbers(frame: DataFrame) -> DataFrame:
-    """A frame with its times as microseconds since 1970: a collected timestamp is in the zone of this machine."""
+    """Convert times to microseconds since 1970: a collected timestamp is in the zone of this machine."""
     times = _times_of(frame)
     return frame.withColumns({name: F.unix_micros(name) for name in times}) if times else frame
 
@@ -104,7 +104,7 @@ def _times_of(frame: DataFrame) -> list[str]:
 
 
 def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Schema) -> DataFrame:
-    """Rows of plain Python as a DataFrame of a schema; keys left out are null, times must be aware.
+    """Convert rows of plain Python to a DataFrame of a schema; keys left out are null, times must be aware.
 
     By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
     workers, in every job that uses them.
@@ -116,7 +116,7 @@ def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Sch
 
 
 def frame_of_tuples(spark: SparkSession, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
-    """Rows of plain Python, in the order of a schema, as a DataFrame; times are microseconds since 1970."""
+    """Convert rows, in the order of a schema, to a DataFrame; times are microseconds since 1970."""
     return PreparedRows.of(rows, schema).frame(spark)
 
 
@@ -133,7 +133,7 @@ class PreparedRows:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[Any, ...]], schema: Schema) -> PreparedRows:
-        """Rows in the order of a schema; times are microseconds since 1970."""
+        """Prepare rows in the order of a schema; times are microseconds since 1970."""
         times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
         numbers = Schema(
             tuple(Field(f.name, ColumnKind.BIGINT, f.nullable) if f.name in times else f for f in schema)
@@ -147,7 +147,7 @@ class PreparedRows:
 
 
 def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:
-    """Rows as Arrow, some at a time, so that many are not as a whole objects of Python."""
+    """Convert rows to Arrow, some at a time, so that many are never Python objects at once."""
     import pyarrow
 
     kinds = arrow_schema(schema)
@@ -175,7 +175,7 @@ def nullable(kind: Any) -> Any:
 
 @cache
 def has_arrow() -> bool:
-    """Whether rows can be taken and given back as they are: from pyspark 4.0, with the pyarrow that it needs.
+    """Return whether Spark and Python exchange rows by Arrow: from pyspark 4.0, with the pyarrow that it needs.
 
     Platforms have brought `toArrow` to 3.5 as well, but not what goes with it.
     """

@@ -32,7 +32,7 @@ COUNT = "count"
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns:
-    """Table ``key`` as columns; ``only`` are the values by column of which each row has one.
+    """Read table ``key`` as columns; ``only`` are the values by column of which each row has one.
 
     Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
     """
@@ -54,7 +54,7 @@ def read_messages(messages: Table, only: Only | None = None) -> Iterator[TableCo
 
 
 def read_each(tables: Mapping[str, Table], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
-    """Return what is read of each table, by its key; all at once where Spark reads one of them."""
+    """Read each table with a function, at the same time where Spark reads one of them; return by key."""
     spark = next((table.sparkSession for table in tables.values() if is_frame(table)), None)
     if spark is None:
         return {key: read(key) for key in tables}
@@ -73,7 +73,7 @@ def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
 
 
 def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:
-    """How many rows of a table have each combination of values in some columns; the rows stay where they are."""
+    """Count rows of a table by the values in some columns; the rows stay where they are."""
     counts: Counter[tuple[Any, ...]] = Counter()
     if is_frame(table):
         from pyspark.sql import functions as F
@@ -96,7 +96,7 @@ def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Co
 
 
 def group_rows(rows: pyarrow.dataset.Dataset, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
-    """Return how many rows have each combination of values in some columns: these, and `COUNT`.
+    """Count rows by the values in some columns; return these, and `COUNT`.
 
     Some rows at a time, so that no more than these and the groups are in memory; texts as numbers meanwhile.
     """
@@ -118,13 +118,13 @@ def group_rows(rows: pyarrow.dataset.Dataset, names: Sequence[str], condition: A
 
 
 def sum_groups(groups: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
-    """Groups as `group_rows` makes them, by fewer columns or of several parts."""
+    """Sum groups of `group_rows` by fewer columns, or over several parts."""
     summed = groups.group_by(list(names)).aggregate([(COUNT, "sum")])
     return summed.rename_columns([*names, COUNT])
 
 
 def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> dict[str, int]:
-    """The earliest time of each value of a column, among rows whose time lies before a moment (microseconds).
+    """Return the earliest time by value of a column, among rows before a moment (microseconds).
 
     Files that hold no such row by the table's statistics are not read.
     """

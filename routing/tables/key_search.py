@@ -17,7 +17,7 @@ _PARTS, _FILES = 4, 2
 
 
 def find_held(table: Any, keys: pyarrow.Table) -> pyarrow.Table:
-    """Of some keys those of which a table of Arrow has a row.
+    """Return the keys that a table of Arrow has.
 
     ``keys`` are distinct, in columns of texts by the table's names for them in lower case. Texts are compared
     exactly; null is equal to nothing.
@@ -39,7 +39,7 @@ def find_held(table: Any, keys: pyarrow.Table) -> pyarrow.Table:
 
 
 def read_keys(table: Any, names: Mapping[str, str], most: int) -> pyarrow.Table | None:
-    """Some columns of a table of Arrow, without rows that lack one; None where these are over ``most`` bytes.
+    """Read some columns of an Arrow table, without rows that lack one; None where these are over ``most`` bytes.
 
     ``names`` are the columns' in the table, by those in the result, where they are texts.
     """

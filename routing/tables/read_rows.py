@@ -23,7 +23,7 @@ def read_rows(
     limit: int | None = None,
     only: Only | None = None,
 ) -> list[dict[str, Any]]:
-    """The rows of a table in the columns of a schema, of which those that it lacks are null; times are aware, UTC.
+    """Read rows of a table in the columns of a schema; missing ones are null, times are aware, UTC.
 
     With ``last_by``, the greatest by these columns come first. Only as many as ``limit`` become objects of Python.
     """
@@ -37,7 +37,7 @@ def read_rows(
 
 
 def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[dict[str, Any]]:
-    """Rows that Arrow has read, in the columns of a schema."""
+    """Convert Arrow's rows to plain ones in the columns of a schema."""
     times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
     return with_moments(columns_in(rows, schema, spell(rows)).dicts(), times)
 

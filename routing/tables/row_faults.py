@@ -87,7 +87,7 @@ def _row_faults(key: str, columns: TableColumns) -> Iterator[RowFault]:
 
 
 def _missing(key: str, columns: TableColumns) -> Iterator[tuple[int, str]]:
-    """Required values that are null, or empty text."""
+    """Yield required values that are null, or empty text."""
     for field in INPUTS[key]:
         if not field.nullable:
             absent = (None, "") if field.kind == ColumnKind.STRING else (None,)
@@ -96,20 +96,20 @@ def _missing(key: str, columns: TableColumns) -> Iterator[tuple[int, str]]:
 
 
 def _undecoded(columns: TableColumns) -> Iterator[tuple[int, str]]:
-    """Texts that are no UTF-8."""
+    """Yield texts that are no UTF-8."""
     for name, place, value in columns.undecoded():
         yield place, phrase(f"{name} '%s' is not UTF-8", value)
 
 
 def _places(values: Sequence[Any], wanted: Collection[Any]) -> list[int]:
-    """Where a column holds any of some values."""
+    """Return the places where a column holds any of some values."""
     if not any(value in values for value in wanted):
         return []
     return [place for place, value in enumerate(values) if value in wanted]
 
 
 def _bad(values: Sequence[str | None], is_bad: Callable[[str], bool]) -> list[int]:
-    """Where a column of text holds something bad; each text is judged once."""
+    """Return the places where a column of text holds something bad; each text is judged once."""
     return _places(values, {value for value in set(values) if value and is_bad(value)})
 
 
@@ -166,7 +166,7 @@ _SPECIAL: dict[str, Callable[[TableColumns], Iterator[tuple[int, str]]]] = {
 
 
 def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
-    """Keys that several rows have."""
+    """Yield keys that several rows have."""
     values = [columns.values[name] for name in KEYS[key]]
     if key == "dialogs":
         place = KEYS[key].index("conversation_id")
@@ -180,7 +180,7 @@ def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
 
 
 def _version_faults(routes: TableColumns) -> Iterator[RowFault]:
-    """Doubled keys and overlapping versions of one route: in order, each must end before the next begins."""
+    """Yield doubled keys and overlapping versions of one route: each must end before the next begins."""
     several = {name for name, rows in Counter(routes.rows(*_VERSIONED)).items() if rows > 1}
     spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     if several:

@@ -52,7 +52,7 @@ def read_where(rows: Any, key: str, condition: Any) -> TableColumns:
 
 
 def _any_undecodable(rows: Any, texts: Sequence[str]) -> bool:
-    """Tell whether any text of some columns is no UTF-8."""
+    """Return whether any text of some columns is no UTF-8."""
     batches = rows.scanner(texts).to_batches()
     return any(find_undecodable(batch[name]) is not None for batch in batches for name in texts)
 
@@ -71,7 +71,7 @@ def _read_undecodable(rows: Any, key: str, texts: Sequence[str], condition: Any)
 
 
 def suspicion(rows: Any, key: str, shape: Mapping[str, str]) -> Any:
-    """The condition for Arrow that a row lacks a value or may share its key; ``shape`` as `shape_of` gives it."""
+    """Return Arrow's condition that a row lacks a value or may share its key; ``shape`` as of `shape_of`."""
     import pyarrow.compute as pc
 
     condition = _lacks(key, shape)
@@ -99,7 +99,7 @@ def _doubled_ids(rows: Any, shape: Mapping[str, str]) -> Any:
 
 
 def several(rows: Any, names: Any) -> Any:
-    """Return what several rows have in columns."""
+    """Return the values in columns that several rows have."""
     import pyarrow.compute as pc
 
     counted = rows.group_by(list(names)).aggregate([([], "count_all")])

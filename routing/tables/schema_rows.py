@@ -28,7 +28,7 @@ class SchemaRows:
         return len(self.rows)
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the rows as an Arrow table."""
+        """Convert the rows to an Arrow table in their declared types."""
         return table_of(self.rows, self.schema)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:

@@ -36,7 +36,7 @@ _MESSAGE = ["instance_name", "message_id"]
 
 
 def empty_as_null(text: Column) -> Column:
-    """Empty text in an optional column is null (section 0)."""
+    """Return null for empty text in an optional column (section 0)."""
     return F.when(text != "", text)
 
 
@@ -51,7 +51,7 @@ def fold(text: Column) -> Column:
 
 
 def fold_any(text: Column) -> Column:
-    """Return the same, slower and in less code: for what is rare."""
+    """Fold a text in less code but more time, for rare texts."""
     return F.translate(text, _UPPER, _UPPER.lower())
 
 
@@ -61,12 +61,12 @@ def conversation_id(text: Column) -> Column:
 
 
 def is_guid(text: Column) -> Column:
-    """36 characters of a GUID in any case, without braces."""
+    """Return whether a text is the 36 characters of a GUID in any case, without braces."""
     return text.rlike(GUID)
 
 
 def leading_address(service_name: Column) -> Column:
-    """The address that a TRANSPORT route reads from a service name, empty text where there is none (section 3).
+    """Return the address that a TRANSPORT route reads from a service name, empty without one (section 3).
 
     Nothing stands around it: folded it is as two are compared. To make it null takes another search, unless it is
     a column before.
@@ -108,7 +108,7 @@ def _if_an_id(text: Column) -> Column:
 
 
 def is_utf8(text: Column) -> Column:
-    """Tell whether the bytes of a text are UTF-8; Spark itself takes any."""
+    """Return whether the bytes of a text are UTF-8; Spark itself takes any."""
     if hasattr(F, "is_valid_utf8"):
         return F.is_valid_utf8(text)
     # Before Spark 4.0: Java reads and writes them, and puts other bytes in the place of those that are none.
@@ -137,18 +137,18 @@ def hash_dialog_id(conversation_id: Column) -> Column:
 
 
 def is_int(number: Column) -> Column:
-    """Tell whether an integer is one of 32 bits."""
+    """Return whether an integer is one of 32 bits."""
     return number.between(*INT_RANGE)
 
 
 def is_missing(name: str, kind: object) -> Column:
-    """Tell whether a required value is null, or empty text."""
+    """Return whether a required value is null, or empty text."""
     value = F.col(name)
     return value.isNull() | (value == "") if kind == ColumnKind.STRING else value.isNull()
 
 
 def is_well_formed() -> Column:
-    """Tell whether a conformed message has all that it needs, whatever its instance and database; null for no."""
+    """Return whether a message has all required columns, whatever its instance and database; null for no."""
     texts = (F.col("message_id") != "") & (F.col("to_service_name") != "")
     values = F.col("is_initiator").isNotNull() & F.col("enqueue_time").isNotNull()
     hops = F.col("hops_remaining").isNull() | is_int(F.col("hops_remaining"))

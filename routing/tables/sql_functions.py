@@ -13,7 +13,7 @@ from routing.tables import sql_statements
 def ensure_hash_function(
     spark: SparkSession, name: str, answers: Mapping[str, int], make: Callable[[], object] | None = None
 ) -> bool:
-    """Make the dialog-ID hash a function where none has its name; return False where another one has.
+    """Create the dialog-ID hash as a function; return False where another function has its name.
 
     Args:
         spark: the session.

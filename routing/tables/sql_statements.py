@@ -50,7 +50,7 @@ def sql_name(location: TableLocation) -> SqlText:
 
 
 def _literal(text: str) -> SqlText:
-    r"""A text between apostrophes; a dollar sign is written ``\u0024``, since ``${…}`` would be replaced in it."""
+    r"""Quote a text by apostrophes; a dollar sign is written ``\u0024``, since Spark would replace ``${…}``."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
     return SqlText("'" + escaped + "'")
 
@@ -95,7 +95,7 @@ def describe_detail(spark: SparkSession, location: TableLocation) -> DataFrame:
 
 
 def describe_table(spark: SparkSession, location: TableLocation) -> DataFrame:
-    """A table or view of the catalog, a row (col_name, data_type, comment) for each column and each detail."""
+    """Describe a table or view of the catalog: a row (col_name, data_type, comment) a column and detail."""
     return spark.sql(_sql("DESCRIBE TABLE EXTENDED {table}", table=sql_name(location)))
 
 
@@ -105,13 +105,13 @@ def read_current_catalog(spark: SparkSession) -> str:
 
 
 def restore(spark: SparkSession, location: TableLocation, version: int) -> None:
-    """Bring a table back to a version, in one commit."""
+    """Restore a table to a version, in one commit."""
     text = _sql("RESTORE TABLE {table} TO VERSION AS OF {version}", table=sql_name(location), version=version)
     spark.sql(text).collect()
 
 
 def create_table(spark: SparkSession, location: TableLocation, schema: Schema) -> None:
-    """Make an empty Delta table, if there is none."""
+    """Create an empty Delta table, if there is none."""
     columns = _join(
         _column(field) if field.nullable else _sql("{column} NOT NULL", column=_column(field)) for field in schema
     )
@@ -120,7 +120,7 @@ def create_table(spark: SparkSession, location: TableLocation, schema: Schema) -
 
 
 def add_columns(spark: SparkSession, location: TableLocation, fields: Iterable[Field]) -> None:
-    """Give a table further columns, which may be null."""
+    """Add nullable columns to a table."""
     columns = _join(_column(field) for field in fields)
     spark.sql(_sql("ALTER TABLE {table} ADD COLUMNS ({columns})", table=sql_name(location), columns=columns))
 
@@ -142,7 +142,7 @@ def merge(
     folded: Collection[str] = (),
     insert_only: bool = False,
 ) -> None:
-    """Bring rows into a table by the columns of their key; those in ``folded`` are compared without case.
+    """Merge rows into a table by the columns of their key; those in ``folded`` are compared without case.
 
     A row whose column ``removed_by`` is true is removed; with ``insert_only`` nothing that stands is touched.
     """
@@ -186,7 +186,7 @@ def _same(name: str, is_folded: bool) -> SqlText:
 def show_version(
     spark: SparkSession, view: TableLocation, resolved: TableLocation, version: int, replaces: bool = True
 ) -> None:
-    """Make a view of the last rows of ``resolved_routes`` at one version, or replace the one that is there."""
+    """Create or replace a view of the last rows of ``resolved_routes`` at one version."""
     pinned = _sql("(SELECT * FROM {table} VERSION AS OF {version})", table=sql_name(resolved), version=version)
     create = SqlText("CREATE OR REPLACE VIEW") if replaces else SqlText("CREATE VIEW")
     text = _sql("{create} {view} AS {query}", create=create, view=sql_name(view), query=_last_rows(pinned))
@@ -211,7 +211,7 @@ def has_function(spark: SparkSession, name: str) -> bool:
 
 
 def create_hash_function(spark: SparkSession, name: str) -> None:
-    """Make the dialog-ID hash a function of the session, in SQL. Raises PySparkException where there is one."""
+    """Create the dialog-ID hash as an SQL function of the session. Raises PySparkException where it exists."""
     text = _sql(
         "CREATE TEMPORARY FUNCTION {name}(conversation_id STRING) RETURNS BIGINT"
         " RETURN xxhash64(lower(conversation_id))",
@@ -221,6 +221,6 @@ def create_hash_function(spark: SparkSession, name: str) -> None:
 
 
 def call_function(spark: SparkSession, name: str, texts: Sequence[str]) -> list[Any]:
-    """Return what a function of one text gives for each of some."""
+    """Call a function of one text with each of some texts."""
     calls = _join(_sql("{name}({text})", name=quote(name), text=_literal(text)) for text in texts)
     return list(spark.sql(_sql("SELECT {calls}", calls=calls)).collect()[0])

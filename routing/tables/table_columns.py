@@ -32,7 +32,7 @@ class TableColumns:
 
     @classmethod
     def of_rows(cls, rows: Collection[Mapping[str, Any]], schema: Schema) -> TableColumns:
-        """Rows of plain Python, whose times are aware, in the columns of a schema; what a row lacks is null."""
+        """Convert rows of plain Python, with aware times, to the columns of a schema; missing ones are null."""
         return cls({field.name: [_value(row.get(field.name), field.kind) for row in rows] for field in schema})
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class TableColumns:
         return TableColumns({name: [values[place] for place in places] for name, values in self.values.items()})
 
     def dicts(self) -> Iterator[dict[str, Any]]:
-        """Whole rows."""
+        """Yield whole rows."""
         names = list(self.values)
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))
 
@@ -86,13 +86,13 @@ def _value(value: Any, kind: AnyKind) -> Any:
 
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> TableColumns:
-    """Rows of Arrow in the columns of a schema: those of ``names``, each with its name there; others are null."""
+    """Convert Arrow's rows to the columns of a schema, each by its name in ``names``; others are null."""
     there = {f.name: arrow_rows.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
     return TableColumns({name: there.get(name) or [None] * rows.num_rows for name in schema.names})
 
 
 def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
-    """Whether each wanted input table is given that must be. Raises InputError."""
+    """Check that each required input table is given. Raises InputError."""
     given = set(tables)
     missing = [key for key in wanted if key not in given and key not in OPTIONAL_INPUTS]
     if missing:
@@ -142,7 +142,7 @@ def read_arrow(table: Any, key: str, condition: Any = None, names: Collection[st
 def stream_arrow(
     table: Any, key: str, condition: Any = None, names: Collection[str] | None = None, size: int = 65_536
 ) -> Iterator[TableColumns]:
-    """Return the same in parts of so many rows at most, few of which are in memory at a time.
+    """Yield the columns in parts of ``size`` rows at most, few of which are in memory at a time.
 
     Raises InputError.
     """
@@ -156,13 +156,13 @@ def stream_arrow(
 
 
 def _named(table: Any, key: str, names: Collection[str] | None) -> tuple[Schema, dict[str, str]]:
-    """The named columns of table ``key``, all if None, and those that one of Arrow has, with their names there."""
+    """Return the schema of table ``key`` reduced to names, all if None, and the table's spelling of them."""
     schema = Schema(tuple(field for field in TABLES[key] if names is None or field.name in names))
     return schema, {name: there for name, there in shape_of(table, key).items() if name in schema.names}
 
 
 def select_arrow(table: Any, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
-    """Some columns of a table of Arrow, and the rows for which a condition holds."""
+    """Select some columns of an Arrow table, and the rows for which a condition holds."""
     return as_dataset(table).to_table(columns=list(names), filter=condition)
 
 
@@ -174,7 +174,7 @@ def rows_where(rows: Any, mask: Any) -> Any:
 
 
 def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
-    """A table of Arrow as a dataset; views of texts, which Arrow's functions do not take, are texts in it."""
+    """Convert an Arrow table to a dataset; string views, which Arrow's functions do not take, become strings."""
     import pyarrow.dataset
 
     if hasattr(table, "to_table"):
@@ -192,7 +192,7 @@ def in_files(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.d
 
 
 def in_files_with(rows: pyarrow.dataset.Dataset, condition: Any) -> pyarrow.dataset.Dataset:
-    """The rows of those files that may have some for which a condition holds, as far as the table's log tells."""
+    """Select the files that may have rows for which a condition holds, as far as the table's log tells."""
     return rows if condition is None else _of_files(rows, lambda: rows.get_fragments(condition))
 
 
@@ -206,7 +206,7 @@ def _of_files(rows: Any, choose: Callable[[], Iterable[Any]]) -> pyarrow.dataset
 
 
 def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:
-    """Return what has to be read of a table of Arrow for the few rows for which a condition holds.
+    """Select the files to be read of an Arrow table for the few rows for which a condition holds.
 
     Arrow reads every column of all files that may have such rows. So the condition's own columns are read first,
     and then only the files that do have some.

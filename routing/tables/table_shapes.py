@@ -32,14 +32,14 @@ def check_shape(table: Table, key: str, location: str, schema: Schema) -> list[s
 
 
 def lacks(found: Mapping[str, str], wanted: Schema) -> list[str] | None:
-    """The columns, all of which may be null, that keep one table from being of a schema; None where more does."""
+    """List the nullable columns that alone keep a table from a schema; None where more does."""
     missing = [field for field in wanted if field.nullable and field.name not in found]
     rest = Schema(tuple(field for field in wanted if field not in missing))
     return None if differences(found, rest) else [field.name for field in missing]
 
 
 def cannot_hold(found: Mapping[str, str], wanted: Schema) -> list[str]:
-    """The columns of a table, given by their types, that rows of a schema cannot be written to, a text each."""
+    """List the columns of a table that rows of a schema cannot be written to, a text each."""
     types = {name.lower(): kind for name, kind in found.items()}
     return [
         f"column {field.name} is {types[field.name]}, not {field.kind}"
@@ -56,7 +56,7 @@ def _holds(found: str, wanted: AnyKind) -> bool:
 
 
 def differences(found: Mapping[str, str], wanted: Schema) -> list[str]:
-    """Return what keeps a table of one schema from being one of another, a text each; empty where nothing does."""
+    """List the differences between a table's schema and another, a text each."""
     faults = [
         f"column {field.name} is {found.get(field.name, 'missing')}, not {field.kind}"
         for field in wanted

@@ -12,12 +12,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def moment_of(micros: int) -> datetime:
-    """Microseconds since 1970 as an aware UTC time, exact. Raises OverflowError outside the years 1 to 9999."""
+    """Convert microseconds since 1970 to an aware UTC time. Raises OverflowError outside the years 1 to 9999."""
     return _EPOCH + timedelta(microseconds=micros)
 
 
 def with_moments(rows: Iterable[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
-    """Rows whose times, in the named columns, are numbers, as rows with aware times; null stays null."""
+    """Convert the named columns of rows from microseconds to aware times; null stays null."""
     found = list(rows)
     for row in found:
         row.update({name: None if row[name] is None else moment_of(row[name]) for name in names})

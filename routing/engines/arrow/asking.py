@@ -38,7 +38,7 @@ class AskingRows(NamedTuple):
 
     @classmethod
     def of(cls, keyed: KeyedBatch, decided: DecisionColumns, scopes: Scopes) -> AskingRows:
-        """Return those of a batch."""
+        """Select the rows of a batch that may ask for a route."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -71,11 +71,11 @@ class AskingRows(NamedTuple):
         return len(self.rows)
 
     def filter(self, mask: Any) -> AskingRows:
-        """Return some of the rows."""
+        """Select rows by a mask."""
         return AskingRows(self.rows.filter(mask), self.services)
 
     def is_for(self, services: pyarrow.Array) -> Any:
-        """Return which rows ask for one of some services."""
+        """Return a mask of rows that ask for one of some services."""
         import pyarrow.compute as pc
 
         return pc.is_in(self.services, value_set=services).take(self.rows["word"])

@@ -71,7 +71,7 @@ class GrowingColumn:
     _array: Any = None
 
     def add(self, value: Any) -> None:
-        """Add a value."""
+        """Append a value."""
         self._new.append(value)
 
     def array(self) -> pyarrow.Array:
@@ -152,7 +152,7 @@ class DecisionTable:
     """All decisions that messages have asked for so far; several threads may ask."""
 
     def __init__(self, checked: CheckedInputs, numbers: TextNumbers) -> None:
-        """``numbers`` are those of what the configuration names."""
+        """Start with no key decided; ``numbers`` number the names of the configuration."""
         import pyarrow
 
         self._checked, self._numbers = checked, numbers
@@ -244,7 +244,7 @@ class DecisionTable:
         self._known_timelines = len(self._decider.timelines)
 
     def _rows_of(self, keys: Sequence[int]) -> Iterable[KeyRow]:
-        """Yield what numbers of keys stand for."""
+        """Yield the key rows that numbers stand for."""
         pairs = self._pairs.known.to_pylist() if len(keys) > 1 else self._pairs.known
         for key in keys:
             pair, sender = key >> 31, key & (2**31 - 1)

@@ -161,7 +161,7 @@ class DialogEnds:
         return pc.fill_null(self.broker_numbers.take(brokers), NONE)
 
     def _places_of(self, codes: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
-        """Return where the ends of some codes stand, null for none."""
+        """Return the places of the ends of some codes, null for none."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -177,7 +177,7 @@ class DialogEnds:
 
 
 def _ends_of_one(numbers: TextNumbers) -> int:
-    """Return how many ends a conversation may have."""
+    """Return the greatest number of ends of one conversation."""
     return 2 * len(numbers.instances) * len(numbers.databases)
 
 

@@ -65,7 +65,7 @@ def _read(messages: MessageRows, ends: DialogEnds | None) -> Iterator[pyarrow.Re
 
 
 def _mapped(numbers: TextNumbers) -> dict[str, tuple[MappedTexts, int]]:
-    """Return how the texts of a row become numbers, and the number of a text that is not there."""
+    """Return the numbering of each text column, and the number of an absent text."""
     return {
         "instance_name": (MappedTexts(numbers.number_instances), OTHER),
         "database_name": (MappedTexts(numbers.number_databases), 0),
@@ -77,7 +77,7 @@ def _mapped(numbers: TextNumbers) -> dict[str, tuple[MappedTexts, int]]:
 def _number(
     batch: pyarrow.RecordBatch, mapped: dict[str, tuple[MappedTexts, int]], ends: DialogEnds | None
 ) -> pyarrow.Table:
-    """The rows of a batch as numbers, in the columns of `READ` and `_SUMS`; what a dialog says is told in them."""
+    """Number the texts of a batch, in the columns of `READ` and `_SUMS`, with what dialogs add."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -99,7 +99,7 @@ def _number(
 
 
 def find_sound(batch: pyarrow.RecordBatch) -> pyarrow.Array:
-    """Tell of each row whether it is sound: its service and texts of `rejecting.DECODED` in UTF-8 included."""
+    """Return a mask of sound rows: those with a service and UTF-8 in the texts of `rejecting.DECODED`."""
     import pyarrow.compute as pc
 
     # By the distinct names: those of all rows, if they are long, are more than a column holds.

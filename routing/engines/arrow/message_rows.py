@@ -56,7 +56,7 @@ class MessageRows:
         return pc.field(self.shape[name])
 
     def is_sound(self) -> Any:
-        """Tell whether a row has all that it needs, whatever its instance and database, but a service."""
+        """Return a mask of rows with all required columns but a service, whatever their instance and database."""
         import pyarrow.compute as pc
 
         needed = [self.column("message_id") != ""]
@@ -68,7 +68,7 @@ class MessageRows:
         return pc.coalesce(reduce(operator.and_, needed), pc.scalar(False))
 
     def is_folded(self) -> Any:
-        """Tell whether a conversation id, which is a GUID, is written as it is compared."""
+        """Return a mask of conversation ids that are GUIDs in their compared form."""
         import pyarrow.compute as pc
 
         given = self.column("conversation_id")

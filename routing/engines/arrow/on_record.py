@@ -46,7 +46,7 @@ class OrderedRequests:
         )
 
     def is_pending(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return which messages find the last request of their group before them pending."""
+        """Return a mask of messages that find the last request of their group before them pending."""
         import pyarrow.compute as pc
 
         place = pc.subtract(self._find_not_before(groups, at, message_id), 1)
@@ -55,7 +55,7 @@ class OrderedRequests:
         return pc.and_not(has_one, pc.fill_null(has_ended, fill_value=False))
 
     def is_one_of(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return which messages have opened a request of their group."""
+        """Return a mask of messages that have opened a request of their group."""
         import pyarrow.compute as pc
 
         place = self._find_not_before(groups, at, message_id)
@@ -112,7 +112,7 @@ class RequestsOnRecord:
 
     @classmethod
     def of(cls, scopes: Scopes, on_record: Mapping[str, InstanceRequests]) -> RequestsOnRecord:
-        """Return those of each instance."""
+        """Collect the requests on record of all instances."""
         import pyarrow
 
         numbers, services, codes = number_places(scopes), dict[str, int](), list[int]()

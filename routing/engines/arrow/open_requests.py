@@ -73,7 +73,7 @@ class FoundRequests:
         return len(self.first) > 0 or any(True for one in self.by_instance.values() for _ in one.all_opened())
 
     def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> tuple[pyarrow.Array, pyarrow.Array]:
-        """Return which messages step 4 ends in their own scope, and which in msdb, after they came back."""
+        """Return masks of messages that step 4 ends in their own scope, and in msdb after they came back."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -321,14 +321,14 @@ def may_any_ask(scan: MessageScan) -> bool:
 
 
 def read_on_record(scan: MessageScan) -> Mapping[str, InstanceRequests]:
-    """Return the requests on record of each instance."""
+    """Read the requests on record by instance."""
     requests = scan.checked.settings.get("route_requests")
     found = {} if requests is None else requests_of(requests)
     return requests_on_record(EstateNetwork(scan.checked.instances, found))
 
 
 def _mask_of(places: pyarrow.Array, rows: int) -> pyarrow.Array:
-    """Return which of so many rows stand in some places."""
+    """Return a mask of so many rows that is true at some places."""
     import pyarrow
     import pyarrow.compute as pc
 

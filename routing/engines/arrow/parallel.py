@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def for_each_thread(batches: Iterator[B], work: Callable[[Iterator[B]], R]) -> list[R]:
-    """Have threads share batches: each calls ``work`` once, with those that it gets, one after the other.
+    """Share batches among threads: each calls ``work`` once, with the batches that it gets in turn.
 
     Raises what the first of them raises, or what interrupts the calling thread, such as Ctrl-C; the others end
     with the batch that they are at.

@@ -46,7 +46,7 @@ class MessageScan:
         return cls(checked, numbers, messages, DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers))
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
-        """Read what a message is decided by, and what is written of it."""
+        """Read the columns that decide a message and those that are written of it."""
         import pyarrow.compute as pc
 
         rows = self.messages

@@ -35,7 +35,7 @@ class WordReader:
     _last: tuple[Any, Any, Any] | None = field(default=None, repr=False)
 
     def read(self, column: pyarrow.Array) -> TextColumn:
-        """Return what the function makes of a part of the column."""
+        """Apply the function to a part of the column."""
         words, places = split_words(column)
         # All parts of a group of rows in a file have the same.
         if self._last is None or not words.equals(self._last[0]):

@@ -56,7 +56,7 @@ class TextNumbers:
 
     @classmethod
     def of(cls, checked: CheckedInputs, most_unnamed: int | None = None) -> TextNumbers:
-        """Return those of a configuration, which number so many services that it does not name."""
+        """Number the names of a configuration, and leave room for so many services that it does not name."""
         named = checked.named
         most = MOST_UNNAMED if most_unnamed is None else most_unnamed
         return cls(
@@ -154,7 +154,7 @@ class TextNumbers:
         return {number: address for address, number in (self.addresses or {}).items()}
 
     def _broker(self, instance: str, number: int) -> tuple[str, int]:
-        """What a key says of a broker id in an instance: the id if anything there names it, or that none does."""
+        """Return a key's broker id, if anything in the instance names it, and whether it has another."""
         if number == NONE:
             return "", 0
         broker = self.brokers[number] if number >= 0 else None
@@ -188,7 +188,7 @@ def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]]) -> KeyTexts | None:
 
 
 def _places_among(words: pyarrow.Array, known: list[str]) -> pyarrow.Array:
-    """Where each text stands among some; `OTHER` for one that is none of them."""
+    """Return the position of each text among some; `OTHER` for one that is not among them."""
     import pyarrow
     import pyarrow.compute as pc
 

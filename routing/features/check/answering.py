@@ -21,7 +21,7 @@ _ARRIVING = {Outcome.DELIVERED: "delivered", Outcome.SENT: "sent", Outcome.FORWA
 
 
 def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
-    """Return how many of all messages are stuck, and what else is wrong, in one line.
+    """State how many of all messages are stuck, and what else is wrong, in one line.
 
     ``problems`` are all that there are, messages on their way among them.
     """
@@ -79,7 +79,7 @@ def _not(number: int) -> str:
 
 
 def _count_connections(problems: Sequence[MessageProblem]) -> int:
-    """Return how many addresses instances do not reach."""
+    """Count the addresses that instances do not reach."""
     groups = [group for one in problems if one.kind is ProblemKind.CONNECTION_FAILS for group in one.groups]
     return len(
         {
@@ -95,7 +95,7 @@ def _count_reported(problems: Sequence[MessageProblem]) -> int:
 
 
 def state_counts(done: Check) -> str:
-    """Return how many messages wait, as of when, and how many have each outcome and end."""
+    """State how many messages wait, as of when, and how many have each outcome and end."""
     outcomes = done.outcomes
     counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
     asked = {result.row["instance_name"] for result in done.results}
@@ -106,7 +106,7 @@ def state_counts(done: Check) -> str:
 
 
 def _state_ends(done: Check) -> str:
-    """Return how many messages leave their instance and are not acknowledged, and where they end."""
+    """State how many messages leave their instance and are not acknowledged, and where they end."""
     ends = Counter(result.path.end for result in done.results if result.path is not None and result.path.failing)
     if not ends:
         return ""
@@ -115,7 +115,7 @@ def _state_ends(done: Check) -> str:
 
 
 def state_trial(done: Check, tried: Check) -> str:
-    """Return what becomes of stuck messages with scripts in force: "With a.sql: 4 of 4 … would be sent."."""
+    """State how stuck messages fare with scripts in force: "With a.sql: 4 of 4 … would be sent."."""
     names = dict.fromkeys(cut(PurePath(one.file).name) for one in tried.evidence.scripts)
     pairs = list(zip(done.results, tried.results, strict=True))
     stuck = [after for before, after in pairs if is_stuck(before)]

@@ -23,7 +23,7 @@ class AssumedAddresses:
 
     @classmethod
     def of_estate(cls, knowledge: EstateKnowledge) -> AssumedAddresses:
-        """Return what routes and service names lead to by the name of the one known instance of a machine.
+        """Collect written addresses that name the machine of one known instance alone.
 
         None is taken to have several ports, nor where another instance of the machine is known.
         """

@@ -47,7 +47,7 @@ def find_findings(estate: CheckedEstate) -> LintFindings:
 
 
 def severity_of(one: LintFinding) -> Severity:
-    """Return how bad a finding is."""
+    """Return the rank of a finding's severity."""
     return BY_CODE[one.code].severity
 
 
@@ -96,7 +96,7 @@ def _is_known(group: MessageGroup) -> bool:
 
 
 def _places(group: MessageGroup) -> Iterator[_Place]:
-    """Instance, database and name of all that the messages meet or just miss, on their path and back."""
+    """Yield instance, database and name of everything that the messages meet or just miss, there and back."""
     for miss in group.near:
         yield from ((miss.instance, miss.database, name) for name in (miss.name, miss.service))
     row = group.first.row
@@ -128,7 +128,7 @@ def _brokers(group: MessageGroup) -> set[str]:
 
 
 def _names(group: MessageGroup) -> set[str | None]:
-    """Return what a finding may be about that these messages meet, the whole database or instance among it."""
+    """Return the names that these messages meet; None stands for the whole database or instance."""
     row, verdict = group.first.row, group.verdict
     names = {None, row["to_service_name"], row["database_name"], *group.brokers}
     if verdict is not None:
@@ -139,6 +139,6 @@ def _names(group: MessageGroup) -> set[str | None]:
 
 
 def count_severities(found: Iterable[LintFinding]) -> Counter[str]:
-    """Return how many findings of each severity, the worst first."""
+    """Write the number of findings of each severity, the worst first."""
     counts = Counter(str(severity_of(one)) for one in found)
     return Counter({str(severity): counts[str(severity)] for severity in Severity if counts[str(severity)]})

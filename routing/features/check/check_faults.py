@@ -9,7 +9,7 @@ from routing.importing.import_faults import unreadable_file
 
 
 def no_queue(paths: Sequence[str]) -> InputError:
-    """There is nothing to judge."""
+    """Return the error that the paths hold no transmission queue."""
     return InputError(
         f"there is no transmission queue in {join_bounded([quote(path) for path in paths], 'path')}",
         "export sys.transmission_queue; sbroute import queries prints the T-SQL for it",
@@ -22,7 +22,7 @@ def no_row(rejected: Sequence[str]) -> InputError:
 
 
 def no_instance(file: str) -> InputError:
-    """Nothing tells which instance a script is for."""
+    """Return the error that the instance of a script is not known."""
     return InputError(
         f"{quote(file)}: which instance the script is for is not known",
         "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
@@ -37,7 +37,7 @@ class NoScriptError(InputError):
 
     @classmethod
     def of_file(cls, file: str, why: str) -> NoScriptError:
-        """Return what it is instead."""
+        """Say that a file is no script, with the reason."""
         error = cls(f"{quote(file)} is not a script: {why}", "leave it out")
         error.why = why
         return error

@@ -45,7 +45,7 @@ EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
 
 
 def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits | None = None) -> list[Block]:
-    """Return all of a check; messages that are simply on their way are counted unless ``with_all``."""
+    """Describe a check; messages that are simply on their way are only counted unless ``with_all``."""
     limits = limits or ReportLimits()
     problems = find_problems(done.groups)
     told = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
@@ -70,7 +70,7 @@ def describe_message(
 
 
 def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
-    """Return what is to be pasted, each statement once; only for messages that are ``asked`` about, if given."""
+    """List the statements to be pasted, each once; those of messages that are ``asked`` about, if given."""
     found: dict[tuple[str, MessageRemedy], list[str]] = defaultdict(list)
     for problem in find_problems(done.groups):
         if asked is not None and not any(problem.keeps(result) for result in asked):
@@ -114,7 +114,7 @@ class _Report:
         self._findings = FindingsTold(done)
 
     def answer(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
-        """Yield what is stuck, and as of when; first what scripts would change."""
+        """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
         done = self._done
         answer = state_answer(problems, len(done.results))
         if done.tried is None:
@@ -127,7 +127,7 @@ class _Report:
         yield Paragraph(f"{state_counts(done)}.{others}")
 
     def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
-        """Yield what keeps messages, since when, why, what to do; then what shows it."""
+        """Yield a problem: which messages, since when, why, what to do; then its evidence."""
         what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
         yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
@@ -166,7 +166,7 @@ class _Report:
             yield SqlStatement(advice.remedy.statement, indent=2)
 
     def others(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
-        """Yield how many more problems there are."""
+        """Yield the number of problems that are not shown."""
         if problems:
             messages = count(sum(one.count for one in problems), "message")
             yield DocumentHeading(
@@ -174,7 +174,7 @@ class _Report:
             )
 
     def changes(self) -> Iterator[Block]:
-        """Yield what scripts change."""
+        """Yield the changes that scripts make."""
         tried, most = self._done.tried, self._limits
         if tried is None:
             return
@@ -189,7 +189,7 @@ class _Report:
         yield ListItem(f"{count(unchanged, 'message')} as before")
 
     def lint(self) -> Iterator[Block]:
-        """Yield how many findings lint has that do not stand with a problem."""
+        """Yield the number of lint findings that do not stand with a problem."""
         others = self._done.other_findings
         if others:
             counts = ", ".join(starmap(_count_severity, others.items()))
@@ -198,14 +198,14 @@ class _Report:
             yield ListItem(f"{what}: {counts} (sbroute lint).")
 
     def not_known(self) -> Iterator[Block]:
-        """Yield what was not read that may decide."""
+        """Yield the gaps in what was read that may decide."""
         gaps = self._done.gaps
         if gaps:
             yield DocumentHeading("Not known")
             yield from _items(shorten(map(gap_sentence, gaps), self._limits.sentences))
 
     def read(self) -> Iterator[Block]:
-        """Yield what was read, rejected and left out."""
+        """Yield the list of what was read, rejected and left out."""
         evidence, most = self._done.evidence, self._limits.sentences
         yield DocumentHeading("Read")
         by_instance: dict[str, list[ViewRead]] = defaultdict(list)
@@ -230,7 +230,7 @@ def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
 
 
 def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
-    """Return which messages a remedy is about, where it is not all or not certain."""
+    """Write which messages a remedy is about, where it is not all or not certain."""
     is_of_some = len({one.count for one in problem.advice}) > 1
     whose = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
     return whose + ("" if problem.first.verdict is not None else ", as far as is known")

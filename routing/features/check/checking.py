@@ -130,7 +130,7 @@ def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
 
 
 def _try(estate: CheckedEstate, then: Sequence[str], given: FileOptions, at: datetime | None) -> Check:
-    """Return the same messages once more, with scripts in force as of the newest time of all."""
+    """Decide the messages once more, with scripts in force as of the newest time of all."""
     last = max(estate.times.values())
     evidence = try_scripts(estate.evidence, then, given, moment_of(last))
     changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})

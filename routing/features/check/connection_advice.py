@@ -27,7 +27,7 @@ _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 
 
 def create_endpoint(status: ReportedStatus) -> PlacedRemedy:
-    """Return how the sender gets an endpoint; where the export has one, how it is started."""
+    """Advise how the sender gets an endpoint, or starts the one that its export has."""
     words = WORDS[status.trouble]
     if status.evidence.was_exported("service_broker_endpoints", status.instance) and not status.has_no_endpoint(
         status.instance
@@ -43,7 +43,7 @@ def new_endpoint(words: str) -> MessageRemedy:
 
 
 def start_listening(status: ReportedStatus) -> PlacedRemedy:
-    """Return what has to listen at the address, or the address of what does."""
+    """Advise which endpoint has to listen at the address, or which address is the right one."""
     wrong_port = correct_port(status)
     if wrong_port is not None:
         return wrong_port
@@ -60,7 +60,7 @@ def start_listening(status: ReportedStatus) -> PlacedRemedy:
 
 
 def mend_connection(status: ReportedStatus) -> PlacedRemedy:
-    """Return what to compare where the two endpoints, or the network, do not come together."""
+    """Advise to compare two endpoints, or the network between them, that do not come together."""
     wrong_port = correct_port(status)
     if wrong_port is not None:
         return wrong_port
@@ -69,7 +69,7 @@ def mend_connection(status: ReportedStatus) -> PlacedRemedy:
 
 
 def mend_endpoints(status: ReportedStatus) -> PlacedRemedy:
-    """Return what to compare at the endpoints, and how a login gets its permission."""
+    """Advise what to compare at the endpoints, and how to give a login its permission."""
     wrong_port = correct_port(status)
     if wrong_port is not None:
         return wrong_port
@@ -132,13 +132,13 @@ def _at(status: ReportedStatus) -> str:
 
 
 def renew_certificate(status: ReportedStatus) -> PlacedRemedy:
-    """Return how a certificate is renewed: that of a dialog's user, else that of the endpoint."""
+    """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
     is_of_dialog = status.said.number in (28024, 28025)
     return renew_dialog_certificate(status) if is_of_dialog else renew_endpoint_certificate(status)
 
 
 def renew_dialog_certificate(status: ReportedStatus) -> PlacedRemedy:
-    """Return how the certificates of a dialog's users are looked at and made."""
+    """Advise how to inspect and create the certificates of a dialog's users."""
     number = _PRINCIPAL.search(status.said.text or "")
     lines = [_LIST_CERTIFICATES]
     if number is not None:
@@ -151,7 +151,7 @@ def renew_dialog_certificate(status: ReportedStatus) -> PlacedRemedy:
 
 
 def renew_endpoint_certificate(status: ReportedStatus) -> PlacedRemedy:
-    """Return how the certificates of the endpoints, which are in master, are looked at and given."""
+    """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
     words = f"{_at(status)}{WORDS[status.trouble]} On both sides:"
     lines = (
         _LIST_CERTIFICATES,

@@ -22,7 +22,7 @@ _END_ALL = (
 
 
 def end_conversations(words: str, database: str, service: str) -> MessageRemedy:
-    """Return how the conversations with a service are found, and one of them is ended."""
+    """Advise how to find the conversations with a service, and end one of them."""
     name = pasting.literal(service)
     query = None
     if name is not None:
@@ -34,7 +34,7 @@ def end_conversations(words: str, database: str, service: str) -> MessageRemedy:
 
 
 def end_dead_dialog(database: str, service: str) -> MessageRemedy | None:
-    """Return what to do about messages for a service of notifications that is gone; None for any other service."""
+    """Advise on messages for a notification service that is gone; None for any other service."""
     name = service.casefold()
     if name.startswith(QUERY_NOTIFICATION):
         words = (
@@ -58,7 +58,7 @@ def is_of_event_notifications(service: str | None) -> bool:
 
 
 def make_event_notification(words: str, database: str, service: str) -> MessageRemedy:
-    """Return how an event notification is made anew, and its old dialogs are ended."""
+    """Advise how to create an event notification anew, and end its old dialogs."""
     words += (
         ", or that has another broker id than the target's database has now. DROP EVENT NOTIFICATION and CREATE"
         " EVENT NOTIFICATION make it anew, with the broker id of today; then end the old dialogs. Do not create a"

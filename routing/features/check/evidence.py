@@ -95,13 +95,13 @@ class FileEvidence:
         return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
 
     def newest(self, instance: str, *views: str) -> datetime | None:
-        """The time of an instance's newest export, of some views or any; None where nothing of it was exported."""
+        """Return the time of an instance's newest export, of some views or any; None without one."""
         of_views = (units for view, units in self.units.items() if not views or view in views)
         return max((at for units in of_views for (name, _), at in units.items() if name == instance), default=None)
 
 
 def gather(paths: Sequence[str], given: FileOptions) -> FileEvidence:
-    """Return what files and folders say. Raises InputError where no queue is among them, or one cannot be read."""
+    """Read files and folders. Raises InputError where no queue is among them, or one cannot be read."""
     exports, scripts = find_files(paths)
     export, given = read_exports(exports, given, needed=_QUEUE)
     if _QUEUE not in export.rows:
@@ -112,7 +112,7 @@ def gather(paths: Sequence[str], given: FileOptions) -> FileEvidence:
 def weigh(
     export: CatalogExport, scripts: ScriptFiles, given: FileOptions, scripted_at: datetime | None = None
 ) -> FileEvidence:
-    """Return what an export and scripts say, scripts as of a time, their files' own if None. Raises InputError."""
+    """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
     notes = _note_to_come(export, scripts, given)
@@ -138,7 +138,7 @@ def _note_to_come(export: CatalogExport, scripts: ScriptFiles, given: FileOption
 def try_scripts(
     evidence: FileEvidence, paths: Sequence[str], given: FileOptions, scripted_at: datetime
 ) -> FileEvidence:
-    """Return the same with scripts in force that may change what was exported, as of a time. Raises InputError."""
+    """Apply scripts, which may change what was exported, as of a time. Raises InputError."""
     scripts = ScriptFiles(named=[on_this_disk(path) for path in paths])
     given = replace(given, stand_ins=evidence.of_scripts)
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
@@ -184,7 +184,7 @@ def _is_one(endpoint: Row) -> bool:
 
 
 def _with_script(evidence: FileEvidence, script: ReadScript, instance: str) -> FileEvidence:
-    """Return what a script says of what was not exported; it is in force throughout."""
+    """Add a script's statements on subjects that were not exported; it is in force throughout."""
     spelling = _spelling(evidence)
     return _apply(
         evidence, script, instance, lambda one: _is_exported(evidence, *subject_of(one, instance, spelling))
@@ -226,7 +226,7 @@ def _apply(
 def _alters_unknown(
     routes: Sequence[Row], statements: Sequence[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> bool:
-    """Whether a script alters a route that nothing tells of: there is one then, and it may be for any service."""
+    """Return whether a script alters a route that nothing else defines, so that it may name any service."""
     known = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
     for one in statements:
         place = (subject_of(one, instance, spelling)[1], collated(one.name))

@@ -71,7 +71,7 @@ def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[M
 
 
 def explain_as_object(done: Check, asked: str) -> dict[str, Any]:
-    """Return what `explain` says of the messages as values; of one without a verdict what would be needed."""
+    """Explain the messages as JSON values, those without a verdict with the exports that would be needed."""
     found = find_messages(done, asked)
     return {"explained": [_as_object(done, result) for result in found], "notes": _notes(done, found)}
 

@@ -32,7 +32,7 @@ class EstateKnowledge:
     instances: Mapping[str, SqlInstance]
 
     def list_gaps(self) -> list[KnowledgeGap]:
-        """Return all that is not known, in the order of instances and databases."""
+        """List all gaps, in the order of instances and databases."""
         return sorted(
             {gap for name in self.evidence.instances for gap in self._of_instance(name)}, key=lambda gap: gap.place
         )
@@ -68,19 +68,19 @@ class EstateKnowledge:
             yield KnowledgeGap(instance, database, MissingKnowledge.ENDPOINTS_OF_DIALOGS)
 
     def routes(self, instance: str, database: str) -> KnowledgeGap | None:
-        """Return what is not known of a database's routes."""
+        """Return the gap in the knowledge of a database's routes."""
         some = MissingKnowledge.SOME_ROUTES if instance in self.evidence.in_part else MissingKnowledge.ALL_ROUTES
         return self._of_view(
             "routes", instance, database, (MissingKnowledge.ROUTES, some, MissingKnowledge.UNREADABLE_ROUTE)
         )
 
     def services(self, instance: str, database: str) -> KnowledgeGap | None:
-        """Return what is not known of a database's services."""
+        """Return the gap in the knowledge of a database's services."""
         whats = (MissingKnowledge.SERVICES, MissingKnowledge.ALL_SERVICES, MissingKnowledge.UNREADABLE_SERVICE)
         return self._of_view("services", instance, database, whats)
 
     def databases(self, instance: str) -> KnowledgeGap | None:
-        """Return what is not known of an instance's databases."""
+        """Return the gap in the knowledge of an instance's databases."""
         whats = (MissingKnowledge.DATABASES, MissingKnowledge.DATABASES, MissingKnowledge.UNREADABLE_DATABASE)
         return self._of_view("databases", instance, None, whats)
 
@@ -91,7 +91,7 @@ class EstateKnowledge:
         database: str | None,
         whats: tuple[MissingKnowledge, MissingKnowledge, MissingKnowledge],
     ) -> KnowledgeGap | None:
-        """What is not known where there is no export, one has rows that cannot be read, or only scripts tell."""
+        """Return the gap of a view: no export, unreadable rows in it, or scripts alone."""
         nothing, some, in_part = whats
         if self._was_exported(view, instance, database):
             is_doubtful = self.evidence.is_doubtful(view, instance, database)
@@ -108,7 +108,7 @@ class EstateKnowledge:
         return instance.is_only_named and not (instance.routes or instance.holders)
 
     def endpoint(self, instance: str) -> KnowledgeGap | None:
-        """Return what is not known of an instance's forwarding and addresses."""
+        """Return the gap in the knowledge of an instance's forwarding and addresses."""
         what = self._endpoint(instance)
         return None if what is None else KnowledgeGap(instance, None, what)
 
@@ -148,7 +148,7 @@ class EstateKnowledge:
         return {(row["instance_name"], row["database_name"]) for row in rows}
 
     def of_verdict(self, instance: str, verdict: Verdict) -> list[KnowledgeGap]:
-        """Return what would have to be known for a verdict to stand; nothing where it does."""
+        """List the gaps that a verdict rests on; empty where it is certain."""
         decision = verdict.decision
         if decision is None:
             # An expired dialog comes before anything else.
@@ -192,7 +192,7 @@ class EstateKnowledge:
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
     def _unread_holders(self, name: str, leg: RouteSearch) -> Iterator[KnowledgeGap]:
-        """Databases that may hold the service, for all that is known, where that would make a difference."""
+        """Yield gaps of databases that may hold the service, where that would make a difference."""
         is_located = leg.location.destination is not None
         databases = self.databases(name)
         if databases is not None and _hangs_on_services(leg) and not is_located:

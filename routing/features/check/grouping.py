@@ -123,7 +123,7 @@ class MessageGroup:
         return Counter(result.compared.agreement for result in self.results if result.compared is not None)
 
     def compared(self, said: StatusText) -> ReasonComparison | None:
-        """Return what a statement of SQL Server's says of the verdict; None where there is no verdict."""
+        """Compare a status text of SQL Server with the verdict; None without a verdict."""
         if self.verdict is None:
             return None
         return said.compared(self.verdict.reason, in_msdb=self.first.scope == MSDB)
@@ -218,7 +218,7 @@ class _Facts(NamedTuple):
 
     @classmethod
     def of_result(cls, result: MessageResult) -> _Facts:
-        """Return what is known of a message without what is near, and what helps."""
+        """Collect the facts of a message's result, without near misses and remedies."""
         row, verdict = result.row, result.verdict
         who = row["instance_name"], row["database_name"], row["to_service_name"]
         if verdict is None:
@@ -278,7 +278,7 @@ class _Adviser:
         self._known: dict[tuple[object, ...], _Help] = {}
 
     def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
-        """Return what a message just misses, here or on its path, and what helps."""
+        """Find near misses and remedies for a message, here or on its path."""
         verdict = result.verdict
         if verdict is None:
             return self._help_in_common(result, facts)
@@ -297,7 +297,7 @@ class _Adviser:
         return _Help(tuple(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
 
     def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
-        """Return what a message without a verdict just misses, and what helps, by any verdict that it may have.
+        """Find the near misses and remedies that all possible verdicts of a message have in common.
 
         Nothing helps where SQL Server says otherwise than all of them: then more is unknown than the dialog.
         """

@@ -30,7 +30,7 @@ Object = dict[str, Any]
 
 
 def as_object(done: Check) -> Object:
-    """Return all of it; times in ISO 8601, lists in the order in which they are printed."""
+    """Convert a check to JSON values: times in ISO 8601, lists in the order in which they are printed."""
     return {
         "read": _read(done.evidence),
         "notes": find_notes(done),
@@ -78,7 +78,7 @@ def _script(one: ScriptRead) -> Object:
 
 
 def gap_object(gap: KnowledgeGap) -> Object:
-    """Return what is not known, and the view that tells."""
+    """Convert a gap to JSON values, with the view to export."""
     return {
         "instance_name": gap.instance,
         "database_name": gap.database,

@@ -148,7 +148,7 @@ _MAY_COME = frozenset(
 
 
 def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
-    """Take the verdict of those that ask msdb for a route which another message may have asked for before.
+    """Remove verdicts that ask msdb for a route which another message may have asked for before.
 
     Only msdb is asked from several databases: what is not known of another one can tell who comes first.
     """
@@ -192,7 +192,6 @@ class _InstanceMessages:
         self._judge.find_openers(self._read(row) for row in rows if not rejections(row, self._instance))
 
     def judge(self, plain: Row, row: Row, observed: Row) -> MessageResult:
-        """Return the result of one message."""
         handle = observed["conversation_handle"]
         said = StatusText(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
         message, dialog = self._read(row)

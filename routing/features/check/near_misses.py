@@ -54,7 +54,7 @@ class NearMisses:
         return found
 
     def of(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> tuple[NearMiss, ...]:
-        """Return what a message just missed at a time (microseconds).
+        """Find the routes and services that a message just missed at a time (microseconds).
 
         ``scope`` is the database whose routes were searched, ``broker`` the id that the message is bound to, None
         while it is open. First routes of the scope, those with the fewest differences before others; then
@@ -103,7 +103,7 @@ class NearMisses:
 
 
 def near_in_common(found: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, ...]:
-    """Return what is near in every list, in the order of the first, with the differences that all of them have."""
+    """Return the near misses that stand in every list, with the differences that all lists name."""
     if not found:
         return ()
     others = [{replace(near, differences=()): near.differences for near in one} for one in found[1:]]

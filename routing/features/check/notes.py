@@ -13,12 +13,12 @@ _PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_
 
 
 def find_notes(done: Check) -> list[str]:
-    """Notes on what was read, and on times: of an export only what it holds itself is known of an earlier time."""
+    """List the notes on what was read and on times; an earlier time knows only what an export itself dates."""
     return [*done.evidence.notes, *notes_on_times(done, done.evidence.instances)]
 
 
 def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
-    """Where the time of the decision lies before what it is made by was exported."""
+    """Note each instance that is decided at a time before its export."""
     notes = []
     for name in instances:
         newest = done.evidence.newest(name, *_PRESENT)

@@ -53,7 +53,7 @@ def _headline(done: Check) -> str:
 
 
 def _not_known(done: Check) -> Iterator[str]:
-    """Yield what cannot be told, what could not be read, and what else is to be known of both."""
+    """Yield sentences on gaps, rejected rows and notes, of both checks where scripts are tried."""
     yield from map(gap_sentence, (done.tried or done).gaps)
     # Those of scripts that are tried are told apart from those of what was read.
     for check in (done, *([] if done.tried is None else [done.tried])):
@@ -79,7 +79,7 @@ def _key(result: MessageResult) -> _Key:
 
 
 def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
-    """Yield what to do about each group of which there is something to do.
+    """Yield the remedies of each group that has any.
 
     SQL Server knows nothing of scripts that are tried: what it reported is not about what they set on its way.
     """

@@ -32,7 +32,7 @@ def named(name: str | None) -> str:
 
 
 def can_be_pasted(text: str | None, longest: int) -> bool:
-    """Whether a text comes through editors, comments and sqlcmd as it is, and the server takes its length."""
+    """Return whether editors, comments and sqlcmd pass a text on as it is, and the server takes its length."""
     return (
         bool(text)
         and text is not None
@@ -82,22 +82,22 @@ def with_clause(
 
 
 def create_route(name: str | None, clause: str | None) -> str | None:
-    """CREATE ROUTE."""
+    """Write CREATE ROUTE; None where the name cannot be pasted."""
     return _together("CREATE ROUTE ", identifier(name), clause, ";")
 
 
 def alter_route(name: str | None, clause: str | None) -> str | None:
-    """ALTER ROUTE: what is not given stays as it is."""
+    """Write ALTER ROUTE; options that the clause leaves out stay as they are."""
     return _together("ALTER ROUTE ", identifier(name), clause, ";")
 
 
 def drop_route(name: str | None) -> str | None:
-    """DROP ROUTE."""
+    """Write DROP ROUTE; None where the name cannot be pasted."""
     return _together("DROP ROUTE ", identifier(name), ";")
 
 
 def enable_broker(database: str) -> str | None:
-    """ALTER DATABASE that keeps the broker id, and gives up at once where others are in the database."""
+    """Write ALTER DATABASE that keeps the broker id, and gives up at once where others are in the database."""
     return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
 
 
@@ -115,7 +115,7 @@ def as_comment(text: str | None) -> str | None:
 
 
 def new_name(service: str, taken: Collection[str]) -> str:
-    """A name for a new route to a service; ``taken`` are those of routes, as `text.collated` writes them."""
+    """Return a name for a new route to a service; ``taken`` are the folded names of routes (`text.collated`)."""
     for number in count(1):
         ending = "" if number == 1 else f" {number}"
         name = f"Route to {service}"[:SYSNAME]

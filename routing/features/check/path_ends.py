@@ -125,7 +125,7 @@ class JudgedWays(NamedTuple):
 
 
 def judge_ways(ways: Sequence[PathWay]) -> JudgedWays:
-    """Return what the ways of a message, or of an acknowledgement, come to together.
+    """Judge all ways of a message, or of an acknowledgement, together.
 
     The transport may use any of several routes: each has to arrive. Of an address and its mirror, and of several
     instances that have one address, one alone is the principal: it is enough that one of them arrives.
@@ -138,7 +138,7 @@ _Choice = tuple["str | None", tuple["str | None", "str | None"]]
 
 
 def _choices(way: HopPath) -> list[_Choice]:
-    """Return what the transport chose at each hop that a message left."""
+    """List the transport's choice at each hop that a message left."""
     left: tuple[PathHop, ...] = way.hops[:-1] if way.ending in _ENDS_AT_A_HOP else way.hops
     met = [*(hop.instance_name for hop in way.hops[1:]), way.instance]
     return [(hop.route_name, (hop.address, there)) for hop, there in zip(left, met, strict=False)]

@@ -40,7 +40,7 @@ AskStuck = Callable[[HopToMend, bool], StuckGroup]
 
 
 def find_remedies(path: MessagePath, sender: str, ask: AskStuck) -> tuple[list[NearMiss], list[PlacedRemedy]]:
-    """Return what messages of a path just miss where they get stuck, and what to do there; each once.
+    """Find near misses and remedies where messages of a path get stuck, each once.
 
     ``sender`` is the instance that sent them.
     """
@@ -54,7 +54,7 @@ def find_remedies(path: MessagePath, sender: str, ask: AskStuck) -> tuple[list[N
 
 
 def remedy_of_silence(path: MessagePath, sender: str, ask: AskStuck) -> PlacedRemedy:
-    """Return what to do about messages that are not acknowledged, and of which no hop is known to fail."""
+    """Return the remedy for messages that are not acknowledged although no hop is known to fail."""
     arriving = [one for one in path.there if one.way.ending is Ending.DELIVERED]
     if path.end is PathEnd.DELIVERED and arriving:
         stuck = ask(_mended(arriving[0], len(arriving[0].way.hops) - 1), False)
@@ -87,7 +87,7 @@ def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[Stu
 
 
 def _mend_ids(one: PathWay, ask: AskStuck) -> tuple[StuckGroup, PlacedRemedy]:
-    """Return what to do about an acknowledgement that another database with the sender's id gets."""
+    """Return the remedy for an acknowledgement that goes to another database with the sender's broker id."""
     stuck = ask(_mended(one, len(one.way.hops) - 1), True)
     words = (
         f"The acknowledgement is delivered to {named(one.way.database)} of instance {named(one.way.instance)},"

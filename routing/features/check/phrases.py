@@ -67,12 +67,12 @@ def split_sentences(text: str) -> list[str]:
 
 
 def where(instance: str, database: str | None) -> str:
-    """Return an instance, or a database of it."""
+    """Write an instance, or a database with its instance."""
     return named(instance) if database is None else f"{named(instance)}, database {named(database)}"
 
 
 def gap_sentence(gap: KnowledgeGap) -> str:
-    """Return what is not known, and the view to export."""
+    """Write a gap as a sentence, with the view to export."""
     return f"{where(gap.instance, gap.database)}: {gap.what.words}; export {gap.what.view}"
 
 

@@ -82,7 +82,7 @@ class FindingsTold:
 def list_evidence(
     number: int, problem: MessageProblem, knowledge: EstateKnowledge, told: FindingsTold, limits: ReportLimits
 ) -> Iterator[Block]:
-    """Yield what shows a problem, as a list."""
+    """Yield the evidence of a problem, as a list."""
     yield Paragraph((TonedText("evidence:", Tone.QUIET),), 1)
     if len(problem.groups) > 1:
         yield _table_of_groups(problem, limits)
@@ -177,7 +177,7 @@ def _list_near(near: Sequence[NearMiss], most: int | None) -> Iterator[str]:
 
 
 def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | None) -> Iterator[str]:
-    """Yield what SQL Server itself says: how many of its statuses agree, and what the others say."""
+    """Yield the statuses of SQL Server: how many agree, and what the others say."""
     agreeing = group.agreements[NumberAgreement.AGREES]
     if agreeing:
         yield f"SQL Server says the same of {count(agreeing, 'message')}"
@@ -298,7 +298,7 @@ def _list_ways(
 def list_needed(
     path: MessagePath, knowledge: EstateKnowledge, most: int | None, indent: int = 0
 ) -> Iterator[Block]:
-    """Yield which exports would tell more of a path."""
+    """Yield the exports that would tell more of a path."""
     for gap in path.gaps[:most]:
         yield ListItem(f"what would tell more: {gap_sentence(gap)}", indent=indent)
     views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"

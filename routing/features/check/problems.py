@@ -57,7 +57,7 @@ class MessageProblem:
         return _sentence_of_cause(self.first) == self.why
 
     def state_messages(self) -> str:
-        """Return how many messages, from where and to which service: "4 messages from 'A', database 'B' to …"."""
+        """State number, sender and service: "4 messages from 'A', database 'B' to …"."""
         rows = [group.first.row for group in self.groups]
         places = {(row["instance_name"], row["database_name"]) for row in rows}
         sender = where(*next(iter(places))) if len(places) == 1 else count(len(places), "database")
@@ -65,7 +65,7 @@ class MessageProblem:
         return f"{count(self.count, 'message')} from {sender} to {target}"
 
     def list_actions(self, advice: GroupAdvice) -> list[str]:
-        """Return what to do, a sentence each, without the one that says why."""
+        """List the actions to take, a sentence each, without the one that gives the cause."""
         sentences = split_sentences(advice.remedy.words)
         if self.has_explained_cause and advice.remedy == _advice_of_routes(self.first)[0].remedy:
             sentences = sentences[1:]
@@ -103,7 +103,7 @@ def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
 
 
 def _name_cause(group: MessageGroup) -> object:
-    """Return what groups of one cause have in common: the sentence of the rules, or what SQL Server says."""
+    """Return the cause that groups share: the sentence of the rules, or SQL Server's status."""
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
         return state_cause(group)
     return None if group.trouble is None else (group.trouble.number, group.trouble.text)
@@ -132,7 +132,7 @@ _HINDRANCES = {
 
 
 def _state_hindrance(group: MessageGroup) -> str:
-    """Return what keeps messages that are on their way by the rules; nothing where nothing does."""
+    """State the hindrance of messages that are on their way by the rules; empty without one."""
     address = None if group.verdict is None else group.verdict.address
     if group.kind is ProblemKind.CONNECTION_FAILS and address is not None:
         return f", but the connection to {named(address)} fails"
@@ -160,7 +160,7 @@ def _name_reason(failure: PathWay) -> str:
 
 
 def state_cause(group: MessageGroup) -> str:
-    """Return why messages wait, one sentence; nothing of messages that are on their way."""
+    """State the cause of waiting in one sentence; empty for messages that are on their way."""
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
         return _sentence_of_cause(group) or _state_reason(group)
     if group.trouble is not None:
@@ -205,12 +205,12 @@ def _state_reason(group: MessageGroup) -> str:
 
 
 def state_status(group: MessageGroup, said: StatusText) -> str:
-    """Return what SQL Server says of some messages of a group."""
+    """State SQL Server's status of some messages of a group."""
     return f"SQL Server says of {count(group.said[said], 'message')}: {status(said)}"
 
 
 def state_silence(group: MessageGroup) -> str:
-    """Return what it means that SQL Server says nothing of messages which were sent long ago."""
+    """State that SQL Server reports nothing of messages which were sent long ago."""
     since = "enqueued more than ten minutes before the export"
     is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
     what = "no queue has taken them" if is_here else "sent and not acknowledged"
@@ -218,7 +218,7 @@ def state_silence(group: MessageGroup) -> str:
 
 
 def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
-    """Return how many messages each kind of problem keeps."""
+    """Count the messages of each kind of problem."""
     kinds: Counter[ProblemKind] = Counter()
     for problem in problems:
         kinds[problem.kind] += problem.count

@@ -26,7 +26,7 @@ class RemedyCase:
 
 
 def remedy_of(stuck: StuckGroup) -> MessageRemedy:
-    """Return what to do about messages with one result."""
+    """Find the remedy for messages with one result."""
     for case in CASES:
         if stuck.verdict.reason in case.reasons:
             found = case.remedy(stuck)

@@ -43,7 +43,7 @@ def correct_spelling(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def renew_route(stuck: StuckGroup) -> MessageRemedy | None:
-    """Make an expired route for the service anew without a lifetime, which no ALTER can take away."""
+    """Create an expired route for the service anew without a lifetime, which no ALTER can remove."""
     for near, route in _missed(stuck):
         if near.differences == (EXPIRED,):
             words = (
@@ -57,7 +57,7 @@ def renew_route(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def correct_route_id(stuck: StuckGroup) -> MessageRemedy | None:
-    """Give a route that names an old id the one that the messages are bound to and a holder has now."""
+    """Replace a route's old id by the id that the messages are bound to and a holder has now."""
     for near, _ in _missed(stuck):
         is_old = near.differences == (OTHER_BROKER,) and not stuck.is_current(near.broker)
         if is_old and stuck.is_current(stuck.broker):
@@ -72,7 +72,7 @@ def correct_route_id(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def renew_route_id(stuck: StuckGroup) -> MessageRemedy | None:
-    """Give a LOCAL route that names an old id that of the one database here which holds the service."""
+    """Replace a LOCAL route's old id by that of the only database here which holds the service."""
     leg, holders = stuck.last, stuck.holders_here
     old = [
         route
@@ -117,7 +117,7 @@ def deliver_here(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def lead_elsewhere(stuck: StuckGroup) -> MessageRemedy | None:
-    """Lead to the other instance that holds the service; with a statement if it is one at a known address."""
+    """Advise a route to the other instance with the service; with a statement if its address is known."""
     holders = stuck.holders_elsewhere()
     if not holders or (stuck.database is None and stuck.verdict.reason is Reason.FORWARDING_DISABLED):
         # Of what arrives the route is right, and forwarding is off.
@@ -150,7 +150,7 @@ def lead_back(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def lead_past(stuck: StuckGroup, stuck_there: StuckGroup) -> MessageRemedy | None:
-    """Messages that got stuck where a route led them, while their service is in one other instance.
+    """Advise a route to the instance that holds the service, past the one where messages got stuck.
 
     ``stuck`` is where they were sent or forwarded from, ``stuck_there`` where that led.
     """
@@ -167,7 +167,7 @@ def lead_past(stuck: StuckGroup, stuck_there: StuckGroup) -> MessageRemedy | Non
 
 
 def pin_anew(stuck: StuckGroup, stuck_there: StuckGroup) -> MessageRemedy | None:
-    """Messages got an old broker id from a route, and the instance that it leads to holds the service by another.
+    """Correct a route's old broker id where the instance that it leads to holds the service by another.
 
     Arguments as for `lead_past`. None where the dialog itself has the id.
     """
@@ -201,7 +201,7 @@ def answer_request(stuck: StuckGroup) -> MessageRemedy:
 
 
 def compare_ids(stuck: StuckGroup) -> MessageRemedy | None:
-    """Have a route's id and that of the messages compared with the target's, which no known database tells."""
+    """Advise to compare a route's and the messages' ids with the target's, which no known database tells."""
     for near, _ in _missed(stuck):
         if near.differences == (OTHER_BROKER,):
             words = (
@@ -217,7 +217,7 @@ def compare_ids(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def find_address(stuck: StuckGroup) -> MessageRemedy:
-    """Nothing known holds the service: a route to where it is, whose address must be found out first."""
+    """Advise a route to a service that no known database holds; its address must be found out first."""
     words = f"No known database holds service {named(stuck.service)}"
     words += "" if stuck.last.known_broker is None else f" with the id {named(stuck.last.known_broker)}"
     words += (
@@ -227,7 +227,7 @@ def find_address(stuck: StuckGroup) -> MessageRemedy:
 
 
 def lead_to(stuck: StuckGroup, address: str | None, words: str) -> MessageRemedy:
-    """A route of the sender to an address: the one that matched by the service's name altered, else a new one."""
+    """Advise a route to an address: alter the route that matched by the service's name, else add one."""
     leg = stuck.first
     route = leg.reported
     written = address or PLACEHOLDER
@@ -251,7 +251,7 @@ def lead_to(stuck: StuckGroup, address: str | None, words: str) -> MessageRemedy
 def _options(
     service: str | None = None, broker: str | None = None, address: str = "", *, is_placeholder: bool
 ) -> str | None:
-    """Options of a route; a place that is to be filled in stands as it is."""
+    """Write the options of a route; a place that is to be filled in stands as it is."""
     made = pasting.with_clause(service, broker, None if is_placeholder else address)
     if made is None or not is_placeholder:
         return made
@@ -287,7 +287,7 @@ def _naming_service(stuck: StuckGroup, leg: RouteSearch) -> list[EstateRoute]:
 
 
 def _caught(stuck: StuckGroup) -> str:
-    """Return which route took the messages instead."""
+    """Write which route took the messages instead."""
     route = stuck.last.reported
     if route is None:
         return ""

@@ -37,7 +37,7 @@ class Change:
 
 
 def end_of(result: MessageResult) -> ChangeableResult:
-    """Return what becomes of a message, as far as a script can change it."""
+    """Return the part of a message's result that a script can change."""
     verdict, path = result.verdict, result.path
     if verdict is None:
         return ChangeableResult(result.outcome, None, None, None, result.end, None)

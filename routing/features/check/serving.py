@@ -123,7 +123,7 @@ def begin_anew(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def notify_anew(stuck: StuckGroup) -> MessageRemedy | None:
-    """Return how an event notification is made anew, whose target is not there any more."""
+    """Advise how to create an event notification anew whose target is gone."""
     if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
         return None
     words = (
@@ -133,7 +133,7 @@ def notify_anew(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def end_refused(stuck: StuckGroup) -> MessageRemedy | None:
-    """Return how dialogs are ended that are bound to a database of the instance without the service."""
+    """Advise how to end dialogs bound to a database of the instance without the service."""
     broker = stuck.last.known_broker
     bound = [each.name for each in stuck.here.databases.values() if broker is not None and has_id(each, broker)]
     if not bound:
@@ -147,12 +147,12 @@ def end_refused(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def end_dead(stuck: StuckGroup) -> MessageRemedy | None:
-    """Return how dialogs with a service of notifications are ended, whose client is gone."""
+    """Advise how to end dialogs with a service of notifications whose client is gone."""
     return end_dead_dialog(stuck.database or stuck.scope, stuck.service)
 
 
 def enable_forwarding(stuck: StuckGroup) -> MessageRemedy:
-    """A route of msdb leads on, and forwarding is off at the endpoint, whose name no view that is read tells."""
+    """Advise to enable forwarding on the endpoint, whose name no view that is read tells."""
     forwarding = "forwarding is off" if stuck.here.is_forwarding_known else _NOT_KNOWN
     first = f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance"
     if stuck.database is None:

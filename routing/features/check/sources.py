@@ -55,7 +55,7 @@ class ScriptFiles:
 
 
 def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
-    """Find what may be exports, and the scripts (``.sql``): files as they are named, folders at any depth.
+    """Find files that may be exports, and the scripts (``.sql``): as they are named, and in folders at any depth.
 
     What is not read in a folder is named where its exports are read. Raises InputError for a URI, or a folder of
     too many files.
@@ -71,7 +71,7 @@ def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
 def read_exports(
     paths: Sequence[str], given: FileOptions, *, needed: str | None = None
 ) -> tuple[CatalogExport, FileOptions]:
-    """Read what the files and folders hold of exports, which may be nothing, and whose scripts beside them are.
+    """Read exports of files and folders, possibly none, and find whose the scripts beside them are.
 
     Where neither a column nor an option says whose exports are, and of what time, their place and file do. Scripts
     of which nothing tells the instance or the database are for the one that stands in for all exports, if there is
@@ -104,7 +104,7 @@ def read_scripts(
     notes: list[str],
     scripted_at: datetime | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
-    """Scripts with their instances, in the order of the files; one that speaks of several comes with each.
+    """Yield scripts with their instances, in the order of the files; one that names several comes with each.
 
     A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the
     file is named like, else to ``--instance``. Times as in `read_file`. ``notes`` learns of files in folders that

@@ -33,7 +33,7 @@ EXPORT_AGAIN = (
 
 
 def answer_status(status: ReportedStatus) -> PlacedRemedy:
-    """Return what to do about a status.
+    """Return the remedy for a status.
 
     Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
     """
@@ -85,7 +85,7 @@ def _say(status: ReportedStatus) -> PlacedRemedy:
 
 
 def _part_twins(status: ReportedStatus) -> PlacedRemedy:
-    """Return which of several databases with one broker id gets another, as far as the exports tell."""
+    """Advise which of several databases with one broker id gets another, as far as the exports tell."""
     statement = tell_twins_apart(status.here, status.database)
     return PlacedRemedy(status.instance, MessageRemedy(WORDS[status.trouble], statement))
 

@@ -44,7 +44,7 @@ class StatusAdviser:
     def answer(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> list[CountedRemedy]:
-        """Return what to do about messages of one result, for most of them first.
+        """Return the remedies for messages of one result, first those for most of them.
 
         ``is_failing``: they do not arrive where they are sent. ``has_remedy``: what to do about their routes is
         known without their statuses.
@@ -53,7 +53,7 @@ class StatusAdviser:
         return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
 
     def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
-        """Yield how the sender gets an endpoint, where it has none and a route leads to another instance."""
+        """Yield the advice on an endpoint for a sender without one, where a route leads elsewhere."""
         first = results[0]
         if first.outcome != Outcome.SENT:
             return
@@ -69,7 +69,7 @@ class StatusAdviser:
     def _answer_statuses(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
     ) -> Iterator[CountedRemedy]:
-        """Yield what to do about each status; last about those that contradict the routing."""
+        """Yield the remedies for each status; last for those that contradict the routing."""
         dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
         counts: Counter[PlacedRemedy] = Counter()
         contradicting: Counter[PlacedRemedy] = Counter()
@@ -94,7 +94,7 @@ class StatusAdviser:
         yield from contradicting.most_common()
 
     def _mend_target(self, result: MessageResult) -> PlacedRemedy | None:
-        """Return what the destination of a message without a verdict, and so a path, lacks; else None."""
+        """Return the remedy at the destination of a message without a verdict, and so a path; else None."""
         row, supposed = result.row, _in_common(result.possible)
         if result.verdict is not None or supposed is None or supposed.address is None:
             return None
@@ -130,7 +130,7 @@ class StatusAdviser:
 
 
 def _end_dead(result: MessageResult) -> PlacedRemedy | None:
-    """Return what to do about a message without a verdict for a service of notifications; None for any other."""
+    """Return the remedy for a message without a verdict to a notification service; None for any other."""
     remedy = end_dead_dialog(result.row["database_name"], result.row["to_service_name"])
     return None if remedy is None else PlacedRemedy(result.row["instance_name"], remedy)
 

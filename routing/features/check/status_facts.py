@@ -83,14 +83,14 @@ class ReportedStatus:
         return was_read and not has_address and instance not in self.evidence.endpoints
 
     def find_target_instance(self) -> SqlInstance | None:
-        """Return the one known instance that listens at the address; None where none or several do."""
+        """Find the instance that listens at the address; None where none or several do."""
         if self.address is None:
             return None
         owners = self.network.owners(self.address, self.here)
         return owners[0] if len(owners) == 1 else None
 
     def find_instance_of_host(self) -> SqlInstance | None:
-        """Return the one known instance on the machine that the address names, whatever the port."""
+        """Find the only known instance on the machine that the address names, at any port."""
         host = text.host(self.address)
         if host is None or host in LOOPBACK_HOSTS:
             return None

@@ -78,7 +78,7 @@ class StuckGroup:
         return [holder for holder in self.holders_here if has_id(holder, self.last.known_broker)]
 
     def holders_elsewhere(self) -> list[tuple[str, Database]]:
-        """The databases of other known instances that hold the service and have the id, with their instances."""
+        """List databases of other known instances that hold the service and have the id, with instances."""
         return [
             (name, holder)
             for name, instance in sorted(self.instances.items())
@@ -88,7 +88,7 @@ class StuckGroup:
         ]
 
     def target(self) -> str | None:
-        """The one other instance that the messages belong to; None where none or several hold the service."""
+        """Return the only other instance that holds the service; None where none or several do."""
         found = {name for name, _ in self.holders_elsewhere()}
         return found.pop() if len(found) == 1 else None
 
@@ -119,7 +119,7 @@ class StuckGroup:
         return found[-1] if found else None
 
     def would_lead_on(self, route: EstateRoute) -> bool:
-        """Whether a route would take the messages where they belong, as far as that is known, if it matched.
+        """Return whether a route would, if it matched, take the messages to a known holder of the service.
 
         Not one back to this very instance, where they do not get on, nor one to another instance than theirs.
         """
@@ -173,13 +173,13 @@ class PlacedRemedy(NamedTuple):
 
 
 def ready(words: str, database: str, *lines: str | None) -> MessageRemedy:
-    """Statements that can be run as they are; words alone where a name cannot be pasted."""
+    """Build a remedy with statements to be run as they are; words alone where a name cannot be pasted."""
     statement = pasting.in_database(database, lines)
     return MessageRemedy(words, statement, True) if statement is not None else _in_words(words)
 
 
 def to_fill_in(words: str, database: str, *lines: str | None) -> MessageRemedy:
-    """Statements into which a value must be put first; words alone where a name cannot be pasted."""
+    """Build a remedy whose statements need a value first; words alone where a name cannot be pasted."""
     statement = pasting.as_comment(pasting.in_database(database, lines))
     return MessageRemedy(words, statement) if statement is not None else _in_words(words)
 

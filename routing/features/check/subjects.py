@@ -68,7 +68,7 @@ def spots_of_export(views: Mapping[str, Sequence[Row]]) -> dict[Thing, Spot]:
 def spots_of_statements(
     statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> dict[Thing, Spot]:
-    """Where statements of a script make or change things; the last one counts."""
+    """Return the file and line where statements create or change things; the last one counts."""
     found: dict[Thing, Spot] = {}
     for one in statements:
         view, (_, database) = subject_of(one, instance, spelling)

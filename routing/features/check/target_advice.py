@@ -59,13 +59,13 @@ def give_owner(status: ReportedStatus) -> PlacedRemedy:
 
 
 def make_master_key(status: ReportedStatus) -> PlacedRemedy:
-    """Return how the master key is made, or opened and encrypted by the service master key."""
+    """Advise how to create the master key, or open it and encrypt it by the service master key."""
     place = _database_in_text(status) or KnownPlace(status.instance, status.database)
     return PlacedRemedy(place.instance, _master_key(WORDS[status.trouble], place))
 
 
 def open_master_key(status: ReportedStatus) -> PlacedRemedy:
-    """Return the same for the database in which a message could not be enqueued: the target's."""
+    """Advise on the master key of the database in which a message could not be enqueued: the target's."""
     place = _database_in_text(status) or status.find_target()
     if place is None or place.database is None:
         place = KnownPlace(status.instance, status.database)
@@ -119,12 +119,12 @@ def enable_own_broker(status: ReportedStatus) -> PlacedRemedy:
 
 
 def enable_msdb_broker(status: ReportedStatus) -> PlacedRemedy:
-    """Return ENABLE_BROKER of msdb."""
+    """Advise to enable the broker of msdb."""
     return PlacedRemedy(status.instance, enable_database(status.here, MSDB, WORDS[status.trouble]))
 
 
 def look_at_target(status: ReportedStatus) -> PlacedRemedy:
-    """Return what to look at where the destination does not take messages, and no hop is known to fail."""
+    """Advise what to look at where the target takes no messages, and no hop is known to fail."""
     target, place = status.find_target_instance(), status.find_target()
     words = "" if status.address is None else f"At {named(status.address)}: "
     words += WORDS[status.trouble]

@@ -29,7 +29,7 @@ class AffectedServices:
     services: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, instance: str, service: str) -> None:
-        """A service more."""
+        """Add a service of an instance."""
         if instance not in self.whole:
             self.services.setdefault(instance, set()).add(service)
 
@@ -80,7 +80,7 @@ def _near(sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[str, Ta
 
 
 def narrow(settings: Mapping[str, TableColumns], names: Iterable[str]) -> dict[str, TableColumns]:
-    """Settings of some instances alone."""
+    """Select the settings of some instances."""
     wanted = set(names)
     return {key: columns.naming("instance_name", wanted) for key, columns in settings.items()}
 
@@ -99,7 +99,7 @@ def _services(old: SqlInstance | None, new: SqlInstance | None) -> set[str] | No
 
 
 def _own(instance: SqlInstance) -> tuple[Any, ...]:
-    """Return what decides every message of an instance."""
+    """Return the properties of an instance that decide all its messages."""
     return instance.is_forwarding, instance.own_addresses, dict(instance.databases)
 
 
@@ -116,7 +116,7 @@ def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str
 
 
 def _states(requests: TableColumns | None, at: int) -> dict[tuple[str, str, str], set[tuple[Any, ...]]]:
-    """Return what requests on record say at a time, by instance, database and service.
+    """Return the states of requests on record at a time, by instance, database and service.
 
     Of those that are pending for every message the conversation endpoints, which wait (D10); of those of this very
     moment also the ids of the messages, which are compared (section 5), and whether they are still open.

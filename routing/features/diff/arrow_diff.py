@@ -59,7 +59,7 @@ def find_changed(
 def _judge(
     side: OneSide, names: set[str], dialogs: KnownDialogs, messages: Table, affected: AffectedServices
 ) -> RowJudge:
-    """Return who judges a side's messages of some instances, and knows which of them open a request."""
+    """Create the judge of one side's messages of some instances, with the messages that open requests."""
     judge = RowJudge(network_of(narrow(side.settings, names)), dialogs, side.at)
     judge.find_openers(_batches(messages, affected))
     return judge
@@ -103,7 +103,7 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
 
 
 def _decided(judged: JudgedRow) -> Decided:
-    """Return what is compared of a message's decision, or of its being set aside."""
+    """Return the parts of a message's decision, or of its rejection, that are compared."""
     done = judged.verdict
     if done is None:
         return (REJECTED, JOINED.join(judged.rejections), None, None, None, None)
@@ -112,7 +112,7 @@ def _decided(judged: JudgedRow) -> Decided:
 
 
 def _plain(decided: Decided) -> Decided:
-    """Return the same with words as the texts that tables hold."""
+    """Return the decision with words as the texts that tables hold."""
     return tuple(None if value is None else str(value) for value in decided)
 
 
@@ -127,7 +127,7 @@ class _Found:
     _parts: list[pyarrow.RecordBatch] = field(default_factory=list)
 
     def add(self, batch: TableColumns, before: Sequence[JudgedRow], after: Sequence[JudgedRow]) -> None:
-        """The messages of a batch, judged on both sides."""
+        """Add the messages of a batch, judged on both sides."""
         pairs = enumerate(zip(map(_decided, before), map(_decided, after), strict=True))
         changed = [(place, _plain(old), _plain(new)) for place, (old, new) in pairs if old != new]
         if not changed:
@@ -176,7 +176,7 @@ class _Found:
 
 
 def _rows(messages: TableColumns, before: Sequence[Decided], after: Sequence[Decided]) -> pyarrow.RecordBatch:
-    """Changed messages with both decisions."""
+    """Build the rows of changed messages with both decisions."""
     import pyarrow
 
     values: dict[str, Sequence[Any]] = {name: messages.values[name] for name in _OF_A_MESSAGE}

@@ -22,7 +22,7 @@ _KEY = "message_changes"
 
 
 def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
-    """Where ``--out`` says; a path belongs to the working folder.
+    """Parse the location of ``--out``; a path belongs to the working folder. Raises OutputError.
 
     Raises OutputError where it is a table of a configuration, which would be lost.
     """

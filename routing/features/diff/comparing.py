@@ -41,12 +41,12 @@ class MessageChanges:
 
 
 def rank(outcome: str) -> int:
-    """Return how bad an outcome is: on its way 0, then DELAYED, DROPPED, REJECTED."""
+    """Return the rank of an outcome: on its way 0, then DELAYED, DROPPED, REJECTED."""
     return _RANKS.get(outcome, 0)
 
 
 def step_of(row: Mapping[str, Any]) -> int:
-    """1 where messages of a row get worse, -1 where they get better, else 0."""
+    """Return 1 where messages of a row get worse, -1 where they get better, else 0."""
     before, after = rank(row["outcome_before"]), rank(row["outcome_after"])
     return (after > before) - (after < before)
 
@@ -94,7 +94,7 @@ def lowest(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    """What brings messages that get worse to the front, the worst of them first, then by how many they are."""
+    """Return the sort key of a row: messages that get worse first, the worst of them, then the most."""
     return -step_of(row), -rank(row["outcome_after"]), -row["messages"]
 
 

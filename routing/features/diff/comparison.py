@@ -82,7 +82,7 @@ Against = Config | Mapping[str, Table] | TableVersions | datetime | Scripts
 
 
 def versions_of(texts: Sequence[str]) -> TableVersions:
-    """Return what ``--against-version`` gives: N of the table routes, or KEY=N. Raises ContractError."""
+    """Parse ``--against-version``: N of the table routes, or KEY=N. Raises ContractError."""
     found: dict[str, int] = {}
     for text in texts:
         key, equals, number = text.rpartition("=")
@@ -102,7 +102,7 @@ def versions_of(texts: Sequence[str]) -> TableVersions:
 
 
 def words_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return what ``--fail-on`` gives: words of `comparing.WORSE`, one or several with commas.
+    """Parse ``--fail-on``: words of `comparing.WORSE`, one or several with commas. Raises ContractError.
 
     Raises ContractError.
     """
@@ -116,7 +116,7 @@ def words_of(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def labels_of(against: Against, named: str) -> tuple[str, str]:
-    """A few words for the side before and the side after; ``named`` is what the tables at hand are called."""
+    """Return labels of the side before and the side after; ``named`` is that of the tables at hand."""
     if isinstance(against, TableVersions):
         versions = ", ".join(f"{key} at version {version}" for key, version in against.by_key.items())
         return f"{named} with {versions}", f"{named} as it is"

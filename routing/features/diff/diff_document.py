@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 
 
 def make_document(done: Diff) -> Document:
-    """Return what `diff` prints: what gets worse, what gets better, what else changes, and what is compared."""
+    """Describe a `diff`: what gets worse, what gets better, what else changes, and what is compared."""
     return [
         *_answers(done),
         Paragraph(_state_rest(done)),
@@ -81,7 +81,7 @@ def _state_changes(head: str, rows: Sequence[Row], verbs: tuple[str, str]) -> Wo
 
 
 def _state_rest(done: Diff) -> str:
-    """Return how many messages were compared, and what else differs."""
+    """State how many messages were compared, and what else differs."""
     if not (done.counts or done.routes or done.findings):
         return "No route in force differs, and no finding of lint comes or goes."
     comes = sum(row["change"] == COMES for row in done.findings)
@@ -96,7 +96,7 @@ def _state_rest(done: Diff) -> str:
 
 
 def _sides(done: Diff) -> Iterator[Block]:
-    """Yield what is compared, as of when."""
+    """Yield the two sides that are compared, each with its time."""
     yield Paragraph("")
     for name, side in (("before", done.before), ("after", done.after)):
         yield LabelledFact(name, f"{side.label}, as of {format_time(side.moment)}")
@@ -139,7 +139,7 @@ def _count(row: Row) -> Sequence[Cell]:
 
 
 def _key(row: Row) -> Words:
-    """Return where messages are that change, and what becomes of them on each side."""
+    """Write the place of messages that change, and their decision on each side."""
     where = _join_names(row, "instance_name", "database_name")
     who = f"{count(row['messages'], 'message')} of {where} to service {_text(row['to_service_name'])}: "
     return (who, *_decision(row, "before"), " → ", *_decision(row, "after"))
@@ -161,14 +161,14 @@ def _decision(row: Row, side: str) -> Iterator[str | TonedText]:
 
 
 def _route(row: Row) -> Words:
-    """Return how a route differs."""
+    """Write the differences of a route."""
     before, after = list_differences(row, "before"), list_differences(row, "after")
     says = " → ".join(side for side in (before, after) if side is not None)
     return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {says}"
 
 
 def _finding(row: Row) -> Words:
-    """Return what lint finds, and where."""
+    """Write a finding of lint, with its place."""
     where = _join_names(row, "instance_name", "database_name", "object")
     return f"{row['code']} {row['severity']}, {where}: {row['message']}"
 

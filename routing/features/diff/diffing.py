@@ -54,7 +54,7 @@ class Diff:
     kept: FrameCache | None = None
 
     def unpersist(self) -> None:
-        """Let go of what Spark has kept for ``messages``, where it compared them."""
+        """Release the frames that Spark keeps for ``messages``, where it compared them."""
         if self.kept is not None:
             self.kept.release()
 
@@ -81,7 +81,7 @@ def diff(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Diff:
-    """Tell which messages are decided otherwise, which routes differ, and which findings of lint come and go.
+    """Compare the decisions on all messages, the routes and the findings of lint on two sides.
 
     ``tables`` are a configuration, or tables by its keys (tables.md): DataFrames, Arrow tables or datasets. What
     they are compared with: another configuration, or tables that replace some of these; `TableVersions`, which
@@ -147,7 +147,7 @@ def _traffic(tables: Mapping[str, Table] | Config, shelf: opened_sides.TableCach
 
 
 def _telling(dialogs: Table | None, both: DiffSides) -> Sequence[TableColumns | None]:
-    """For each side the rows of dialogs that can be at fault, or tell a finding at its time."""
+    """Read for each side the rows of dialogs that may be at fault or cause a finding at its time."""
     if dialogs is None:
         return None, None
     first = read_traffic(dialogs, "dialogs", both.before.at)
@@ -183,7 +183,7 @@ def _compare_in_spark(
     with_messages: bool,
     out: TableLocation | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
-    """Return the same of many messages, or of tables that Spark alone reads."""
+    """Compare many messages, or those of tables that Spark alone reads."""
     from routing.features.diff import spark_diff
     from routing.plan.options import ResolveOptions
     from routing.tables.frame_cache import released_on_failure

@@ -74,7 +74,7 @@ class TableCache:
         }
 
     def traffic(self, config: Config) -> dict[str, Table]:
-        """Messages and, where there are any, dialogs: of local tables as files, of many or others as Spark's.
+        """Open messages and dialogs: local tables as files, large or other ones by Spark.
 
         Both are read in the same way.
         """
@@ -106,7 +106,7 @@ class TableCache:
 def give_sides(
     tables: Config | Mapping[str, Table], against: Against, at: datetime, shelf: TableCache
 ) -> tuple[GivenTables, GivenTables]:
-    """The two sides, the one before first: of scripts, which are still to be applied, both are the same tables.
+    """Collect the tables of the side before and the side after; with scripts, still to be applied, both are equal.
 
     Raises ContractError where a table is not there.
     """

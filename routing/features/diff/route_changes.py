@@ -36,7 +36,7 @@ _COMPARED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def find_route_changes(sides: DiffSides) -> SchemaRows:
-    """The routes in force that one side alone has, or that say something else, by instance, database and name.
+    """List routes in force that one side alone has, or that differ, by instance, database and name.
 
     A route counts by its name; versions of it that say the same are one. A lifetime that is not over yet is part
     of what a route says.
@@ -54,7 +54,7 @@ def find_route_changes(sides: DiffSides) -> SchemaRows:
 
 
 def _in_force(side: OneSide, near: Collection[Name] | None) -> dict[Name, Said]:
-    """Return what a side's routes in force say, by instance, database and name; with ``near`` only those."""
+    """Return the columns of a side's routes in force, by name; with ``near`` of these names alone."""
     routes, at = side.settings["routes"], side.at
     if near is not None:
         routes = routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in near])
@@ -83,7 +83,7 @@ def _row(name: Name, old: Said | None, new: Said | None) -> dict[str, Any]:
 
 
 def list_differences(row: Mapping[str, Any], side: str) -> str | None:
-    """Return what a route of a row of ROUTE_CHANGES says; of a changed one what it says otherwise on a side."""
+    """Write the columns of a route of ROUTE_CHANGES on a side; of a changed route those that differ."""
     is_changed = row["change"] == CHANGED
     differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
     told = [

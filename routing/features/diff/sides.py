@@ -96,7 +96,7 @@ class DiffSides:
 
 
 def _rows(columns: TableColumns | None, key: str) -> set[Row]:
-    """Whole rows of a table as values that can be compared."""
+    """Return whole rows of a table as values that can be compared."""
     if columns is None:
         return set()
     rows = columns.rows(*INPUTS[key].names)
@@ -106,7 +106,7 @@ def _rows(columns: TableColumns | None, key: str) -> set[Row]:
 
 
 def read(before: GivenTables, after: GivenTables) -> DiffSides:
-    """Both sides, each distinct table read once.
+    """Read both sides, each distinct table once.
 
     Raises InputError, which names the side, where a table or column is missing.
     """
@@ -158,7 +158,7 @@ def refuse(side: OneSide, tables: Mapping[str, TableColumns]) -> None:
 
 @contextmanager
 def naming(label: str) -> Iterator[None]:
-    """Have what is wrong with a side's tables say whose they are."""
+    """Add a side's label to errors in its tables."""
     try:
         yield
     except InputError as fault:

@@ -50,7 +50,7 @@ def compare(
     affected: Sequence[Mapping[str, Collection[str]]] | None = None,
     out: TableLocation | None = None,
 ) -> MessageChanges:
-    """Return what changes for the messages from one side to the other.
+    """Compare the messages of one side with those of the other by Spark.
 
     ``options`` say how messages are resolved but for the time, which is each side's own. ``affected`` are values
     by column, of which every message that can change has one set; None where any can. ``out`` is where the changed
@@ -84,7 +84,7 @@ def compare(
 
 
 def _check(traffic: SideMessages, sides: tuple[OneSide, OneSide]) -> tuple[CheckedInputs, CheckedInputs]:
-    """Both sides without a fault. Raises InputError."""
+    """Check both sides. Raises InputError."""
     before, after = sides
     dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")
     with naming(before.label):

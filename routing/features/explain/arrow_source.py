@@ -105,7 +105,7 @@ def dialogs_of(dialogs: Any, conversations: Collection[str], only: Only) -> Tabl
 
 
 def in_parts(messages: Any, only: Only, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
-    """Messages in parts by (t, message_id); those without any time are left out.
+    """Yield messages in parts, in the order of (t, message_id); those without any time are left out.
 
     A part has as many rows as ``sizes`` says, and those that have the last one's t (its id, where t is one for
     all). The places of all are read first, the rest of a message with its part.

@@ -44,7 +44,7 @@ class StatusText:
     next_hop: str | None = None
 
     def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:
-        """Return what it says of a verdict; ``in_msdb`` where the routes of msdb were searched last."""
+        """Compare a status with a verdict; ``in_msdb`` where the routes of msdb were searched last."""
         if self.event is not None and outcome is not None:
             seen = SeenMessage(self.event, self.outcome, self.number)
             found = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
@@ -74,7 +74,7 @@ class MessageBackground:
         message: Row,
         latest: int | None = None,
     ) -> MessageBackground:
-        """Return what the rows of a message's instance say, and those that import kept of both.
+        """Collect the background of a message from the rows of its instance and those that import kept.
 
         What was observed after ``latest`` (microseconds) is newer than nothing.
         """
@@ -84,13 +84,13 @@ class MessageBackground:
         return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at", "imported_at"])))
 
     def before_the_path(self, instance: str, t: int) -> list[Line]:
-        """Return what a reader has to know before any verdict; ``t`` is the time of the decision."""
+        """List the lines to be read before any verdict; ``t`` is the time of the decision."""
         later = newest_after(self.newest, instance, t)
         lines = [] if later is None else [line("IMPORT", "LATER", name=instance, at=later)]
         return lines if self.instance_gap is None else [*lines, line("INSTANCE", self.instance_gap, name=instance)]
 
     def after_the_verdict(self, outcome: str | None, reason: str | None, *, in_msdb: bool) -> list[Line]:
-        """Return what SQL Server said, beside the verdict."""
+        """List the lines on SQL Server's status, beside the verdict."""
         if self.status is None or outcome is None or reason is None:
             return []
         compared = self.status.compared(Reason(reason), in_msdb=in_msdb, outcome=Outcome(outcome))
@@ -134,7 +134,7 @@ def newest_status(rows: Iterable[Row], message: Row, latest: int | None = None) 
 
 
 def status_of(row: Row) -> StatusText:
-    """Return what a row of observed_routing says."""
+    """Read the status of a row of observed_routing."""
     number, told = row["error_number"], text.empty_as_null(row["status_text"])
     if row["source"] == TRANSMISSION_QUEUE:
         return StatusText(row["observed_at"], number, told)
@@ -145,7 +145,7 @@ def status_of(row: Row) -> StatusText:
 
 
 def is_of(row: Row, message: Row) -> bool:
-    """Whether a row of the message's instance tells of it: a queue's by its id, an event of its conversation.
+    """Return whether a row of the instance is about a message: a queue's by its id, an event's by conversation.
 
     An event without a number of its own may be of any message of the same role, service and way in.
     """

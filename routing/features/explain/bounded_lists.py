@@ -35,7 +35,7 @@ def _holder(holder: Database, search: ShownSearch) -> str:
 
 
 def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
-    """What becomes of the message for each broker id that may be picked; at most `SHOWN`, this dialog's first."""
+    """List the message's verdict for each broker id that may be picked; at most `SHOWN`, this dialog's first."""
     leg = search.leg
     if leg.pick is None:
         return []

@@ -44,7 +44,7 @@ _TONES = {
 
 
 def make_document(explanation: Explanation) -> Document:
-    """Return what `explain` prints: the outcome in a sentence, what to do, then every step and route."""
+    """Describe an explanation: the outcome in a sentence, what to do, then every step and route."""
     [verdict], steps = explanation.verdict, explanation.steps.rows
     message = DecidedMessage(verdict, steps)
     return [

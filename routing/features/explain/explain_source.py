@@ -46,16 +46,16 @@ class RowSelection(Protocol):
         """Return the oldest message of an end, out of those that ``of_conversation`` found."""
 
     def dialogs_of(self, dialogs: Any, conversations: Collection[str], only: Only) -> TableColumns:
-        """The dialogs of conversations, given by their folded ids, that have one of the values of ``only``."""
+        """Read the dialogs of conversations (folded ids) that have one of the values of ``only``."""
 
     def in_parts(
         self, messages: Any, only: Only, as_of: int | None, sizes: Iterator[int]
     ) -> Iterator[TableColumns]:
-        """Messages in parts of some sizes, by the order of (t, message_id)."""
+        """Yield messages in parts of some sizes, in the order of (t, message_id)."""
 
 
 def way_of(table: Table) -> RowSelection:
-    """Return how a table's rows are found."""
+    """Return the module that finds a table's rows."""
     if not is_frame(table):
         return arrow_source
     from routing.features.explain import spark_source
@@ -139,7 +139,7 @@ class ExplainSource:
         return instances_of(_leave_out_faults(found, here))
 
     def read_remedy_facts(self, near: Mapping[str, TableColumns], row: Row) -> RemedyFacts:
-        """Return what bears on the remedy for a message; ``near`` is what `read_near` has read for it.
+        """Read the facts for a message's remedy; ``near`` is what `read_near` has read for it.
 
         Of an instance of which a row is at fault nothing but its own row is taken.
         """
@@ -155,14 +155,14 @@ class ExplainSource:
         return RemedyFacts.of_columns(known, service, self._services_in_use(spellings))
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
-        """Return those of some services to which messages are sent."""
+        """Return the services, of some, to which messages are sent."""
         if not names:
             return set()
         counts = count_by(self.tables["messages"], ["to_service_name"], {"to_service_name": list(names)})
         return {name for (name,) in counts}
 
     def read_kept(self, row: Row, *, is_described: bool) -> dict[str, TableColumns]:
-        """Return what import kept of a message and its instance; of one that is described nothing was observed."""
+        """Read the rows that import kept of a message and its instance; a described one was not observed."""
         here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
         of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
 
@@ -176,7 +176,7 @@ class ExplainSource:
         return read_each(self._tables_of(key for key in KEPT if key == "imports" or not is_described), read)
 
     def _tables_of(self, keys: Iterable[str]) -> dict[str, Table]:
-        """Return those of some tables that are given."""
+        """Return the tables of some keys that are at hand."""
         return {key: self.tables[key] for key in keys if key in self.tables}
 
     def chunks(self, as_of: int | None) -> Chunks:
@@ -216,13 +216,13 @@ def _leave_out_faults(found: Mapping[str, TableColumns], here: str) -> dict[str,
 
 
 def _beginnings(row_key: str) -> Iterator[str]:
-    """Yield what may be the first part of a row's key, which is an instance's name: names may hold commas."""
+    """Yield candidates for the first part of a row's key, an instance's name: names may hold commas."""
     parts = row_key.split(", ")
     yield from (", ".join(parts[:number]) for number in range(1, len(parts) + 1))
 
 
 def count_ends(rows: Table) -> Counter[ConversationEnd]:
-    """Return how many rows there are of each end of a conversation, in messages or in what import saw."""
+    """Count the rows of each end of a conversation, in messages or in what import saw."""
     counts: Counter[ConversationEnd] = Counter()
     for (conversation, instance, database, is_initiator), count in count_by(rows, ConversationEnd._fields).items():
         place = (text.empty_as_null(instance), text.empty_as_null(database))

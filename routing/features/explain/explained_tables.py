@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def open_source(
     tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
 ) -> tuple[ExplainSource, datetime | None]:
-    """What tables, or those that a configuration names, hold; and the one decision time, if there is any."""
+    """Open the tables, or those of a configuration, with the one decision time if there is any."""
     if isinstance(tables, Config):
         settings, as_of = tables, as_of or tables.resolve.as_of
         tables = open_tables(settings, spark=spark)
@@ -29,7 +29,7 @@ def open_source(
 def open_tables(
     settings: Config, opener: TableOpener | None = None, *, spark: SparkSession | None = None
 ) -> dict[str, Table]:
-    """Every input that a configuration names, each at its newest version, and what import keeps if it is there.
+    """Open every input of a configuration, and the tables of import that exist, each at its newest version.
 
     They are opened by ``opener``, or as `TableOpener` does it, with ``spark`` where a session is needed, or one
     that is

@@ -27,12 +27,12 @@ In chunks in the order in which they ask (`order_of_asking`); inside a chunk in 
 
 
 def message_of(row: Row, as_of: int | None) -> RoutedMessage:
-    """A row without a fault as the rules read it (section 0); ``as_of`` is the time of all messages, if any."""
+    """Read a row without a fault as the rules do (section 0); ``as_of`` is the time of all messages, if any."""
     return RoutedMessage.of_row(*(row[name] for name in MESSAGE_COLUMNS), as_of=as_of)
 
 
 def narrow_to(tables: Mapping[str, TableColumns], row: Row) -> dict[str, TableColumns]:
-    """The columns of an instance without the routes and services that a message can have nothing to do with.
+    """Drop the routes and services of an instance that cannot bear on a message.
 
     Routes are told where the message may search, and decide other messages for its service wherever they name it,
     any service, or the one that is asked for routes.
@@ -66,7 +66,7 @@ class KnownTables:
         chunks: Chunks,
         other_instances: OtherInstances = NO_OTHER_INSTANCES,
     ) -> KnownTables:
-        """Return what columns of the configuration, dialogs and route_requests say, in rows without a fault."""
+        """Build the known tables from rows without a fault: the configuration, dialogs and route_requests."""
         return cls(network_of(tables), _dialogs_of(tables), chunks, other_instances)
 
     def others(self, message: RoutedMessage, as_of: int | None) -> Iterator[tuple[RoutedMessage, DialogFacts]]:

@@ -20,7 +20,7 @@ def line(item: str, finding: str, **values: Any) -> Line:
 
 
 def number_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """Lines as rows of `EXPLAINED_STEPS`, numbered from 1 in their order."""
+    """Add missing columns to lines, as rows of `EXPLAINED_STEPS`, and number them from 1."""
     return tuple({**_complete(each), "position": number} for number, each in enumerate(lines, start=1))
 
 

@@ -39,7 +39,7 @@ class PosedQuestion:
 
 
 def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> PosedQuestion:
-    """Look up what a question is about; the question's own time wins over ``as_of``.
+    """Read the rows that a question is about; the question's own time wins over ``as_of``.
 
     Raises QuestionError where no such message, instance or database is there, InputError where a row is at fault.
     """
@@ -77,7 +77,7 @@ def _describe(question: DescribedMessage, conversation_id: str | None) -> Questi
 
 
 def _check_names(source: ExplainSource, near: Mapping[str, TableColumns], question: DescribedMessage) -> None:
-    """Whether the instance and the database of a description are listed. Raises QuestionError."""
+    """Check that instance and database of a description are listed. Raises QuestionError."""
     instance, database = question.instance_name, question.database_name
     if not len(near["instances"]):
         raise QuestionError.unknown_name("instance", instance, source.instance_names())

@@ -56,7 +56,7 @@ def _is_like(name: str | None, service: str) -> bool:
 
 
 def find_remedy(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> MessageRemedy | None:
-    """Return what to do about a message; None where it leaves its instance as it should, or its dialog decides.
+    """Find the remedy for a message; None where it leaves its instance rightly, or its dialog decides.
 
     The facts are read only where the message stays or is dropped.
     """

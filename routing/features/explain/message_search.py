@@ -51,7 +51,7 @@ def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) ->
 
 
 def _find_in_conversation(source: ExplainSource, given: str, instance: str | None) -> FoundMessage:
-    """The oldest message of the end that a handle names, or of the one end of the conversation that has any."""
+    """Find the oldest message of the end that a handle names, or of the only end that has messages."""
     guid = printed_guid(given) or ""
     ends = source.find_ends(guid)
     named = _name_conversation(given, ends)

@@ -70,7 +70,7 @@ def state_outcome(message: DecidedMessage) -> Words:
 
 
 def _came_back(message: DecidedMessage) -> str:
-    """Return how the message got into msdb, where a route of the sender led it back."""
+    """State how the message got into msdb, where a route of the sender led it back."""
     name, database = message.verdict["rerouted_from"], message.verdict["database_name"]
     if name is None:
         return ""
@@ -78,7 +78,7 @@ def _came_back(message: DecidedMessage) -> str:
 
 
 def _consequence(message: DecidedMessage) -> str:
-    """Return what that means for the message."""
+    """State the consequence for the message."""
     verdict = message.verdict
     if verdict["outcome"] != Outcome.DELAYED:
         return ""

@@ -41,7 +41,7 @@ def path(
 
 
 def _message_lines(judged: JudgedQuestion) -> list[Line]:
-    """Return what the message brings (section 0)."""
+    """List the lines on the message's own columns (section 0)."""
     message, dialog, is_described = judged.message, judged.dialog, judged.asked.is_described
     sent_by = "INITIATOR" if message.is_initiator else "TARGET"
     lines = [
@@ -66,7 +66,7 @@ def _message_lines(judged: JudgedQuestion) -> list[Line]:
 
 
 def _time(judged: JudgedQuestion) -> str:
-    """Where the time of the decision comes from."""
+    """Return the word for the source of the decision time."""
     if judged.asked.as_of is not None:
         return "AS_OF"
     if judged.asked.is_described:
@@ -75,7 +75,7 @@ def _time(judged: JudgedQuestion) -> str:
 
 
 def _broker_line(judged: JudgedQuestion) -> Line:
-    """Where the broker instance comes from."""
+    """Return the line on the source of the broker instance."""
     message, dialog = judged.message, judged.dialog
     broker = bound_broker(message, dialog)
     if broker is None:
@@ -143,7 +143,7 @@ def _step(step: MatchingStep, search: ShownSearch) -> str:
 
 
 def _tier_lines(search: ShownSearch) -> list[Line]:
-    """The tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
+    """List the tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
     lines = []
     for tier, routes, finding in search.tiers():
         names = [route.name for route in routes if not route.is_implied]
@@ -156,7 +156,7 @@ def _tier_lines(search: ShownSearch) -> list[Line]:
 
 
 def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
-    """Where the destination was located, and the databases that were looked at (section 4)."""
+    """List where the destination was located, and the databases that were searched (section 4)."""
     if not search.locates:
         return []
     leg, location = search.leg, search.leg.location
@@ -176,7 +176,7 @@ def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
 
 
 def _transport_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
-    """Return what an address meets: an own address, forwarding, the hops (section 3)."""
+    """List the lines on an address: an own address, forwarding, the hops (section 3)."""
     leg, number = search.leg, search.number
     if not search.is_told or not leg.choice.is_usable or leg.end.outcome is Outcome.DELIVERED:
         return []

@@ -76,7 +76,7 @@ _WHY = {
 
 
 def error_number(reason: str | None, scope: str | None) -> int | None:
-    """SQL Server's number for a reason, None where it has none; ``scope`` is the database last searched."""
+    """Return SQL Server's number for a reason, None without one; ``scope`` is the database last searched."""
     if reason is None:
         return None
     if reason == Reason.SCOPE_BROKER_DISABLED and scope == MSDB:
@@ -91,12 +91,12 @@ def number_reason(reason: Reason | str, scope: str | None) -> str:
 
 
 def advice(reason: str | None) -> str | None:
-    """Return what to do about a reason; None where the outcome depends on the dialog."""
+    """Return the advice on a reason; None where the outcome depends on the dialog."""
     return None if reason is None else _ADVICE[Reason(reason)]
 
 
 def sentence(line: Line) -> str:
-    """Return what a line of a path says."""
+    """Write the sentence of a line of a path."""
     return _SENTENCES[line["item"]](line)
 
 
@@ -311,7 +311,7 @@ def _own_address(line: Line) -> str:
 
 
 def _request_path(line: Line) -> str:
-    """Say who asks whom for the route, and whether that is in vain."""
+    """State which services exchange the request for the route, and whether it is in vain."""
     sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
     said = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
     if line["count"] > 1:
@@ -322,7 +322,7 @@ def _request_path(line: Line) -> str:
 
 
 def _request_hop(line: Line) -> str:
-    """Say what one instance does with the request."""
+    """State the decision of one instance on the request."""
     by = [] if line["step"] is None else [f"step {line['step']}"]
     by += [] if line["name"] is None else [f"route {quote_name(line['name'])}"]
     is_sent = line["outcome"] in (Outcome.SENT, Outcome.FORWARDED)
@@ -331,7 +331,7 @@ def _request_hop(line: Line) -> str:
 
 
 def _request_end(line: Line) -> str:
-    """Say where a way of the request ends."""
+    """Write where a way of the request ends."""
     finding, instance = line["finding"], line["instance_name"]
     if finding == Ending.DELIVERED:
         return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"
@@ -377,7 +377,7 @@ def _to(address: str | None) -> str:
 
 
 def _status(line: Line) -> str:
-    """Return what SQL Server said, and what that says of the outcome."""
+    """Write SQL Server's status, and whether it agrees with the outcome."""
     parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
     parts += [] if line["error_number"] is None else [str(line["error_number"])]
     parts += [] if line["status_text"] is None else [quote_name(line["status_text"], _LONGEST_STATUS)]
@@ -394,7 +394,7 @@ def _status(line: Line) -> str:
 
 
 def _trouble(line: Line) -> str | None:
-    """Return what is wrong by a status that does not say the very same as the reason, and what solved it."""
+    """Return the cause and the cure of a status that does not agree with the reason."""
     if line["name"] is not None or line["finding"] == "AGREES":
         return None
     trouble = find_trouble(line["error_number"], line["status_text"])
@@ -408,7 +408,7 @@ def _outcome(line: Line) -> str:
 
 
 def _end(line: Line) -> str:
-    """Outcome, reason and where to."""
+    """Write outcome, reason and target."""
     if line["outcome"] is None:
         return "depends on the dialog"
     end = f"{line['outcome']}, {line['reason']}"

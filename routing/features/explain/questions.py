@@ -47,7 +47,7 @@ class StoredMessage:
     conversation: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what names no message."""
+        """Refuse a question that names no message."""
         if self.conversation is None and self.message_id is None:
             raise QuestionError.neither()
         if self.conversation is not None and self.message_id is not None:
@@ -111,7 +111,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def both_origins(cls) -> QuestionError:
-        """Sent from a database and arrived over the network."""
+        """Say that a message cannot be both sent from a database and arrived over the network."""
         return cls("--database and --from-network exclude each other: a message is sent here or arrives")
 
     @classmethod
@@ -127,7 +127,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def ambiguous(cls, message_id: str, instances: Sequence[str]) -> QuestionError:
-        """Several instances have a message of that id."""
+        """Say that several instances have a message of that id."""
         names = join_bounded([quote(name) for name in instances], "instance")
         return cls(f"message {quote(message_id)} is stored on {names}", "say which with --instance")
 
@@ -167,7 +167,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def several_ends(cls, given: str, ends: Mapping[ConversationEnd, int]) -> QuestionError:
-        """Several ends of a conversation have messages, each so many."""
+        """Say that several ends of a conversation have messages, and how many each."""
         told = sorted(f"{_describe_end(end)} ({_messages(count)})" for end, count in ends.items())
         ways = ["by the conversation handle of one end", "by --message-id"]
         if len({end.instance_name for end in ends}) > 1:
@@ -185,7 +185,7 @@ class QuestionError(ContractError):
 
     @classmethod
     def rejected(cls, reasons: Sequence[str], only_named: str | None = None) -> QuestionError:
-        """The message cannot be judged, and a run would set it aside; ``only_named``: its instance if so."""
+        """Say that the message cannot be judged, and a run would reject it; ``only_named``: its instance if so."""
         hint = "docs/reference/tables.md says what each reason means; a run puts such a row into rejected_messages"
         if only_named is not None:
             hint = f"the databases, addresses and forwarding of instance {quote(only_named)} are not known; {hint}"
@@ -219,5 +219,5 @@ def _messages(count: int) -> str:
 
 
 def _as_meant(name: str) -> str:
-    """A name as it is compared to find the one that was meant; bounded, for that takes time by its square."""
+    """Return a name's form for the search of the nearest name; bounded, for that takes time by its square."""
     return name.strip().lower()[:100]

@@ -74,7 +74,7 @@ def _searched(
 
 
 def _reasons(route: EstateRoute, bound: MatchKey, actual: MatchingStep | None, t: int) -> list[str]:
-    """Why a route does not match at the moment of the decision; empty where it does."""
+    """List the reasons why a route does not match at the time of the decision; empty where it does."""
     found = []
     if actual is None:
         if route.service is None:
@@ -89,7 +89,7 @@ def _reasons(route: EstateRoute, bound: MatchKey, actual: MatchingStep | None, t
 
 
 def _finding(candidate: Candidate, search: ShownSearch) -> str:
-    """Return what became of a route that matches in a step."""
+    """Return the word for the state of a route that matches in a step."""
     if search.stop is None or comes_before(search.stop, candidate.step):
         return LATER
     # Where a request is pending the search has met step 4, and gone on.
@@ -113,7 +113,7 @@ class ListedRoutes:
 
 
 def list_routes(found: list[SearchedRoute], number: int) -> ListedRoutes:
-    """Routes near the message, at most `SHOWN` of a step; the rest are counted."""
+    """List routes near the message, at most `SHOWN` of a step; the rest are counted."""
     near: dict[MatchingStep, list[SearchedRoute]] = defaultdict(list)
     for searched in found:
         if searched.is_near:

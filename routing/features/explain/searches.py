@@ -45,7 +45,7 @@ class ShownSearch:
         return text.address_in_name(service) if self.leg.reads_address else self.leg.address
 
     def tiers(self) -> list[tuple[RouteTier, tuple[EstateRoute, ...], str]]:
-        """The tiers that have routes, each with these and USED, NOT_USABLE or NOT_REACHED; empty if not told."""
+        """List tiers that have routes, each with these and USED, NOT_USABLE or NOT_REACHED; empty if not told."""
         found, used = [], False
         for tier, routes in choosing.tiers(self.leg.routes) if self.is_told else ():
             is_used = self.leg.choice.is_usable and tier is self.leg.choice.tier

@@ -66,7 +66,7 @@ def dialogs_of(dialogs: DataFrame, conversations: Collection[str], only: Only) -
 
 
 def in_parts(messages: DataFrame, only: Only, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
-    """Messages in parts by (t, message_id), of as many rows as ``sizes`` says; without any time, left out.
+    """Yield messages in parts of ``sizes``, in the order of (t, message_id); those without any time are left out.
 
     Of rows at the end of a part that are equal in all that decides, some may be left out.
     """
@@ -92,7 +92,7 @@ def _place(as_of: int | None) -> Column:
 
 
 def _place_of(row: Row, as_of: int | None) -> tuple[Any, ...]:
-    """Return the same of a row; texts are compared by their code points here and there."""
+    """Return the sort key of a row; texts are compared by their code points, as in Spark."""
     seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
     own = {"conversation_id": fold(row["conversation_id"] or ""), "role": "1" if row["is_initiator"] else "0"}
     return seen if as_of is None else as_of, *((own[name] if name in own else row[name]) or "" for name in _TEXTS)

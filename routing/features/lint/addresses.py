@@ -39,7 +39,7 @@ Check = Callable[[RouteRow, RouteSurroundings], "LintFinding | None"]
 
 
 def route_rows(estate: LintEstate, routes: TableColumns) -> Iterator[LintFinding]:
-    """SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036, SBR037, in some rows of routes."""
+    """Find SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036 and SBR037 in rows of routes."""
     around = _surroundings(estate)
     for row in _rows(routes, estate.now):
         found = [check(row) for check in refused.CHECKS]
@@ -73,7 +73,7 @@ def _rows(columns: TableColumns, now: int) -> Iterator[RouteRow]:
 
 
 def near_miss(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR016: nobody holds the service, but one whose name differs in case, blanks around or a slash after."""
+    """Find SBR016: no database holds the service, but one whose name differs in case, blanks or a slash after."""
     service = row.route.service
     nearly = None if service is None else around.nearly.get(text.comparable_address(service))
     if nearly is None or service in nearly:
@@ -82,7 +82,7 @@ def near_miss(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 
 
 def expired_route(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR029: the lifetime of the current version is over; a version that another one replaced is history."""
+    """Find SBR029: the lifetime of the current version is over; an older version is history."""
     is_last = row.valid_to is None or row.now < row.valid_to
     if row.lifetime is None or not is_last or row.now < row.lifetime:
         return None
@@ -90,7 +90,7 @@ def expired_route(row: RouteRow, around: RouteSurroundings) -> LintFinding | Non
 
 
 def expires_soon(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR030: the lifetime ends within the days asked for, and not because a version ends before."""
+    """Find SBR030: the lifetime ends within the days asked for, and not because a version ends before."""
     if row.lifetime is None or (row.valid_to is not None and row.valid_to <= row.lifetime):
         return None
     if row.lifetime > row.now + around.estate.days * _DAY:
@@ -99,7 +99,7 @@ def expires_soon(row: RouteRow, around: RouteSurroundings) -> LintFinding | None
 
 
 def pinned_to_nobody(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR015: the place is known, forwards nothing, and none of its databases has the id.
+    """Find SBR015: the place is known, forwards nothing, and none of its databases has the id.
 
     A place that is not in the tables may host any id, and a forwarder may know the way: both are left alone. A
     place whose forwarding is not known is taken not to forward, and the finding says so.
@@ -125,7 +125,7 @@ def pinned_to_nobody(row: RouteRow, around: RouteSurroundings) -> LintFinding | 
 
 
 def no_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR031: a tcp address, or a mirror's, names no port."""
+    """Find SBR031: a tcp address, or a mirror's, names no port."""
     for address in (row.route.address, row.route.mirror_address):
         if text.is_tcp(address) and text.port(address) is None:
             return row.finding("SBR031", "address '%s' names no port", address)
@@ -133,7 +133,7 @@ def no_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 
 
 def other_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR032: the host is known, and its endpoint listens elsewhere."""
+    """Find SBR032: the host is known, and its endpoint listens at another port."""
     host, port = text.host(row.route.address), text.port(row.route.address)
     if host is None or port is None:
         return None
@@ -152,14 +152,14 @@ def other_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
 
 
 def local_catch_all(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR036: what arrives for any service of the instance is accepted."""
+    """Find SBR036: a route of msdb accepts arrivals for any service of the instance."""
     if row.place[1] != MSDB or not catches_all(row.route):
         return None
     return row.finding("SBR036", "whatever arrives for a service of this instance is accepted")
 
 
 def own_address(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
-    """SBR037: the message comes back as if from the network, and in msdb is a loop."""
+    """Find SBR037: the message comes back as if from the network, and in msdb is a loop."""
     here = around.instance(row)
     if here is None or row.route.compared not in here.own_addresses:
         return None

@@ -64,7 +64,7 @@ def _bound(dialogs: Any, now: int) -> Any:
 
 
 def broker_ids(texts: Any) -> Any:
-    """Texts as `rules.text.broker_id` reads them."""
+    """Convert texts as `rules.text.broker_id` does."""
     import pyarrow.compute as pc
 
     bare = pc.utf8_trim(texts, characters=BLANKS)

@@ -46,7 +46,7 @@ def balanced_services(estate: LintEstate) -> list[BalancedService]:
 
 
 def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
-    """SBR017: an open message's search ends with a route without broker id, before several ids are balanced.
+    """Find SBR017: an open message's search ends with a route without broker id, before ids are balanced.
 
     One finding for each such route.
     """
@@ -58,7 +58,7 @@ def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFindi
 
 
 def doubled_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
-    """SBR047: a balanced route is the same as another one: its broker id gets no greater share (section 2.3)."""
+    """Find SBR047: a balanced route equals another one, so its broker id gets no greater share (section 2.3)."""
     for one in balanced:
         for broker, routes in one.by_broker.items():
             distinct = distinct_routes(routes)

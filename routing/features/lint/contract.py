@@ -13,7 +13,7 @@ from routing.terms import LOCAL_ADDRESS
 
 
 def refused_rows(estate: LintEstate) -> Iterator[LintFinding]:
-    """SBR010: a required value is missing, a key stands twice, versions overlap, an own address is none.
+    """Find SBR010: a required value is missing, a key is doubled, versions overlap, an own address is none.
 
     The addresses of routes are findings of their own (SBR005, SBR006), so that here every route that has one
     has a good one, unless it is no UTF-8.

@@ -36,7 +36,7 @@ class CustomRule:
     function: Function = field(compare=False)
 
     def __call__(self, configuration: Configuration) -> Iterable[tuple[Any, str]]:
-        """Return what the function yields: it stays one that can be tested by itself."""
+        """Call the function, so that a test can call the rule like it."""
         return self.function(configuration)
 
     @property
@@ -84,7 +84,7 @@ def _check_texts(texts: Mapping[str, object]) -> None:
 
 
 def find_own(rules: Sequence[CustomRule], configuration: Configuration) -> set[LintFinding]:
-    """Return what rules find. Raises RuleError where one fails, or yields something else than a finding.
+    """Run custom rules. Raises RuleError where one fails, or yields something else than a finding.
 
     What they print goes to standard error: standard output is the report's.
     """

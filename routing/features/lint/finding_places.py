@@ -11,7 +11,7 @@ _NAMES = ("instance_name", "database_name", "object")
 
 
 def name_of(row: Mapping[str, Any]) -> str:
-    """Return what a finding is about: instance, database and object with dots between them.
+    """Name a finding's place: instance, database and object with dots between them.
 
     Left out is the name of a script that stands for itself, which is its file's.
     """
@@ -20,7 +20,7 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 
 def tell(row: Mapping[str, Any]) -> str:
-    """Return what a finding is about, its message, SQL Server's number and what to do."""
+    """Write a finding: its place, its message, SQL Server's number and what to do."""
     number = f" (SQL Server's number {row['error_number']})" if row["error_number"] else ""
     name = name_of(row)
     said = printable(f"{row['message']}{number}; {row['advice']}")

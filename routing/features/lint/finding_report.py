@@ -77,7 +77,7 @@ def _describe_rule(rows: Sequence[Row], kind: LintRule | None, lists_all: bool) 
 
 
 def _describe_finding(row: Row, *, with_message: bool, with_number: bool) -> str:
-    """Return where a finding is and what it is about, and its message where the rule's findings differ in it."""
+    """Describe a finding's place and object, with its message where the rule's findings differ in it."""
     place = where(row) if row.get("file") is not None else ""
     name = ", ".join(part for part in (place, name_of(row)) if part)
     number = f" (SQL Server's number {row['error_number']})" if with_number and row["error_number"] else ""
@@ -87,7 +87,7 @@ def _describe_finding(row: Row, *, with_message: bool, with_number: bool) -> str
 
 
 def _count_defaults(found: Sequence[Row]) -> Iterator[Block]:
-    """Yield how many findings there are of what every instance has by default, by code and by instance."""
+    """Yield the numbers of findings that every instance has by default, by code and by instance."""
     if not found:
         return
     codes = count_codes(Counter(row["code"] for row in found))

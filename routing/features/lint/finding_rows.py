@@ -30,7 +30,7 @@ def _covers(one: LintSuppression, finding: LintFinding) -> bool:
 
 
 def rows_of(found: Iterable[LintFinding], kinds: Mapping[str, LintRule]) -> SchemaRows:
-    """Findings in their full columns, sorted by them."""
+    """Return findings in their full columns, sorted by them."""
     full = [full_row(one, kinds) for one in found]
     full.sort(key=place_of)
     return SchemaRows(FINDINGS, tuple(full))

@@ -30,7 +30,7 @@ Hazards = Mapping[OpenChoice, ProvedHazard]
 
 
 def prove_hazards(estate: LintEstate, walks: OpenMessageFollower) -> dict[OpenChoice, ProvedHazard]:
-    """The choices from which ways end delivered at different broker ids; one hash that shows it proves it."""
+    """Find the choices whose messages end at different broker ids; one hash that shows it proves it."""
     proofs = _Proofs(_Reach(estate, walks.network), walks)
     found: dict[OpenChoice, ProvedHazard] = {}
     for instance in walks.network.instances.values():
@@ -87,7 +87,7 @@ class _Proofs:
         return None if compared & instance.own_addresses else leg.choice.routes
 
     def _share(self, choice: OpenChoice, taken: Sequence[EstateRoute]) -> ProvedHazard | None:
-        """Return what is proved of a choice, where the addresses alone make the difference."""
+        """Find the hazard of a choice that depends on the addresses alone."""
         known = (tuple(one for route in taken for one in (route.compared, route.compared_mirror)), choice.service)
         if known not in self._shared:
             followed = self._follow(choice)
@@ -103,7 +103,7 @@ class _Proofs:
         return None
 
     def _ends(self, trace: MessageTrace, choice: OpenChoice) -> Ends:
-        """The targets, where several of what the transport may take first lead to different broker ids; else none.
+        """Return the targets if several of the transport's choices lead to different broker ids; else none.
 
         Where only one of them does, the choice is made past it. A message that comes back to its own instance
         chooses in msdb.

@@ -12,7 +12,7 @@ from routing.terms import MSDB
 
 
 def broker_ids(estate: LintEstate) -> Iterator[LintFinding]:
-    """SBR012 to SBR014: a finding for each broker id that several databases have.
+    """Find SBR012 to SBR014: each broker id that several databases have.
 
     Where instances share it, it stands under the first of them by name.
     """
@@ -34,7 +34,7 @@ def broker_ids(estate: LintEstate) -> Iterator[LintFinding]:
 
 
 def disabled_brokers(estate: LintEstate) -> Iterator[LintFinding]:
-    """SBR034, SBR035: a database that cannot send or receive, though it has services or routes to do so."""
+    """Find SBR034 and SBR035: a database that cannot send or receive, though it has services or routes."""
     in_use = {(instance, database) for instance, database, route in estate.live_routes if not catches_all(route)}
     services = estate.tables["services"].rows("instance_name", "database_name", "name")
     in_use |= {
@@ -49,7 +49,7 @@ def disabled_brokers(estate: LintEstate) -> Iterator[LintFinding]:
 
 
 def doubled_services(estate: LintEstate) -> Iterator[LintFinding]:
-    """SBR019: an open dialog goes to the sender's own database, else to the first by name (D5)."""
+    """Find SBR019: an open dialog goes to the sender's own database, else to the first by name (D5)."""
     for instance in estate.instances.values():
         for service in estate.services_of_users(instance):
             names = {database.name for database in instance.holders_of(service)}

@@ -38,7 +38,7 @@ def finding(
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Names as text: sorted, each once, at most five shown and the rest counted."""
+    """Write names as text: sorted, each once, at most five shown and the rest counted."""
     distinct = sorted(set(names))
     rest = len(distinct) - _SHOWN
     shown = ", ".join(distinct[:_SHOWN])

@@ -69,7 +69,7 @@ def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> Lint
 
 
 def check_code(code: str, own: Sequence[str] = ()) -> str | None:
-    """Return what is wrong with a finding's code; null where lint knows it, or a rule of one's own has it."""
+    """Return the fault of a finding's code; None where lint or a custom rule has that code."""
     if code in BY_CODE or code in own:
         return None
     others = f", and {list_names(own)}" if own else ""

@@ -53,7 +53,7 @@ def lint(
     resolved: Table | None = None,
     rules: Sequence[CustomRule] = (),
 ) -> LintResult:
-    """Faults and hazards of a configuration at one moment.
+    """Find faults and hazards of a configuration at one moment.
 
     ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and route_requests to
     DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
@@ -82,7 +82,7 @@ def lint_columns(
     changed: Sequence[RebalancedDialogs] = (),
     dialogs_of: OpenDialogsOf | None = None,
 ) -> LintResult:
-    """Return the same of columns of the tables that `lint_tables.READ` names, at a moment (microseconds).
+    """Lint columns of the tables that `lint_tables.READ` names, at a moment (microseconds).
 
     ``used`` are the routes that messages used; ``changed`` and ``dialogs_of`` tell of their dialogs.
     """
@@ -108,7 +108,7 @@ def find_all(
     dialogs_of: OpenDialogsOf | None = None,
     rows: TableColumns | None = None,
 ) -> set[LintFinding]:
-    """Return all that is found in columns of the tables that `lint_tables.READ` names, at a moment (microseconds).
+    """Find all findings in columns of the tables that `lint_tables.READ` names, at a moment (microseconds).
 
     ``rows`` are those rows of routes that are looked at one by one, all where None.
     """
@@ -151,7 +151,7 @@ def lint_apart(
 
 
 def _differing_routes(before: Moment, after: Moment) -> Callable[[TableColumns], TableColumns] | None:
-    """What takes those rows of routes of whose name a version differs; None where more can be told differently.
+    """Return a selection of routes by the names of which a version differs; None where it may lack findings.
 
     What is found in a row names its instance, database and route.
     """

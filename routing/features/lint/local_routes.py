@@ -11,7 +11,7 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, Outcome, Reason
 
 
 def lacking_services(given: ProbeAnswers) -> Iterator[LintFinding]:
-    """SBR044: what takes a LOCAL route finds no database of the instance that holds the service.
+    """Find SBR044: messages on a LOCAL route find no database of the instance that holds the service.
 
     Left alone: an id that is not here (SBR015), requests for routes (SBR043), services that every database holds.
     """
@@ -27,7 +27,7 @@ def lacking_services(given: ProbeAnswers) -> Iterator[LintFinding]:
 
 
 def caught_services(estate: LintEstate, given: ProbeAnswers) -> Iterator[LintFinding]:
-    """SBR045: open messages that the instance sends to a service of its own depend on routes for any service.
+    """Find SBR045: open messages to a service of the same instance depend on routes for any service.
 
     One finding for each service that no database's route leads to by its name, under the first that holds it.
     """

@@ -28,7 +28,7 @@ class InstanceNames:
 
 
 def loops(estate: LintEstate, given: ProbeAnswers) -> Iterator[LintFinding]:
-    """SBR026: one finding a service and set of instances, under the first of them by name."""
+    """Find SBR026: one finding a service and set of instances, under the first of them by name."""
     ways, rest = _ways(estate, given)
     for service, own in ways.items():
         asked = {here for by_instance in own.values() for here in by_instance}
@@ -50,7 +50,7 @@ def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[L
 
 
 def _ways(estate: LintEstate, given: ProbeAnswers) -> tuple[dict[str, Ways], Ways]:
-    """Where each instance sends what arrives for a service that it names, by service, and for any other."""
+    """Collect where each instance sends arrivals for each service that it names, and for any other."""
     names = _names(estate)
     ways: dict[str, Ways] = {}
     rest: Ways = {}
@@ -67,7 +67,7 @@ def _ways(estate: LintEstate, given: ProbeAnswers) -> tuple[dict[str, Ways], Way
 
 
 def _names(estate: LintEstate) -> Mapping[str | None, InstanceNames]:
-    """Return what the routes, in any version, the services and the databases of each instance name."""
+    """Return the names in the routes (of any version), the services and the databases of each instance."""
     found: dict[str | None, InstanceNames] = defaultdict(InstanceNames)
     for name, instance in estate.instances.items():
         found[name].brokers.update(instance.brokers)
@@ -81,7 +81,7 @@ def _names(estate: LintEstate) -> Mapping[str | None, InstanceNames]:
 
 
 def _forwarding(broker: str | None, own: Ways, asked: set[str], rest: Ways) -> Callable[[str], set[str]]:
-    """Where an instance forwards a message for a service, bound to an id.
+    """Return the function from an instance to those it forwards a message to, for a service and an id.
 
     An instance that does not name the service sends it on as any other, one that does not name the id as bound
     to any other.
@@ -112,7 +112,7 @@ def _reach(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[E
 
 
 def _circles(edges: list[Edge]) -> list[Edge]:
-    """The edges that are left when those with nothing before or nothing after are taken away, again and again."""
+    """Remove edges with nothing before or nothing after them, again and again; return the rest."""
     forward = _prune(edges)
     return [(here, there) for there, here in _prune([(there, here) for here, there in forward])]
 

@@ -29,7 +29,7 @@ class OpenMessageFollower:
         self._decide = estate.decisions.at
 
     def traces(self, choice: OpenChoice) -> Iterator[MessageTrace]:
-        """Return all that messages of a choice come to: one for each hash that makes a difference.
+        """Follow messages of a choice: one trace for each hash that makes a difference.
 
         None for what asks for a route first: which requests are pending the tables of lint do not tell.
         """
@@ -39,11 +39,11 @@ class OpenMessageFollower:
         )
 
     def traces_of_requests(self, instance: str, scope: str) -> Iterator[MessageTrace]:
-        """Return all that requests for routes of a database come to, likewise."""
+        """Follow requests for routes of a database: one trace for each hash that matters."""
         return trace_request(self.network, self._decide, self.network.instances[instance], scope, self._now)
 
     def of_any_service(self, instance: SqlInstance, scope: str) -> Decision:
-        """Return what is decided in a scope for a service that no route of it names, and that is not held here."""
+        """Decide in a scope for a service that no route of it names, and that is not held here."""
         key = RoutingKey(sender_of(scope), None, None, True, NameAddress.NONE)
         # What is bound to no id is balanced by the routes for its service alone, and here are none.
         return self._decide(key, instance, self._now).choices[0]

@@ -16,7 +16,7 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 
 def open_to_several(estate: LintEstate, given: ProbeAnswers, proved: Hazards) -> Iterator[LintFinding]:
-    """SBR018: routes without broker id that the transport may use in turn lead to several holders.
+    """Find SBR018: routes without broker id that the transport may use in turn lead to several holders.
 
     Only places that the tables know can be judged; gateways do not hold the service and are no hazard. What is
     proved of the same scope and service is an error of its own, and no warning besides.
@@ -36,7 +36,7 @@ def open_to_several(estate: LintEstate, given: ProbeAnswers, proved: Hazards) ->
 
 
 def open_to_one(estate: LintEstate, walks: OpenMessageFollower) -> Iterator[LintFinding]:
-    """SBR046: all messages that an open route may take are delivered at the only broker id of their service.
+    """Find SBR046: all messages of an open route are delivered at the only broker id of their service.
 
     Left alone: routes for requests, which carry no id, and mirrored ones, which need an id (SBR003).
     """

@@ -22,7 +22,7 @@ _NO_WAY = (Reason.NO_ROUTE, *_NOT_HERE, Reason.TRANSPORT_ADDRESS_INVALID)
 
 
 def answers(estate: LintEstate, given: ProbeAnswers) -> Iterator[LintFinding]:
-    """SBR021 to SBR025, SBR040."""
+    """Find SBR021 to SBR025 and SBR040."""
     for verdict in given.arrivals:
         for leg in verdict.legs:
             if verdict.by is not None:
@@ -38,7 +38,7 @@ def answers(estate: LintEstate, given: ProbeAnswers) -> Iterator[LintFinding]:
 
 
 def routed_here(verdict: ProbeVerdict, leg: RouteSearch, by: RouteReferrer) -> Iterator[LintFinding]:
-    """SBR021, SBR022: what others route here matches nothing in msdb, or is LOCAL and no database has it."""
+    """Find SBR021 and SBR022: arrivals match nothing in msdb, or LOCAL and no database has the service."""
     place, service, reason = verdict.place, verdict.asked.service, leg.end.reason
     if leg.asks:
         return
@@ -53,7 +53,7 @@ def routed_here(verdict: ProbeVerdict, leg: RouteSearch, by: RouteReferrer) -> I
 
 
 def not_forwarded(verdict: ProbeVerdict, leg: RouteSearch, *, is_known: bool) -> LintFinding:
-    """SBR025, SBR040: the route of msdb leads on, and the instance does not forward, or is only taken not to."""
+    """Find SBR025 and SBR040: a route of msdb leads on, and forwarding is off, or is taken to be off."""
     if is_known:
         return finding(
             "SBR025", verdict.place, leg.route_name, "what arrives for it is dropped: forwarding is off"
@@ -63,7 +63,7 @@ def not_forwarded(verdict: ProbeVerdict, leg: RouteSearch, *, is_known: bool) ->
 
 
 def arrives_open(estate: LintEstate, verdict: ProbeVerdict, leg: RouteSearch) -> Iterator[LintFinding]:
-    """SBR023, SBR024: only a LOCAL route for any service delivers it; nothing matches, and nobody leads here.
+    """Find SBR023 and SBR024: only a LOCAL route for any service delivers arrivals, or nothing matches.
 
     The service that is asked for routes is left alone: a route of msdb for it makes msdb ask.
     """
@@ -87,7 +87,7 @@ def _takes_bound(estate: LintEstate, asked: ProbeQuestion) -> bool:
 
 
 def no_return(given: ProbeAnswers) -> Iterator[LintFinding]:
-    """SBR020: no service of a database that sends here can be answered.
+    """Find SBR020: no service of a database that sends here can be answered.
 
     Which service opens a dialog is not in the tables, so that one way back is enough.
     """

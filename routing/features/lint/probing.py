@@ -93,7 +93,7 @@ class ProbeAnswers(NamedTuple):
 
 
 def answers_of(estate: LintEstate) -> ProbeAnswers:
-    """Ask all questions; instances that the tables do not list answer none."""
+    """Probe all questions; instances that the tables do not list answer none."""
     said = _by_what_they_say(estate)
     return ProbeAnswers(
         {what: routes for what, routes in said.items() if len(routes) > 1},
@@ -136,7 +136,7 @@ def _by_what_they_say(estate: LintEstate) -> dict[RouteSelector, list[EstateRout
 
 
 def _for_routes(estate: LintEstate, said: Mapping[RouteSelector, Sequence[EstateRoute]]) -> Iterator[ProbeVerdict]:
-    """Messages that contested routes and those of msdb could match: open, bound to their id, to another id.
+    """Yield verdicts on messages for contested routes and those of msdb: open, bound to their id, to another.
 
     A route for any service is asked with names that nothing names, with and without an address in them.
     """
@@ -152,12 +152,12 @@ def _for_routes(estate: LintEstate, said: Mapping[RouteSelector, Sequence[Estate
 
 
 def _named_routes(estate: LintEstate) -> Iterator[LiveRoute]:
-    """Routes to other places, by service name."""
+    """Yield routes to other places, by service name."""
     return (live for live in estate.live_routes if is_network(live.route) and live.route.service is not None)
 
 
 def _leading(estate: LintEstate) -> Iterator[tuple[LiveRoute, str]]:
-    """Named routes with the other instances whose address they have."""
+    """Yield named routes with the other instances whose address they have."""
     for live in _named_routes(estate):
         for place in estate.owners(live.instance, live.route.compared):
             if place.name != live.instance:
@@ -165,7 +165,7 @@ def _leading(estate: LintEstate) -> Iterator[tuple[LiveRoute, str]]:
 
 
 def _for_arrivals(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Ask for what others route here, and for every service here; the first route by name stands for all."""
+    """Probe services that others route here, and every service here; the first route by name stands for all."""
     first: dict[ProbeQuestion, RouteReferrer | None] = {}
     for live, instance in _leading(estate):
         asked = ProbeQuestion(instance, None, live.route.service, live.route.broker)
@@ -189,7 +189,7 @@ def scopes_that_ask(estate: LintEstate) -> Iterable[tuple[str, str]]:
 
 
 def _for_asking(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Ask for the services of an instance in each scope that has a BrokerConfiguration route."""
+    """Probe the services of an instance in each scope that has a BrokerConfiguration route."""
     for name, database in scopes_that_ask(estate):
         for service in estate.services_of_users(estate.instances[name]):
             asked = ProbeQuestion(name, sender_of(database), service, None)
@@ -197,7 +197,7 @@ def _for_asking(estate: LintEstate) -> Iterator[ProbeVerdict]:
 
 
 def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Ask for the services that LOCAL routes name, by open messages and by those bound to the route's id."""
+    """Probe the services of LOCAL routes, by open messages and by those bound to the route's id."""
     questions = {
         ProbeQuestion(live.instance, sender_of(live.database), live.route.service, broker): None
         for live in estate.live_routes
@@ -209,7 +209,7 @@ def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
 
 
 def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Ask for each service of an instance from a database whose routes for any service deliver it.
+    """Probe each service of an instance from a database whose routes for any service deliver it.
 
     Its own database comes first, then the others by name. What a database does with one service that it does not
     name, it does with all of them, so that few questions are asked.
@@ -248,7 +248,7 @@ def is_caught(leg: RouteSearch) -> bool:
 
 
 def _for_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Ask for the services of each database that sends here by a named route, by replies bound to its id."""
+    """Probe the services of databases that send here by a named route, by replies bound to its id."""
     initiators: dict[tuple[str, str], list[ServiceHolder]] = {}
     for holder in estate.holders:
         if is_users(holder.service) and holder.database.broker is not None:

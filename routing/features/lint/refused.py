@@ -40,7 +40,7 @@ Check = Callable[[RouteRow], "LintFinding | None"]
 
 
 def empty_option(row: RouteRow) -> LintFinding | None:
-    """SBR001: an option is empty text; in an optional column it reads as null."""
+    """Find SBR001: an option is empty text; in an optional column it reads as null."""
     if "" not in row.options:
         return None
     empty = [name for name, value in zip(OPTIONS, row.options, strict=True) if value == ""]
@@ -48,7 +48,7 @@ def empty_option(row: RouteRow) -> LintFinding | None:
 
 
 def too_long(row: RouteRow) -> LintFinding | None:
-    """SBR002: an option is longer than the catalog view's column, counted in UTF-16 units."""
+    """Find SBR002: an option is longer than the catalog view's column, counted in UTF-16 units."""
     long = [
         f"{name} is longer than {longest} characters"
         for (name, longest), value in zip(_LONGEST.items(), row.options, strict=True)
@@ -59,7 +59,7 @@ def too_long(row: RouteRow) -> LintFinding | None:
 
 
 def mirror_alone(row: RouteRow) -> LintFinding | None:
-    """SBR003: a mirror address needs service name and broker instance."""
+    """Find SBR003: a mirror address without service name or broker instance."""
     given = {"service name": row.route.service, "broker instance": row.route.broker}
     missing = [name for name, value in given.items() if value is None]
     if row.route.mirror_address is None or not missing:
@@ -68,14 +68,14 @@ def mirror_alone(row: RouteRow) -> LintFinding | None:
 
 
 def broker_alone(row: RouteRow) -> LintFinding | None:
-    """SBR004: matches in no step (D3)."""
+    """Find SBR004: a broker instance without a service name, which matches in no step (D3)."""
     if row.route.broker is None or row.route.service is not None:
         return None
     return row.finding("SBR004", "broker instance %s is given without a service name", row.route.broker)
 
 
 def mirror_beside_keyword(row: RouteRow) -> LintFinding | None:
-    """SBR005: LOCAL and TRANSPORT have no mirror, and are none."""
+    """Find SBR005: LOCAL and TRANSPORT have no mirror, and are none."""
     mirror = row.route.mirror_address
     if mirror is None or not (_is_keyword(row.route.kind) or _is_keyword(kind_of(mirror))):
         return None
@@ -87,7 +87,7 @@ def _is_keyword(kind: AddressKind | None) -> bool:
 
 
 def bad_address(row: RouteRow) -> LintFinding | None:
-    """SBR006: outside the grammar of tables.md; what is missing or a keyword is another finding."""
+    """Find SBR006: outside the grammar of tables.md; what is missing or a keyword is another finding."""
     address, mirror = row.route.address, row.route.mirror_address
     if address and row.route.kind is None:
         wrong = f"address '{address}'"
@@ -99,14 +99,14 @@ def bad_address(row: RouteRow) -> LintFinding | None:
 
 
 def transport_with_service(row: RouteRow) -> LintFinding | None:
-    """SBR007: TRANSPORT reads the address from any service's name."""
+    """Find SBR007: TRANSPORT reads the address from any service's name."""
     if not is_transport(row.route) or row.route.service is None:
         return None
     return row.finding("SBR007", "address TRANSPORT is given with service name '%s'", row.route.service)
 
 
 def lifetime_range(row: RouteRow) -> LintFinding | None:
-    """SBR008: the end lies before the beginning, or more seconds ahead than LIFETIME can say."""
+    """Find SBR008: the end lies before the beginning, or more seconds ahead than LIFETIME can say."""
     lifetime, valid_from = row.lifetime, row.route.live_from
     if lifetime is None:
         return None
@@ -121,7 +121,7 @@ def lifetime_range(row: RouteRow) -> LintFinding | None:
 
 
 def mirror_is_address(row: RouteRow) -> LintFinding | None:
-    """SBR009: one server is no mirror of itself."""
+    """Find SBR009: one server is no mirror of itself."""
     if row.route.mirror_address is None or row.route.compared_mirror != row.route.compared:
         return None
     return row.finding("SBR009", "address and mirror address are both '%s'", row.route.address)
@@ -132,7 +132,7 @@ _REQUEST = matching.MatchKey(None, None)
 
 
 def configuration_with_broker(row: RouteRow) -> LintFinding | None:
-    """SBR011: a request for a route carries no broker id."""
+    """Find SBR011: a request for a route carries no broker id."""
     if row.route.broker is None or not matching.route_request(_REQUEST, row.route):
         return None
     return row.finding("SBR011", "the BrokerConfiguration route has broker instance %s", row.route.broker)

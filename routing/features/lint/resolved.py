@@ -79,7 +79,7 @@ def _groups(resolved: Any) -> Iterable[tuple[Any, ...]]:
 
 
 def _groups_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
-    """Return the same part by part, by numbers of texts: of many rows few are different."""
+    """Yield groups part by part, by numbers of texts: of many rows few are different."""
     import pyarrow.compute as pc
 
     rows = encoded(as_dataset(resolved), (*_WHERE, "route_name"))

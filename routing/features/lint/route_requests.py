@@ -16,7 +16,7 @@ _STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
 
 
 def needless_requests(given: ProbeAnswers) -> Iterator[LintFinding]:
-    """SBR033: step 4 comes before a LOCAL route for any service (D15)."""
+    """Find SBR033: step 4 comes before a LOCAL route for any service (D15)."""
     for verdict in given.asking:
         if any(leg.asks for leg in verdict.legs):
             said = "an open message for it opens a route request, though the service is in this instance"
@@ -24,7 +24,7 @@ def needless_requests(given: ProbeAnswers) -> Iterator[LintFinding]:
 
 
 def lost_requests(estate: LintEstate, walks: OpenMessageFollower) -> Iterator[LintFinding]:
-    """SBR043: every way of a request is known to its end, and none ends at a BrokerConfiguration service.
+    """Find SBR043: every way of a request is known to its end, and none ends at a BrokerConfiguration service.
 
     A database whose broker is off asks for no route. Forwarding that is not known is no end, and a request
     that asks for a route itself has no way.

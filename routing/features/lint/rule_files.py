@@ -15,7 +15,7 @@ from routing.process.ordinary_files import read_ordinary_file
 
 
 def load_rules(files: Sequence[str]) -> tuple[CustomRule, ...]:
-    """The rules of Python files, in the order of files and functions; a file that is named twice is read once.
+    """Load the rules of Python files, in the order of files and functions; a file named twice is read once.
 
     Raises RuleError for a file that cannot be read or run, that holds no rule, and for a code that stands twice.
     """
@@ -46,7 +46,7 @@ class _Loader(SourceFileLoader):
 
 
 def _run(file: str) -> list[CustomRule]:
-    """Return what is marked while a file runs."""
+    """Run a file, and return the functions that it marks as rules. Raises RuleError."""
     try:
         source = read_ordinary_file(Path(file))
     except OSError as error:

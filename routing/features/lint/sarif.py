@@ -65,7 +65,7 @@ def _rule(kind: LintRule, page: str) -> dict[str, Any]:
 
 
 def _location(row: Row, root: Path) -> dict[str, Any]:
-    """Where it is in a file, and what it is about."""
+    """Return the place of a finding in a file, and the object that it is about."""
     location: dict[str, Any] = {}
     if row.get("file") is not None:
         place: dict[str, Any] = {"artifactLocation": _artifact(row["file"], root)}
@@ -88,7 +88,7 @@ def _artifact(file: str, root: Path) -> dict[str, str]:
 
 
 def fingerprints(findings: Iterable[Row]) -> list[str]:
-    """What tells a finding from others: its code and what it is about, and its message where it says nothing else.
+    """Return a digest of each finding's code and place, and of its message where it has no object.
 
     Messages may hold times and counts, and lines move. Those that have all in common are numbered.
     """

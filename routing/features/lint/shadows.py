@@ -15,7 +15,7 @@ from routing.rules.choosing import tier_of
 def shadowed_routes(
     estate: LintEstate, given: ProbeAnswers, balanced: Iterable[BalancedService]
 ) -> Iterator[LintFinding]:
-    """SBR027: whatever message a route matches takes another one.
+    """Find SBR027: another route takes every message that a route matches.
 
     Left alone: routes that match in no step, have no address that can be used, stand twice among balanced ones,
     or whose database's broker is off (findings of their own), and the LOCAL route for any service, which waits

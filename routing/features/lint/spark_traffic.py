@@ -21,7 +21,7 @@ def read(table: DataFrame, key: str) -> TableColumns:
 
 
 def _telling(frame: DataFrame, key: str) -> DataFrame:
-    """Rows that lack a value or share their key; of dialogs those of one group too.
+    """Select rows that lack a value or share their key; of dialogs those of one group too.
 
     More than these may be left: `faults` and `traffic` decide.
     """

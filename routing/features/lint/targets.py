@@ -21,7 +21,7 @@ _SHOWN = 3
 def several_targets(
     walks: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf | None
 ) -> Iterator[LintFinding]:
-    """SBR041: one finding for the routes of a scope that lead to the same ends, whatever the services.
+    """Find SBR041: one finding for the routes of a scope that lead to the same ends, whatever the services.
 
     With messages it says how many open dialogs they are of that take such a choice, wherever they were sent.
     """
@@ -49,14 +49,14 @@ class _Risk(NamedTuple):
     is_sure: bool
 
     def phrased(self) -> tuple[str, list[str]]:
-        """Return what a finding says of them, with what fills it."""
+        """Return the end of a finding's message, and the values for its placeholders."""
         if self.is_sure:
             return "; dialogs at risk: %s, such as %s", [str(self.dialogs), self.first]
         return "; dialogs at risk: up to %s, by what forwarders pick for them", [str(self.dialogs)]
 
     @classmethod
     def together(cls, risks: Sequence[_Risk]) -> _Risk | None:
-        """Return all of them, None where there are none."""
+        """Add up risks; None where there are none."""
         if not risks:
             return None
         return cls(

@@ -19,7 +19,7 @@ def route_names(routes: TableColumns) -> set[RouteName]:
 
 
 def coverage(routes: TableColumns, used: set[RouteName]) -> Iterator[dict[str, Any]]:
-    """Yield how many routes of each instance messages used, by the instances' names."""
+    """Yield the number of routes that messages used, by instance."""
     counts: dict[str | None, list[int]] = {}
     for route in route_names(routes):
         count = counts.setdefault(route[0], [0, 0])
@@ -30,20 +30,20 @@ def coverage(routes: TableColumns, used: set[RouteName]) -> Iterator[dict[str, A
 
 
 def unused_routes(estate: LintEstate, used: set[RouteName]) -> Iterator[LintFinding]:
-    """SBR028: no message used the route, in any version."""
+    """Find SBR028: no message used the route, in any version."""
     for instance, database, name in route_names(estate.tables["routes"]) - used:
         yield finding("SBR028", (instance, database), name, "no message used it")
 
 
 def changed_picks(changed: list[RebalancedDialogs]) -> Iterator[LintFinding]:
-    """SBR039: messages of one open dialog were balanced to different broker ids; one a scope and service."""
+    """Find SBR039: messages of one open dialog went to different broker ids; one a scope and service."""
     said = "the set of broker ids changed before the acknowledgement: dialogs %s, such as %s"
     for instance, database, service, dialogs, first in changed:
         yield finding("SBR039", (instance, database), service, said, str(dialogs), first)
 
 
 def torn_groups(estate: LintEstate) -> Iterator[LintFinding]:
-    """SBR038: dialogs of one conversation group to one service are bound to different ids; one a service.
+    """Find SBR038: dialogs of one conversation group to one service have different ids; one a service.
 
     A dialog is bound to the id that it was acknowledged with, else to the one that BEGIN DIALOG named.
     """

@@ -42,14 +42,14 @@ class _Messages:
     replaced: pyarrow.Table
 
     def narrow(self, condition: Any) -> _Messages:
-        """Return those of them for which another condition holds as well; None is no condition."""
+        """Narrow the messages by another condition; None is no condition."""
         if condition is None:
             return self
         replaced = as_dataset(self.replaced).to_table(filter=condition)
         return _Messages(self.rows, _both(self.condition, condition), replaced)
 
     def count(self, names: Sequence[str]) -> pyarrow.Table:
-        """Return how many there are, by columns."""
+        """Count the messages by columns."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -62,11 +62,11 @@ class _Messages:
         return rows_where(left, pc.greater(left[COUNT], 0))
 
     def read(self) -> pyarrow.Table:
-        """Return all of them, in the columns of a listed one."""
+        """Read all messages, in the columns of a listed one."""
         return self._in_files(_files_of(self.rows, self.condition))
 
     def oldest(self, wanted: int) -> pyarrow.Table:
-        """Rows among which are the oldest ones, as many as are wanted, in the columns of a listed one."""
+        """Read rows that include the oldest ones, as many as are wanted, in the columns of a listed one."""
         # A replaced row may be older than those that stand.
         bound, files = _find_oldest(self.rows, self.condition, wanted + len(self.replaced))
         return self.narrow(bound)._in_files(files)
@@ -105,7 +105,7 @@ def select(resolved: Any, asked: MessageFilter, held: pyarrow.Table | None) -> S
 
 
 def _find_oldest_time(messages: _Messages) -> datetime | None:
-    """Return when the oldest of some messages was enqueued."""
+    """Return the enqueue time of the oldest message."""
     oldest = messages.oldest(1).sort_by(_AGE).slice(0, 1)
     return next((row[_AGE] for row in rows_of_arrow(oldest, _READ)), None)
 
@@ -113,7 +113,7 @@ def _find_oldest_time(messages: _Messages) -> datetime | None:
 def _first_by_group(
     messages: _Messages, instances: pyarrow.Table, limit: int
 ) -> tuple[pyarrow.Table, pyarrow.Table]:
-    """Rows among which are the first ones in the order of groups, then of age; and their groups, counted."""
+    """Read rows that include the first ones by group and age; return them with their groups, counted."""
     import pyarrow
 
     cut = _cut(instances, LEVELS[:1], limit)
@@ -138,7 +138,7 @@ class _Cut:
 
 
 def _cut(counts: pyarrow.Table, names: Sequence[str], limit: int) -> _Cut | None:
-    """Where a list of so many rows ends; None where all are listed."""
+    """Return where a list of so many rows ends; None where it holds all rows."""
     import pyarrow.compute as pc
 
     ordered = counts.sort_by([(name, "ascending") for name in names])
@@ -169,7 +169,7 @@ def _below(names: Sequence[str], group: Sequence[Any]) -> Any:
 
 
 def _up_to(names: Sequence[str], group: Sequence[Any]) -> Any:
-    """Return the same, or of that group itself."""
+    """Return the condition for rows of groups up to one, that included."""
     return _below(names, group) | _equal(names, group)
 
 
@@ -197,7 +197,7 @@ def _files_of(rows: pyarrow.dataset.Dataset, condition: Any) -> set[str]:
 
 
 def _keep_held(messages: _Messages, held: pyarrow.Table) -> _Messages:
-    """Return those messages that queues hold, read as a whole: no more than these hold."""
+    """Select the messages that queues hold, read as a whole: no more than these hold."""
     import pyarrow.compute as pc
 
     of_ids = messages.narrow(pc.field("message_id").isin(held["message_id"].unique()))

@@ -73,7 +73,7 @@ def _newest(rows: Sequence[Row], message: Row, latest: int | None) -> Row | None
 
 
 def compare_status(message: Row, row: Row) -> tuple[StatusText, ReasonComparison]:
-    """Return what a row says, and what that says of a message's verdict."""
+    """Compare the status of a row with a message's verdict."""
     database = message["database_name"]
     in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
     told = status_of(row)

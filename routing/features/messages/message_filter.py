@@ -71,7 +71,7 @@ def ask(
     waiting: bool = False,
     limit: int = SHOWN,
 ) -> MessageFilter:
-    """Return what the options of the command ask; words in any case. Raises QuestionError."""
+    """Build the filter of a list of messages; words in any case. Raises QuestionError."""
     for option, texts in (("--instance", instances), ("--service", services)):
         for text in texts:
             # Halves of surrogates stand for such bytes; no table holds them.
@@ -89,7 +89,7 @@ def ask(
 
 
 def _words(what: str, given: Iterable[str], known: Iterable[Word]) -> tuple[str, ...]:
-    """Words as the tables have them. Raises QuestionError."""
+    """Convert words to the case of the tables. Raises QuestionError."""
     words = [str(word) for word in known]
     for text in given:
         if text.upper() not in words:

@@ -51,7 +51,7 @@ class MessageList:
 
 
 def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> dict[str, Table]:
-    """The tables of a question: ``resolved_routes`` as the last run that counts left it, and what import keeps.
+    """Open ``resolved_routes`` as the last run that counts left it, and the tables that import keeps.
 
     Raises InputError where no run counts yet, ContractError where it cannot be known which messages wait.
     """
@@ -122,7 +122,7 @@ def _select(resolved: Table, asked: MessageFilter, held: Any) -> SelectedMessage
 
 
 def _age(enqueue_time: datetime, now: int) -> int:
-    """Return how many seconds a message has waited; below zero where it is yet to come."""
+    """Return the seconds that a message has waited; below zero where it is yet to come."""
     return (now - micros_of(enqueue_time)) // SECOND
 
 

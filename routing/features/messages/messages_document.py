@@ -33,7 +33,7 @@ _GROUPS = ("instance", "service", "outcome", "reason", "messages", "listed")
 
 
 def make_document(done: MessageList) -> Document:
-    """Return what `messages` prints: how many are stuck and since when, counts, messages, what SQL Server said."""
+    """Describe the list: how many are stuck and since when, counts, messages, SQL Server's statuses."""
     if not done.total:
         return [Paragraph(_state_nothing(done))]
     return [
@@ -73,7 +73,7 @@ def _state_stuck(done: MessageList) -> Words:
 
 
 def _state_others(done: MessageList) -> Iterator[Block]:
-    """Yield how many messages are not stuck, by outcome and reason."""
+    """Yield the numbers of messages that are not stuck, by outcome and reason."""
     others = [row for row in done.counts if not _is_stuck(row)]
     if others:
         counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in others)
@@ -82,7 +82,7 @@ def _state_others(done: MessageList) -> Iterator[Block]:
 
 
 def _list_reasons(done: MessageList) -> Iterator[Block]:
-    """Yield how many messages are stuck for each of many reasons."""
+    """Yield the numbers of stuck messages for each of many reasons."""
     counts = [(row["outcome"], row["reason"], row["messages"]) for row in done.counts if _is_stuck(row)]
     if len(counts) > _FEW:
         yield DataTable(make_columns(("outcome", "reason", "messages"), ["messages"]), counts, "Stuck messages")
@@ -98,7 +98,7 @@ def _missing(done: MessageList) -> Iterator[Block]:
 
 
 def _state_nothing(done: MessageList) -> str:
-    """Return why no message is listed."""
+    """State why no message is listed."""
     if done.held is not None and not done.exported:
         return "no export of a transmission queue was imported, so no message is known to wait"
     if done.held == 0:
@@ -129,7 +129,7 @@ def _list_groups(done: MessageList) -> Iterator[Block]:
 
 
 def _more(done: MessageList) -> Iterator[Block]:
-    """Yield how many messages are not listed."""
+    """Yield the number of messages that are not listed."""
     more = done.total - len(done.messages)
     if more:
         yield Paragraph(f"and {more:,} more; --limit N lists more")
@@ -211,7 +211,7 @@ def _said(done: MessageList) -> Iterator[Block]:
 
 
 def _event_or_text(row: Row) -> str | None:
-    """Return what SQL Server said besides a number: the outcome of an event and where to, or a status's text."""
+    """Write an event's outcome and next hop, or a status's text, without its number."""
     if row["status_outcome"] is None:
         text: str | None = row["status_text"]
         return text

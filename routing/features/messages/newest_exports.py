@@ -58,7 +58,7 @@ def held_messages(observed: Table | None, exports: Mapping[Queue, Any], like: Ta
 
 
 def count_held(held: Any) -> int:
-    """Return how many messages there are."""
+    """Count messages that queues hold."""
     return held.count() if is_frame(held) else len(held)
 
 
@@ -72,7 +72,7 @@ def _as_kind_of(like: Table, rows: Iterable[Mapping[str, Any]]) -> Any:
 
 
 def _held_in_arrow(observed: Any, newest: list[dict[str, Any]]) -> pyarrow.Table:
-    """The same of Arrow's tables and files; times are compared as they are read, for statistics round them."""
+    """Select the newest exports by Arrow; times are compared as they are read, for statistics round them."""
     import pyarrow
 
     rows = as_dataset(observed)

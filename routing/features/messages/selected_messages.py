@@ -36,7 +36,7 @@ class SelectedMessages:
         groups: Iterable[Row],
         find_oldest: Callable[[], datetime | None],
     ) -> SelectedMessages:
-        """Counts with most messages first, groups in the order of their columns, without those of no listed row.
+        """Sort counts by most messages and groups by their columns, and drop groups of no listed row.
 
         Both say in column `COUNT` how many messages they have. ``find_oldest`` finds when the oldest message that
         is stuck was enqueued, where not all of them are listed.

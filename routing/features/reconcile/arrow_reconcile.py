@@ -67,7 +67,7 @@ def _rows(
 
 
 def _taken(rows: Any, names: tuple[str, ...], places: Any) -> dict[str, Any]:
-    """Columns of some tuples, each taken for every row that has it."""
+    """Build columns from some tuples, each taken for every row that has it."""
     import pyarrow
 
     schema = {field.name: field.type for field in arrow_schema(RECONCILIATION)}
@@ -129,7 +129,7 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
 
 
 def _count_unobserved(messages: Table | None, episodes: pyarrow.Table) -> int:
-    """Return how many ends of conversations ``messages`` has of which nothing was observed on their instance."""
+    """Count the ends of conversations in ``messages`` without an observation on their instance."""
     if messages is None:
         return 0
     shape, by = shape_of(messages, "messages"), ["instance_name", "conversation_id", "is_initiator"]

@@ -23,7 +23,7 @@ _OF_CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
 
 
 def fold(observed: Table, messages: Table | None) -> pyarrow.Table:
-    """The episodes of ``observed_routing`` in the columns of `EPISODES`, those of a side in the order of time.
+    """Fold ``observed_routing`` into episodes, in the columns of `EPISODES`, each side's in the order of time.
 
     The service of an observation that names none is that of the message with its id in ``messages``, else of
     another observation of its conversation and role. Raises InputError where a row lacks a required value.
@@ -93,7 +93,7 @@ def _services_of(rows: pyarrow.Table, by: Sequence[str]) -> pyarrow.Table:
 
 
 def _filled(rows: pyarrow.Table, services: pyarrow.Table, by: Sequence[str]) -> pyarrow.Table:
-    """Rows without a service with that of their group, where there is one."""
+    """Fill in the service of rows without one from their group, where it has one."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -136,5 +136,5 @@ def _differs(values: pyarrow.Array) -> pyarrow.Array:
 
 
 def count_observations(observed: Table) -> int:
-    """Return how many observations there are."""
+    """Count the observations."""
     return int(as_dataset(observed).count_rows())

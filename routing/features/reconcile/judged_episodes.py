@@ -51,7 +51,7 @@ class JudgedEpisodes:
 
     @classmethod
     def of(cls, episodes: Iterable[ObservedEpisode], predictor: EpisodePredictor) -> JudgedEpisodes:
-        """Episodes judged as of their starts; the predictor has settled who asks for routes."""
+        """Judge episodes as of their starts; the predictor knows already which of them ask for routes."""
         found = cls()
         for episode in episodes:
             at = episode.first_at
@@ -103,7 +103,7 @@ class JudgedEpisodes:
         return {instance for instance, kind in kinds if kind is PairClass.CONTRADICTED}
 
     def sampled(self, starts: Sequence[int]) -> Mapping[str, list[int]]:
-        """Places of contradicted episodes and of others by instance, where any is contradicted.
+        """Sample places of contradicted episodes and of others, by instance with contradicted ones.
 
         Of each kind a few hundred, evenly over time; ``starts`` are when they began.
         """
@@ -126,7 +126,7 @@ class JudgedEpisodes:
 
 
 def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:
-    """Return what episodes of one group have in common."""
+    """Return the facts that episodes of one group share."""
     verdict, seen = predicted.verdict, episode.seen
     return GroupAnswers(
         episode.instance,
@@ -172,7 +172,7 @@ def _tells_pick(episode: ObservedEpisode) -> bool:
 
 
 def _spread(places: Sequence[int], starts: Sequence[int]) -> Iterator[int]:
-    """As many of some places as are sampled, evenly over time: the first of each step."""
+    """Yield at most `SAMPLED` of some places, evenly over time: the first of each step."""
     ordered = sorted(places, key=lambda place: starts[place])
     step = max(len(ordered) / SAMPLED, 1)
     return (place for number, place in enumerate(ordered) if not number or number // step > (number - 1) // step)

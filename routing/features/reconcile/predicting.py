@@ -70,7 +70,7 @@ class EpisodePredictor:
         self.messages.find_openers((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
 
     def predict(self, episode: ObservedEpisode, at: int | None = None) -> EpisodePrediction:
-        """The prediction for an episode as of a time (microseconds), its start if none is given, and its class."""
+        """Predict an episode as of a time (microseconds), its start if None, and compare."""
         asked = self._ask(episode, episode.first_at if at is None else at)
         if not isinstance(asked, _Asked):
             return EpisodePrediction(
@@ -94,7 +94,7 @@ class EpisodePredictor:
         return [asked.keyed.verdict_of(decision, hops) for decision in asked.decisions]
 
     def varies(self, episode: ObservedEpisode) -> tuple[tuple[int, ...], int, bool]:
-        """Return what decides besides what is known of an episode: times, the dialog-ID hash, and requests.
+        """Return the further facts that decide an episode: times, the dialog-ID hash, and requests.
 
         The times (microseconds) at which what is decided for such messages changes; the number by which the hash
         is divided; and whether any asks for a route, so that each is decided by itself.

@@ -42,7 +42,7 @@ def as_json(done: Reconciliation) -> str:
 
 
 def make_document(done: Reconciliation) -> Document:
-    """Return what is printed: what SQL Server decided otherwise and why, then all causes and counts."""
+    """Describe a reconciliation: the decisions that differ and why, then all causes and counts."""
     if not done.observations:
         return [
             Paragraph(
@@ -63,7 +63,7 @@ def make_document(done: Reconciliation) -> Document:
 
 
 def _answer(done: Reconciliation) -> Words:
-    """Return how many episodes SQL Server decided otherwise, of those whose decision was observed."""
+    """State how many episodes SQL Server decided otherwise, of those whose decision was observed."""
     counts = done.by_class
     observed = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
     if not observed:

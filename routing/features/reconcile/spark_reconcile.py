@@ -96,7 +96,7 @@ def find(
 
 
 def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFrame | None) -> DataFrame:
-    """Episodes with what their messages and their dialog say of them."""
+    """Add to episodes the columns of their messages and their dialog."""
     nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in _OWN}
     if messages is not None:
         read = read_brokers(messages, own="to_broker_instance")
@@ -124,7 +124,7 @@ def _same(names: Sequence[str]) -> list[str]:
 
 
 def _ends(rows: DataFrame) -> DataFrame:
-    """Rows with the end of a conversation that they are of, in columns of their own."""
+    """Add to rows the end of a conversation that they are of, in columns of their own."""
     ends = {
         "conversation_id": F.lower("conversation_id"),
         "database_name": spark_forms.empty_as_null(F.col("database_name")),
@@ -133,14 +133,14 @@ def _ends(rows: DataFrame) -> DataFrame:
 
 
 def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
-    """Episodes with what is said of their end, of which there is one row at most."""
+    """Join episodes with the row of their end, of which there is one at most."""
     # Nothing is equal to null but null: what has arrived has no database.
     same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in _END]
     return episodes.join(ends, same, how="left").drop(*_same(_END))
 
 
 def _key() -> Column:
-    """Return what of an episode makes a difference at any time, whatever its dialog is hashed to, as one text."""
+    """Build the text of an episode's facts that matter at any time, whatever its dialog is hashed to."""
     bound = F.when(F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance"))
     values = {
         **{name: F.col(name) for name in SIDE if name != "conversation_id"},
@@ -215,7 +215,7 @@ class _Asked:
         return find_causes(answers.judged.groups, samples, predictor.class_at, self.network)
 
     def _predictor(self, rows: Sequence[_Row]) -> EpisodePredictor:
-        """Return one that knows the messages and dialogs of some episodes."""
+        """Create the predictor that knows the messages and dialogs of some episodes."""
         dialogs: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
         named: dict[Side, str | None] = {}
         for row in rows:
@@ -243,7 +243,7 @@ class _Answers:
         return frame_of_tuples(spark, ((one, *told[place], group) for one, place, group in places), _TOLD)
 
     def sample(self, questions: DataFrame) -> DataFrame:
-        """Contradicted episodes and others, of instances that have contradicted ones, evenly over time."""
+        """Sample contradicted episodes and others, of instances with contradicted ones, evenly over time."""
         classes = self.frame(questions.sparkSession).select(_QUESTION, "class")
         off = F.col("class") == str(PairClass.CONTRADICTED)
         # A question stands there once.
@@ -287,7 +287,7 @@ def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers,
 
 
 def _count_unobserved(messages: DataFrame | None, episodes: DataFrame) -> int:
-    """Return how many ends of conversations ``messages`` has of which nothing was observed on their instance."""
+    """Count the ends of conversations in ``messages`` without an observation on their instance."""
     if messages is None:
         return 0
     by = ["instance_name", "conversation_id", "is_initiator"]

@@ -8,7 +8,7 @@ from routing.terms import Reason
 
 
 def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
-    """SQL Server's numbers of a reason, that of its event first, and what to do in a sentence or two.
+    """Return SQL Server's numbers of a reason, that of its event first, and what to do in a sentence or two.
 
     ``reason`` is a word of `terms.Reason`. There are no numbers where SQL Server has none for it.
     """

@@ -14,7 +14,7 @@ from routing.tables.table_columns import TableColumns
 def list_altered(
     before: TableColumns, after: TableColumns, before_at: int, after_at: int
 ) -> tuple[RouteChange, ...]:
-    """The routes in force at two times that one table alone has, or that say something else, by their names.
+    """List the routes in force at two times that one table alone has, or that differ, by their names.
 
     ``before`` and ``after`` are columns of ``routes``, the times microseconds since 1970. A route counts by its
     name, as in `find_route_changes`.

@@ -34,7 +34,7 @@ class ArrowMessages:
 
     @classmethod
     def of(cls, resolved: Any) -> ArrowMessages:
-        """Return those of a table ``resolved_routes``."""
+        """Open the messages of a table ``resolved_routes``."""
         rows = as_dataset(resolved)
         return cls(encoded(rows, _FEW), *split_tried(rows, _READ))
 
@@ -59,7 +59,7 @@ class ArrowMessages:
         return CountedFlows(flows, pc.min(found["first"]).as_py(), pc.max(found["last"]).as_py())
 
     def count_points(self, scale: ReportScale) -> list[TimePoint]:
-        """Return the same messages over time, of which the scale tells how finely."""
+        """Count the messages over time, in steps of the scale."""
         import pyarrow
 
         services, instances = TextPlaces(scale.services), TextPlaces([(name,) for name in scale.instances])
@@ -86,7 +86,7 @@ class ArrowMessages:
         ]
 
     def count_dialogs(self, spans: Spans) -> Dialogs:
-        """Return how many dialogs were balanced to each broker id, each counted once, in its span of time."""
+        """Count the dialogs balanced to each broker id, each once, in its span of time."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -108,7 +108,7 @@ class ArrowMessages:
         }
 
     def _parts(self, names: Sequence[str], only: Any = None) -> Iterator[pyarrow.RecordBatch]:
-        """Some columns of the rows for which a condition holds, few of which are in memory at a time."""
+        """Yield some columns of the rows for which a condition holds, few of them in memory at a time."""
         import pyarrow
 
         condition = only if self.once is None else self.once if only is None else self.once & only
@@ -136,7 +136,7 @@ def _floor(times: pyarrow.Array, step: int) -> pyarrow.Array:
 
 
 def _searched(part: pyarrow.RecordBatch) -> pyarrow.Array:
-    """The database whose routes were searched: msdb for what came over the network, or back from its address."""
+    """Return the database whose routes were searched: msdb for arrivals and for what came back."""
     import pyarrow
     import pyarrow.compute as pc
 

@@ -13,7 +13,7 @@ _FAR = 10
 
 
 def band(dialogs: int, ids: int) -> tuple[int, int]:
-    """Where at least 95 of 100 fair choices end: how many of all dialogs one of so many ids gets, from and to.
+    """Return the least and the most dialogs of an id in at least 95 of 100 fair choices among so many ids.
 
     These are the binomial distribution's own quantiles, at few dialogs as at many: less than the lower bound, and
     more than the upper one, come each with a probability of 2.5 % at most. The probabilities are summed one after
@@ -37,13 +37,13 @@ def band(dialogs: int, ids: int) -> tuple[int, int]:
 
 
 def _probability(count: int, dialogs: int, share: float) -> float:
-    """That of all dialogs this very number gets an id with a share."""
+    """Return the probability that an id with a share gets this very number of all dialogs."""
     ways = lgamma(dialogs + 1) - lgamma(count + 1) - lgamma(dialogs - count + 1)
     return exp(ways + count * log(share) + (dialogs - count) * log1p(-share))
 
 
 def p_value(counts: Sequence[int]) -> float:
-    """Return how likely fair choices are as uneven as these counts, or more so: Pearson's chi-square test.
+    """Return the probability that fair choices are at least as uneven as these counts: Pearson's chi-square test.
 
     There are two counts at least, and `FEWEST` expected of each. The package mpmath is needed.
     """

@@ -91,7 +91,7 @@ def _named(routes: TableColumns, now: int) -> dict[ChoiceScope, list[_Named]]:
 
 
 def _owners(databases: TableColumns) -> dict[str, str]:
-    """By broker id the databases that have it, mostly one."""
+    """Return by broker id the databases that have it, mostly one."""
     found: dict[str, list[str]] = {}
     for instance, name, guid in databases.rows("instance_name", "name", "service_broker_guid"):
         broker = text.broker_id(guid)
@@ -122,7 +122,7 @@ def _choice(
 
 
 def _around(spans: Iterable[TimeInterval[Decision]], now: int) -> list[TimeInterval[Decision]]:
-    """Return those of a key's spans in which the same ids compete as at a time, this one's among them."""
+    """Return the spans of a key, around a time, in which the same ids compete."""
     alike = (list(same) for _, same in groupby(spans, key=_competing))
     return next(same for same in alike if _is_not_over(same[-1], now))
 
@@ -142,7 +142,7 @@ def _competing(span: TimeInterval[Decision]) -> tuple[tuple[str, ...], tuple[str
 
 
 def _never(named: Sequence[_Named], decisions: Sequence[Decision], now: int) -> Iterator[NeverPicked]:
-    """Why each route that no dialog takes by a pick is there in vain, in the order of ids and names."""
+    """Yield why routes that no dialog takes by a pick are there in vain, in the order of ids and names."""
     picked = {decision.first.pick: decision for decision in decisions}
     for route, lifetime in sorted(named, key=lambda one: (one.route.broker or "", one.route.name or "")):
         decision = picked.get(route.broker)
@@ -162,7 +162,7 @@ _COMES_BACK = (
 
 
 def _unreached(decision: Decision) -> _Why:
-    """Say why no open dialog comes to a route in force: another step ends the search, or there is none."""
+    """Return why no open dialog comes to a route in force: another step ends the search, or there is none."""
     leg = decision.first
     if leg.match is None:
         return BROKER_OFF, f"the broker of {quote_name(leg.scope)} is off: its routes are not searched"
@@ -171,7 +171,7 @@ def _unreached(decision: Decision) -> _Why:
 
 
 def _behind_another(route: EstateRoute, decision: Decision) -> _Why | None:
-    """Say why a route of an id that may be picked is not used; None for one that may be used."""
+    """Return why a route of an id that may be picked is not used; None for one that may be used."""
     leg = decision.first
     if route.name == leg.route_name:
         return None if decision.again is None else (COMES_BACK, _COMES_BACK)

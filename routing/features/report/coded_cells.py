@@ -59,7 +59,7 @@ _Key = tuple[str, "str | None"]
 
 
 def _labels(cube: ReportCube, nodes: Mapping[str, str]) -> dict[_Key, str]:
-    """Return what is shown for each name."""
+    """Return the label of each name."""
     labels: dict[_Key, str] = {(_NODE, node): shown(title) for node, title in nodes.items()}
     for cell in cube.cells:
         for text in (cell.instance, cell.service, cell.database, cell.reason):
@@ -69,7 +69,7 @@ def _labels(cube: ReportCube, nodes: Mapping[str, str]) -> dict[_Key, str]:
 
 
 def _folded(cube: ReportCube) -> list[tuple[str, ShownNames]]:
-    """Of what some names are told as one."""
+    """List the dimensions of which some names are told as one."""
     pairs = (("instance", cube.instances), ("service", cube.services))
     return [(kind, names) for kind, names in pairs if names.others]
 

@@ -18,7 +18,7 @@ that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_fr
 
 
 def spans_of(choices: Iterable[InstanceChoice]) -> dict[tuple[str, str, str], Bounds]:
-    """When the dialogs of each scope are to be counted: by their message's ``decided_at``."""
+    """Return the span of ``decided_at`` in which the dialogs of each scope are counted."""
     return {choice.scope: choice.bounds for choice in choices}
 
 
@@ -62,7 +62,7 @@ def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalanc
 
 
 def _why_no_test(counts: Sequence[int], others: Sequence[str]) -> str | None:
-    """Why chance cannot be asked; None where it can."""
+    """Return the reason why chance cannot be asked; None where it can."""
     if others:
         return "dialogs got broker ids that do not compete by these routes: others were in force then"
     if not counts:
@@ -78,7 +78,7 @@ def _why_no_test(counts: Sequence[int], others: Sequence[str]) -> str | None:
 
 
 def _corrected(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
-    """Return the same, each p-value corrected for the number of services that were tested."""
+    """Correct each p-value for the number of services that were tested."""
     tested = [balance.p_value for balance in balances if balance.p_value is not None]
     found = iter(correct(tested))
     return [one if one.p_value is None else replace(one, p_value=next(found)) for one in balances]

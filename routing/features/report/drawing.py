@@ -22,7 +22,7 @@ BALANCE = "balance"
 
 
 def draw(report: Report, network: ReportNetwork) -> dict[str, Spec]:
-    """Specifications by id."""
+    """Draw all pictures; return their specifications by id."""
     charts: dict[str, Any] = {
         "instances-picture": by_lane.outcomes_by_instance(report.flows),
         "reasons-picture": by_lane.reasons_of_trouble(report.flows),

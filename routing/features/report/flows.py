@@ -29,7 +29,7 @@ def count_all(resolved: Table) -> tuple[list[MessageFlow], MessageSeries]:
 
 
 def count_dialogs(resolved: Table, spans: Spans) -> Dialogs:
-    """How many dialogs were balanced to each broker id (matching step 3), by instance, database, service and id.
+    """Count the dialogs balanced to each broker id (matching step 3), by instance, database, service and id.
 
     ``spans`` name the instances, databases whose routes are searched, and services, each with the time, in
     microseconds, from which on and before which its messages were decided (None: no bound). What has no dialog is
@@ -59,5 +59,5 @@ def _place_of_point(point: TimePoint) -> tuple[Any, ...]:
 
 
 def _text(value: str | None) -> tuple[bool, str]:
-    """Nulls after all texts."""
+    """Return a sort key that puts nulls after all texts."""
     return value is None, value or ""

@@ -98,7 +98,7 @@ def grids(outcomes: Sequence[str]) -> dict[str, MessageGrid]:
 
 
 def kind_of(column: str) -> str:
-    """Return how a column looks, empty where it is words."""
+    """Return the style of a column, empty where it is words."""
     return "number" if column in OUTCOMES else _KINDS.get(column, "")
 
 

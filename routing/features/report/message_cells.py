@@ -114,12 +114,12 @@ def _is_small(cells: _Cells, moments: _Moments, instances: ShownNames, services:
 
 
 def size_of(text: str) -> int:
-    """Return how many bytes a text takes on the page at most, where signs of markup and quotes are written out."""
+    """Return a bound of the bytes of a text on the page, with signs of markup and quotes written out."""
     return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\"))
 
 
 def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str]) -> list[str]:
-    """Instances or services, first those that are first by messages or by stuck ones."""
+    """Rank instances or services: first those that are first by messages or by stuck ones."""
     of_all: dict[str, int] = {}
     of_stuck: dict[str, int] = {}
     for flow in flows:

@@ -18,7 +18,7 @@ _CONTRADICTION = (
 
 
 def count_observed(reconciliation: Table) -> ObservedCounts:
-    """Episodes by instance and class, by cause, and the contradictions by what they have in common."""
+    """Count episodes by instance and class and by cause, and contradictions by their common facts."""
     classes = count_by(reconciliation, ("instance_name", "class"))
     causes = count_by(reconciliation, _CAUSE)
     off = count_by(reconciliation, _CONTRADICTION, {"class": [str(PairClass.CONTRADICTED)]})

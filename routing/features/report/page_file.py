@@ -43,7 +43,7 @@ def check_place(file: str) -> Path:
 
 
 def _why_not(place: Path) -> str | None:
-    """Why no page can stand at a place; None where it can."""
+    """Return the reason why no page can stand at a place; None where it can."""
     folder = place.parent
     if not folder.is_dir():
         return "there is no such folder"

@@ -117,7 +117,7 @@ class _Finder:
         )
 
     def ends(self, flow: MessageFlow) -> tuple[_Spot, _Spot | None]:
-        """Where messages of a flow begin, and where they end if they go anywhere."""
+        """Return where messages of a flow begin, and where they end if they go anywhere."""
         return _at(flow.instance, flow.database), self._end(flow)
 
     def _end(self, flow: MessageFlow) -> _Spot | None:
@@ -126,7 +126,7 @@ class _Finder:
         return self._owner(flow.address, flow.instance) if flow.outcome in _MOVING and flow.address else None
 
     def _owner(self, address: str, sender: str) -> _Spot:
-        """Return the one instance that has an address; the address itself where none is known, or several are."""
+        """Return the only instance that has an address; the address itself where none or several have it."""
         owners = self.estate.owners(address, self.estate.instances.get(sender, SqlInstance(sender)))
         return (
             _at(owners[0].name) if len(owners) == 1 else _Spot(NodeKind.ADDRESS, text.comparable_address(address))
@@ -205,14 +205,14 @@ def _without_node(spots: Iterable[_Spot], kept: Iterable[_Spot]) -> list[_Spot]:
 
 
 def _others(left: Set[_Spot], courses: _Courses, number: str) -> list[NetworkNode]:
-    """Return the one node of all that is left, none where nothing is."""
+    """Return one node for all that is left; none where nothing is."""
     messages = sum(messages for (source, target, _), messages in courses.items() if left & {source, target})
     name = f"{len(left):,} {'other' if len(left) == 1 else 'others'}"
     return [NetworkNode(number, NodeKind.OTHERS, name, None, messages)] if left else []
 
 
 def _busyness(courses: _Courses, places: Iterable[EstateInstance]) -> Mapping[_Spot, int]:
-    """Return how many messages begin, end or stop at each spot; places without any are there with 0."""
+    """Count the messages that begin, end or stop at each spot; places without any are there with 0."""
     found: Counter[_Spot] = Counter()
     for place in places:
         found.update({_at(place.instance): 0, **{_at(place.instance, name): 0 for name in place.databases}})

@@ -62,7 +62,7 @@ def render(report: Report) -> str:
 
 
 def _advice(held: CodedCells, cube: ReportCube) -> dict[int, tuple[str, str]]:
-    """SQL Server's numbers and what to do, by the number of a reason that messages are stuck for."""
+    """Return SQL Server's numbers and the advice, by the number of a reason that messages are stuck for."""
     pairs = zip(held.cells, cube.cells, strict=True)
     reasons = {row["reason"]: cell.reason for row, cell in pairs if cell.reason and cell.outcome in STUCK}
     told = {number: advice_of(reason) for number, reason in reasons.items()}
@@ -77,7 +77,7 @@ def _data(
     kinds: Iterable[MessageGrid],
     sections: Sequence[PageSection],
 ) -> dict[str, Any]:
-    """Return what the page's script works with."""
+    """Collect the data of the page's script."""
     start = _start(report)
     parts = [picture for section in sections for part in section.parts for picture in part.pictures]
     return {
@@ -104,18 +104,18 @@ def _data(
 
 
 def _start(report: Report) -> int:
-    """When the first step of the series begins, in seconds."""
+    """Return when the first step of the series begins, in seconds."""
     return min((point.at for point in report.series.points), default=0) // SECOND if report.series else 0
 
 
 def _in_steps(moments: Sequence[Row], report: Report) -> list[Row]:
-    """Moments by the number of their step, which is shorter than their time."""
+    """Replace times by the numbers of their steps, which are shorter."""
     start, step = _start(report), report.series.seconds if report.series else 1
     return [{**moment, "at": (moment["at"] - start) // step} for moment in moments]
 
 
 def _columns(rows: Sequence[Row]) -> Row:
-    """Rows without their columns' names, which stand once; outcomes by their places in `OUTCOMES`."""
+    """Split rows into their columns' names, which stand once, and values; outcomes by places in `OUTCOMES`."""
     places = {word: place for place, word in enumerate(OUTCOMES)}
     short = [list({**row, "outcome": places[row["outcome"]]}.values()) for row in rows]
     return {"columns": list(rows[0]) if rows else [], "rows": short}
@@ -143,7 +143,7 @@ def _sentences(every: Sequence[str]) -> Row:
 
 
 def _folded(cube: ReportCube) -> list[str]:
-    """Return what the page leaves out of its names so that it stays small."""
+    """List the notes on names that the page leaves out to stay small."""
     pairs = (("instances", cube.instances), ("services", cube.services))
     return [
         f"Of {names.all:,} {what} this page tells {len(names.told):,} by name, and all others together."
@@ -153,12 +153,12 @@ def _folded(cube: ReportCube) -> list[str]:
 
 
 def _as_script(data: Row) -> str:
-    """JSON that is no markup, whatever texts it holds."""
+    """Write JSON that is no markup, whatever texts it holds."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _policy(style: str, *scripts: str) -> str:
-    """Nothing is loaded, sent or framed; of styles and scripts those of this page run, told by their hashes."""
+    """Write the policy: nothing is loaded, sent or framed, and only this page's styles and scripts run."""
     allowed = " ".join(map(_hash, scripts))
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"

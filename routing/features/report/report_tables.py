@@ -84,7 +84,7 @@ class ReportTables:
 
 
 def of_tables(tables: Mapping[str, Table]) -> ReportTables:
-    """Return what somebody has at hand. Raises InputError where a table is missing."""
+    """Use the tables at hand. Raises InputError where one is missing."""
     check_given(tables, (*_ALL, _RESOLVED))
     taken = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
@@ -155,7 +155,7 @@ def _not_told(run: Row) -> list[str]:
 
 
 def headline(given: ReportTables, messages: int) -> str:
-    """Return what was looked at, in one line; ``messages`` are those of the outputs."""
+    """Write the extent of the report in one line; ``messages`` are those of the outputs."""
     run = given.run
     if run is None:
         return count(messages, "resolved message")

@@ -37,7 +37,7 @@ def report(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """What became of the messages of the last run, where they are stuck, and what the configuration says to it.
+    """Report the messages of the last run: their outcomes, where they are stuck, and what lint finds.
 
     ``tables`` are a configuration, or tables by its keys (tables.md), ``resolved_routes`` among them and, where it
     is there, ``reconciliation``: DataFrames, Arrow tables or datasets. Ages are told and lint judges as of ``now``

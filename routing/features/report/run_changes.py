@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportChanges | None:
-    """Return what the last run that counts found otherwise than the one before; None where there are not two.
+    """Compare the last run that counts with the one before; None where there are not two.
 
     The routes are those that each read, in force when it began or at the time that it decided for. They are None
     where a run read another table, or one without versions, or its version cannot be read any more. ``runs`` is
@@ -70,5 +70,5 @@ def _columns(shelf: TableCache, location: TableLocation, version: int) -> TableC
 
 
 def _time(run: Row) -> int:
-    """When a run decided which routes are in force, as far as that is one time."""
+    """Return the time as of which a run decided the routes in force, if it is one time."""
     return micros_of(run["as_of"] or run["now"] or run["started_at"])

@@ -56,7 +56,7 @@ class ReportScale:
 
 
 def choose_scale(counted: CountedFlows) -> ReportScale:
-    """As fine as a picture can show, and no finer, so that the points are few whatever is counted."""
+    """Choose steps as fine as a picture can show, so that the points are few whatever is counted."""
     everything: Counter[Service] = Counter()
     trouble: Counter[Service] = Counter()
     for flow in counted.flows:
@@ -71,7 +71,7 @@ def choose_scale(counted: CountedFlows) -> ReportScale:
 
 
 def choose_seconds(first: int, last: int) -> int:
-    """Return how long the steps between two times (microseconds) are, so that they are at most `MOST_STEPS`."""
+    """Return the length of steps between two times (microseconds), so that they are at most `MOST_STEPS`."""
     days = (seconds for seconds in range(_STEPS[-1], (last - first) // SECOND + 2 * _STEPS[-1], _STEPS[-1]))
     return next(seconds for seconds in (*_STEPS, *days) if _steps(first, last, seconds) <= MOST_STEPS)
 

@@ -99,7 +99,7 @@ def _of_messages(report: Report, grids: Mapping[str, PageTable]) -> Iterator[Pag
 
 
 def _remedies(advice: Sequence[FlowAdvice]) -> PageSection:
-    """Return what to do about the first groups; the others are counted."""
+    """Describe what to do about the first groups; the others are counted."""
     parts = [_remedy(one, f"remedy-{place}") for place, one in enumerate(advice[:_REMEDIES])]
     told = (
         "For the oldest message of each group, on its sender's instance. What is a comment needs a value first."
@@ -120,7 +120,7 @@ def _remedy(one: FlowAdvice, name: str) -> PageSection:
 
 
 def _observed(observed: ObservedCounts) -> PageSection:
-    """Return what SQL Server did beside what the rules say, as it was reconciled last."""
+    """Describe SQL Server's decisions beside those by the rules, as they were reconciled last."""
     kinds = [str(kind) for kind in PairClass]
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
@@ -150,7 +150,7 @@ def _observed(observed: ObservedCounts) -> PageSection:
 
 
 def _findings(report: Report) -> PageSection:
-    """Return what every instance has by default is counted: it would bury what somebody did."""
+    """List the findings; those that every instance has by default are counted, so that they bury no other."""
     order = {word: place for place, word in enumerate(_SEVERITIES)}
     every = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
     rows = [row for row in every if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]

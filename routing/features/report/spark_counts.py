@@ -36,12 +36,12 @@ class SparkMessages:
 
     @classmethod
     def of(cls, resolved: DataFrame) -> SparkMessages:
-        """Return those of a table ``resolved_routes``; mostly all, which its statistics tell."""
+        """Open the messages of a table ``resolved_routes``; mostly all rows, which its statistics tell."""
         is_tried_again = resolved.where(F.col("attempt") > 1).limit(1).count()
         return cls(last_rows(resolved) if is_tried_again else resolved)
 
     def count_flows(self) -> CountedFlows:
-        """As `by_arrow.Messages.count_flows` does it."""
+        """Count as `ArrowMessages.count_flows` does."""
         counts = (F.count(F.lit(1)), F.min(ENQUEUED), F.min(DECIDED), F.max(DECIDED))
         names = ("messages", "oldest", "first", "last")
         named = (count.alias(name) for count, name in zip(counts, names, strict=True))
@@ -51,7 +51,7 @@ class SparkMessages:
         return CountedFlows(flows, min(first, default=None), max(last, default=None))
 
     def count_points(self, scale: ReportScale) -> list[TimePoint]:
-        """As `by_arrow.Messages.count_points` does it."""
+        """Count as `ArrowMessages.count_points` does."""
         told = [(instance, service, service) for instance, service in scale.services]
         services = small_side(frame_of_tuples(self.rows.sparkSession, told, _SERVICES))
         # A service stands there once.
@@ -68,7 +68,7 @@ class SparkMessages:
         return [TimePoint(*values) for values in found.rows(*points, "messages")]
 
     def count_dialogs(self, spans: Spans) -> Dialogs:
-        """As `by_arrow.Messages.count_dialogs` does it."""
+        """Count as `ArrowMessages.count_dialogs` does."""
         if not spans:
             return {}
         given = ((*scope, *bounds) for scope, bounds in spans.items())

@@ -24,7 +24,7 @@ class DefinitionPlaces:
             self._first.setdefault(instance, spot)
 
     def spot_of(self, found: LintFinding) -> Spot | None:
-        """Return what it names, as a route, a service or a database; else its database; else its instance."""
+        """Return the place of a finding's route, service or database; else of its instance."""
         instance, database, name = found.instance_name, found.database_name, found.object
         if instance is None:
             return None

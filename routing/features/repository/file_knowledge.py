@@ -66,7 +66,7 @@ class FileKnowledge:
                 self._gaps[gap.instance].append(gap)
 
     def gaps_behind(self, found: LintFinding) -> list[KnowledgeGap]:
-        """Return what would have to be known for a finding to stand; nothing where it does."""
+        """List the gaps that a finding rests on; empty where it is certain."""
         rests, instance = self._rests_of(found), found.instance_name
         if rests is None or instance is None or instance not in self._gaps:
             return []
@@ -76,7 +76,7 @@ class FileKnowledge:
         return self._behind[place]
 
     def _list_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> list[KnowledgeGap]:
-        """Return what is not known of what a finding about a database of an instance rests on."""
+        """List the gaps in the knowledge required for a database of an instance."""
         gaps: set[KnowledgeGap | None] = set()
         if rests.here:
             gaps.add(self._knowledge.endpoint(instance))
@@ -93,7 +93,7 @@ class FileKnowledge:
         return sorted((gap for gap in gaps if gap is not None), key=lambda gap: gap.place)
 
     def _rests_of(self, found: LintFinding) -> RequiredKnowledge | None:
-        """Return what a finding rests on; requests that a LOCAL route keeps here meet nobody else."""
+        """Return the knowledge that a finding requires; a LOCAL route keeps requests in their scope."""
         if found.code == _LOST_REQUESTS and self._is_local(found):
             return _IN_SCOPE
         return _RESTS.get(found.code)
@@ -104,18 +104,18 @@ class FileKnowledge:
         return any(is_local(route) for routes in scope.values() for route in routes if route.name == found.object)
 
     def _of_scope(self, instance: str, database: str | None) -> Iterator[KnowledgeGap | None]:
-        """Yield what is not known of an instance but its endpoint and the routes of its other databases."""
+        """Yield gaps in the services of an instance and in the routes of one database."""
         yield from self._services(instance)
         if database is not None:
             yield self._knowledge.routes(instance, database)
 
     def _services(self, instance: str) -> Iterator[KnowledgeGap | None]:
-        """Yield what is not known of who holds what in an instance."""
+        """Yield gaps in the databases and services of an instance."""
         yield self._knowledge.databases(instance)
         yield from (gap for gap in self._gaps[instance] if gap.what in _OF_SERVICES)
 
     def _of_ways(self, instance: str) -> Iterator[KnowledgeGap]:
-        """Yield what is not known of this instance, and of those that messages reach by a known address."""
+        """Yield gaps of this instance, and of those that messages reach by a known address."""
         for name, gaps in self._gaps.items():
             if name == instance or self._knowledge.instances[name].own_addresses:
                 yield from gaps

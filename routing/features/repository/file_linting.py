@@ -56,7 +56,7 @@ class FilesLinted:
 def lint_files(
     paths: Sequence[str], given: FileOptions, *, now: datetime, settings: LintSettings = _NONE
 ) -> FilesLinted:
-    """Faults and hazards of what exports and scripts say, at one moment, from which scripts are in force.
+    """Find faults and hazards in exports and scripts, at one moment, from which scripts are in force.
 
     ``paths`` are read as `check` reads them; a script of which nothing tells the instance stands for itself, and a
     file that is no script of T-SQL is noted. What rests on something that was not read is no finding. Raises

@@ -46,7 +46,7 @@ class ArrowPaths:
 
     @classmethod
     def of(cls, tables: Mapping[str, Table], as_of: datetime | None) -> ArrowPaths:
-        """Return those of input tables; which messages ask for routes is settled. Raises InputError."""
+        """Prepare the paths of input tables; find which messages ask for routes. Raises InputError."""
         check_given(tables)
         settings = read_settings(tables)
         refuse_faults(settings)
@@ -57,7 +57,7 @@ class ArrowPaths:
         return cls(tables["messages"], judge, MessagePaths(network, named))
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
-        """The rows of ``message_paths``, in the order of the messages; those that are rejected are left out."""
+        """Yield the rows of ``message_paths``, in the order of the messages, without rejected ones."""
         for batch in read_messages(self.messages):
             judged = self.judge.judge(batch)
             self.counts.read += len(judged)
@@ -68,7 +68,7 @@ class ArrowPaths:
 
 
 def _as_batch(rows: TableColumns, judged: Sequence[JudgedRow], paths: MessagePaths) -> pyarrow.RecordBatch:
-    """Messages that are not rejected, with their paths."""
+    """Build the rows of messages that are not rejected, with their paths."""
     import pyarrow
 
     messages = [one.message for one in judged if one.message is not None]

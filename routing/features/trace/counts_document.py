@@ -10,7 +10,7 @@ from routing.terms import Ending
 
 
 def make_document(done: WrittenPaths) -> Document:
-    """Return how many messages arrive and how many do not, the outcomes, and how the counts add up."""
+    """Describe how many messages arrive and how many do not, the outcomes, and how the counts add up."""
     counts = sorted(done.outcomes.items(), key=lambda item: (-item[1], item[0]))
     added = f"{done.traced:,} followed + {done.rejected:,} rejected"
     read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.message_paths"

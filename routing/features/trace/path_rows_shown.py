@@ -14,7 +14,7 @@ THERE, BACK = "THERE", "BACK"
 
 
 def traces_of(path: PathWithReturn) -> Iterator[tuple[str, MessageTrace]]:
-    """Yield what was followed, by its direction."""
+    """Yield the traces there and back, each with its direction."""
     yield THERE, path.there
     if path.back is not None:
         yield BACK, path.back

@@ -28,7 +28,7 @@ _STUCK = (Ending.DELAYED, Ending.DROPPED)
 
 
 def make_document(done: TraceResult) -> Document:
-    """Return what `trace` prints: where the message ends, what to do, then each path there and back."""
+    """Describe a trace: where the message ends, what to do, then each path there and back."""
     return [
         *_answers(done),
         *_what_to_do(done),
@@ -106,7 +106,7 @@ _END_CLAUSES = {
 
 
 def _what_to_do(done: TraceResult) -> Iterator[Block]:
-    """Yield what to do where a way ends before its time, each thing once."""
+    """Yield the advice where a way ends before its time, each once."""
     facts: dict[LabelledFact, None] = {}
     for path in done.paths:
         facts |= dict.fromkeys(_advice(path.there.ways))
@@ -119,7 +119,7 @@ def _what_to_do(done: TraceResult) -> Iterator[Block]:
 
 
 def _missing(done: TraceResult, back: MessageTrace) -> Iterator[LabelledFact]:
-    """Yield where a route to the service that sent is missing."""
+    """Yield the places where a route to the service that sent is missing."""
     places = ((way.hops[-1].instance_name, way.hops[-1].scope) for way in back.ways if _lacks(way))
     for instance, scope in dict.fromkeys(places):
         service = quote(done.from_service)
@@ -134,7 +134,7 @@ def _lacks(way: HopPath) -> bool:
 
 
 def _advice(ways: Iterable[HopPath]) -> Iterator[LabelledFact]:
-    """Yield what to do about each reason that ends a way before it is delivered, and where."""
+    """Yield the advice on each reason that ends a way before it is delivered, and where."""
     for instance, reason in dict.fromkeys((way.instance, way.reason) for way in ways if way.ending in _STUCK):
         yield LabelledFact(
             f"what to do on {quote(instance)}",

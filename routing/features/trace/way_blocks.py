@@ -43,7 +43,7 @@ def way_blocks(
 
 
 def _hop(hop: PathHop, way: HopPath) -> Words:
-    """Return where a hop is, by which step and route, and what becomes of the message."""
+    """Write the place of a hop, its step and route, and the decision on the message."""
     by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
     by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
     by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
@@ -52,7 +52,7 @@ def _hop(hop: PathHop, way: HopPath) -> Words:
 
 
 def _rest(hop: PathHop, way: HopPath) -> str:
-    """Return what follows the outcome of a hop: where to, or why not."""
+    """Write the rest of a hop after its outcome: where to, or why not."""
     if hop.outcome in _ON_ITS_WAY:
         return f" to {quote(hop.address)} ({hop.reason})"
     if hop.outcome is Outcome.DELIVERED:

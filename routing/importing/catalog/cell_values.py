@@ -59,7 +59,7 @@ class TimeForm(Protocol):
 
 
 def is_iso_time(text: str) -> bool:
-    """Tell whether a text has the form of ISO 8601, whether it is a time or not."""
+    """Return whether a text has the form of ISO 8601, whether it is a time or not."""
     return _TIME.fullmatch(text.strip()) is not None
 
 

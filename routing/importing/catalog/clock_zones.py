@@ -46,7 +46,7 @@ def _named_zone(text: str) -> tzinfo:
 
 
 def moment_of(local: datetime, zone: tzinfo) -> tuple[datetime, bool]:
-    """The moment (UTC) of a time without zone, and whether the clock showed it twice: then it is the earlier one.
+    """Convert a time without zone to UTC, and tell whether the clock showed it twice: the earlier one is taken.
 
     Raises ValueError where the clock never showed it, or the moment is beyond the years 1 to 9999.
     """

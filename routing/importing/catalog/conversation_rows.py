@@ -15,7 +15,7 @@ _SHOWN = 3
 
 
 def dialogs(covered: CoveredRows, rows: Sequence[Row]) -> None:
-    """One row an endpoint; whether its far broker id is BEGIN DIALOG's or an acknowledgement's is not known."""
+    """Add one row an endpoint; it does not tell BEGIN DIALOG's far broker id from an acknowledgement's."""
     seen = set()
     columns = (
         *("instance_name", "database_name", "conversation_id", "is_initiator", "conversation_group_id"),
@@ -32,7 +32,7 @@ def dialogs(covered: CoveredRows, rows: Sequence[Row]) -> None:
 
 
 def messages(covered: CoveredRows, rows: Mapping[str, Sequence[Row]]) -> None:
-    """The messages of the queue, each with the endpoint of its handle, and what is observed of them."""
+    """Add the messages of the queue, each with the endpoint of its handle, and the statuses observed of them."""
     by_handle = {
         (row["instance_name"], row["database_name"], row["conversation_handle"]): row
         for row in rows.get("conversation_endpoints", ())
@@ -62,7 +62,7 @@ def reject_without_endpoint(covered: CoveredRows) -> None:
 
 
 def _why_without_endpoint(covered: CoveredRows, row: Row) -> str:
-    """Why a message of the queue has no dialog: its database's endpoints were not exported, or none is its own."""
+    """Return the reason why a message has no dialog: endpoints not exported, or none with its handle."""
     instance, database = row["instance_name"], row["database_name"]
     if (instance, database) not in covered.units.get("conversation_endpoints", {}):
         return f"sys.conversation_endpoints of {instance}.{database} is missing: export it as well"
@@ -90,7 +90,7 @@ def _message(row: Row, endpoint: Row) -> Row:
 
 
 def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
-    """What the queue says of a message; ``statuses`` counts texts that are not recognised, and blank ones."""
+    """Build the status row of a queued message; ``statuses`` counts blank and unrecognised texts."""
     status, number = status_of(row)
     if number is None:
         statuses[status] += 1

@@ -16,7 +16,7 @@ _KEYWORDS = ("local", "transport")
 
 
 def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str] = ()) -> CoveredRows:
-    """What the tables are to hold of the part that an export covers (docs/explanation/how-import-keeps-tables.md).
+    """Build the rows of the tables that an export covers (docs/explanation/how-import-keeps-tables.md).
 
     ``spelling`` knows the names of the tables; those of the export's own sys.databases come next.
     ``addresses`` are those of ``--address``. Raises InputError where it is not clear whose they are.
@@ -41,7 +41,7 @@ def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str
 
 
 def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
-    """Bring the names of all rows into one spelling."""
+    """Write the names of all rows in one spelling."""
     for row in export.rows.get("databases", []):
         row["instance_name"] = spelling.instance(row["instance_name"])
     names = [row for row in export.rows.get("databases", []) if MARKER not in row]
@@ -98,7 +98,7 @@ def _routes(covered: CoveredRows, rows: Sequence[Row]) -> None:
 
 
 def address_fault(row: Row) -> str | None:
-    """Why ``resolve`` would refuse the route's addresses; None where it would not."""
+    """Return the reason why ``resolve`` would refuse the route's addresses; None where it would not."""
     address, mirror = row["address"], row["mirror_address"]
     try:
         check_options(RouteOptions(address=address, mirror_address=mirror))

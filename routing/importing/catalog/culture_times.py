@@ -64,7 +64,7 @@ class CultureForm:
 
 
 def find_culture_form(cells: Collection[str], file: str) -> CultureForm | None:
-    """Return the one form that all times of a file have; None where there is none that all have.
+    """Find the only form that fits all times of a file; None without one.
 
     Raises InputError where several forms fit all of them, and not with the same times.
     """

@@ -81,7 +81,7 @@ def _known_separator(character: str, file: str) -> str:
 
 
 def _find_separator(text: str) -> str:
-    """Return the one that splits the first line with two column names, else the first line, into most of them."""
+    """Choose the separator that splits the first line with two column names, else the first line, most."""
     heads = [line.split("\r", 1)[0] for line in text[:_HEAD].lstrip("\r\n").split("\n")[:_TRIED]]
     with_names = (head for head in heads for each in SEPARATORS if _count_names(head, each)[0] > 1)
     head = next(with_names, heads[0])
@@ -113,7 +113,7 @@ def _blocks(found: Sequence[CellLine], view: CatalogView | None, has_header: boo
 
 
 def _take_above(blocks: list[_Block], view: CatalogView | None) -> list[CellLine]:
-    """Take the lines above the first header out, if they are rows of nothing and the header tells a view."""
+    """Remove the lines above the first header, if they are rows of nothing and the header tells a view."""
     first, *others = blocks
     header = others[0].header if others else None
     if first.header is not None or header is None or find_view_by_columns(_names_of(header)) is None:
@@ -145,7 +145,7 @@ def _may_be_header(line: CellLine, dashes: CellLine, is_first: bool) -> bool:
 
 
 def _is_header(line: CellLine, is_first: bool, view: CatalogView | None) -> bool:
-    """Tell whether half of its cells or more are names of columns; but for a first line, two of them at least.
+    """Return whether half of the cells, and two unless the line is the first, are names of columns.
 
     Names that tell a view are a header, whatever stands beside them. Of a view whose columns differ between
     versions of SQL Server there is always a header, mostly of others.
@@ -211,7 +211,7 @@ def _fits(layout: tuple[str, ...], block: Sequence[CellLine], view: CatalogView 
 
 
 def _is_such_a_row(layout: tuple[str, ...], line: CellLine, view: CatalogView, padded: bool) -> bool:
-    """Whether each cell is of its column's kind, and none lacks that must not; or the view is empty there."""
+    """Return whether a line's cells fit the columns of a layout, and no required one is missing."""
     if len(line.cells) != len(layout):
         return False
     values: dict[str, object] = {}

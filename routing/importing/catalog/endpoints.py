@@ -17,7 +17,7 @@ _PORTS = range(1, 65_536)
 
 
 def instances(covered: CoveredRows, rows: Mapping[str, Sequence[Row]], given: Sequence[str]) -> None:
-    """A row for every instance that the export covers in any way.
+    """Add a row for every instance that the export covers in any way.
 
     ``is_message_forwarding_enabled`` is None where no endpoints were exported, ``addresses`` None where
     nothing says what they are; what a table holds then stays. Raises InputError for ``given`` addresses
@@ -47,7 +47,7 @@ def instances(covered: CoveredRows, rows: Mapping[str, Sequence[Row]], given: Se
 
 
 def _addresses(covered: CoveredRows, row: Row, ports: Mapping[tuple[str, int], Row]) -> list[str]:
-    """``tcp://NAME:PORT`` for each name of the machine and its listeners."""
+    """Write ``tcp://NAME:PORT`` for each name of the machine and its listeners."""
     listening = ports.get((row["instance_name"], row["endpoint_id"]), {})
     port = row["port"] if listening.get("port") is None else listening["port"]
     if row["endpoint_id"] is None:

@@ -102,7 +102,7 @@ def _inside(quoted: str) -> str:
 
 
 def unquoted(text: str) -> str | None:
-    """Return what the quotation marks around a text enclose; None where there are none, or single ones within."""
+    """Return the text between quotation marks; None where there are none, or single ones within."""
     inside = text[1:-1]
     is_quoted = len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inside.replace('""', "")
     return inside.replace('""', '"') if is_quoted else None

@@ -86,7 +86,7 @@ def _header(line: str, below: str) -> _Header | None:
 
 
 def _refuse_cut(header: _Header, file: str) -> None:
-    """A name that fills its column and begins a known one was cut off, and so may every value have been."""
+    """Raise InputError where a name fills its column and begins a known one: values may be cut off as well."""
     for name, (start, end) in zip(header.names, header.spans, strict=True):
         is_full = name and len(name) == end - start and name not in NAMES
         if is_full and any(known.startswith(name) for known in NAMES):
@@ -152,7 +152,7 @@ def _stands(text: str, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _cut_off(header: _Header, texts: Sequence[str]) -> str | None:
-    """Why a row cannot be trusted: a text fills a column that is narrower than the view's."""
+    """Return the reason why a row is not trusted: a text fills a column that is narrower than the view's."""
     for name, text, (start, end) in zip(header.names, texts, header.spans, strict=True):
         if end - start < LONGEST.get(name, 0) and len(text) >= end - start:
             return f"{name} fills its {end - start} characters: sqlcmd may have cut it off (-y, -Y)"

@@ -19,7 +19,7 @@ _DECODER = json.JSONDecoder()
 
 
 def json_sets(text: str, file: str) -> list[ResultSet]:
-    """Objects, one a line or in arrays, whole or as FOR JSON breaks them; a result set for each view they name.
+    """Read objects, one a line or in arrays, whole or as FOR JSON breaks them, into a result set for each view.
 
     Raises InputError where nothing of it is an object.
     """

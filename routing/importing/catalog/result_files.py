@@ -40,7 +40,7 @@ class FoundResultSet:
 def read_sources(
     sources: Sequence[str], view: str | None, reach: Reach = on_this_disk
 ) -> tuple[list[FoundResultSet], list[str]]:
-    """Return what the files and folders hold, and what is said about them.
+    """Read the result sets of files and folders, with the notes on them. Raises InputError.
 
     ``view`` is the view of the one file that is named, ``reach`` gives their places. Raises InputError for a file
     that cannot be read, EnvironmentFault where a package is missing.
@@ -55,7 +55,7 @@ def read_sources(
 def find_result_sets(
     sources: Sequence[str], others: Collection[str] = ()
 ) -> tuple[list[FoundResultSet], list[str]]:
-    """As `read_sources`, of folders that may hold none; ``others`` are endings of files that others read."""
+    """Read the result sets of folders that may hold none; ``others`` are endings of files to leave out."""
     return _find_in([on_this_disk(source) for source in sources], others=others)
 
 
@@ -183,7 +183,7 @@ def _tells_its_view(text: str) -> bool:
 
 
 def _is_header_of_a_view(line: str) -> bool:
-    """Tell whether a line holds the names of columns that tell a view, with any separator or blanks between."""
+    """Return whether a line has the names of columns that tell a view, with any separator."""
     lowered = line[:_LONGEST_HEADER].lower()
     if not any(name in lowered for name in _TELLING):
         return False

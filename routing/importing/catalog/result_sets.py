@@ -39,7 +39,7 @@ class ResultSet:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text by the ends that tools write: others, such as U+2028, may stand inside a value."""
+    """Split a text at the line ends that tools write: others, such as U+2028, may be part of a value."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -49,7 +49,7 @@ def is_remark(line: str) -> bool:
 
 
 def errors_among(lines: Iterable[tuple[int, str]]) -> set[int]:
-    """The numbers of the lines in which the server names an error, and of the lines with its text below them."""
+    """Return the numbers of lines in which the server names an error, and of the lines with its text below."""
     found: set[int] = set()
     was_error = False
     for number, line in lines:

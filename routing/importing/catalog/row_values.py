@@ -39,7 +39,7 @@ class RowReader:
     said: dict[str, str] = field(default_factory=dict)
 
     def added(self, cells: Mapping[str, object]) -> Row:
-        """Where and when a row is from; a column wins over its option. Raises ValueError."""
+        """Return where and when a row is from; a column wins over its option. Raises ValueError."""
         row: Row = {}
         for name in self.view.added_columns:
             value = self._value(cells, name)
@@ -59,7 +59,7 @@ class RowReader:
         return row
 
     def doubt(self, cells: Mapping[str, object]) -> Doubt:
-        """What a row that was rejected may have been: instance, database, name; None where it does not say."""
+        """Return the possible instance, database and name of a rejected row; None for unknown parts."""
         instance, database = (
             (cells.get(name) or self.given.get(name)) if name in self.view.added_columns else None
             for name in ("instance_name", "database_name")

@@ -38,7 +38,7 @@ def error_number(status: str) -> int | None:
 
 
 def _find(pieces: tuple[str, ...], words: str) -> int | None:
-    """Where the first of the pieces begins; None unless all are there, one after the other."""
+    """Return where the first of the pieces begins; None unless all follow, one after the other."""
     first = end = words.find(pieces[0])
     for piece in pieces:
         begin = words.find(piece, end)
@@ -49,6 +49,6 @@ def _find(pieces: tuple[str, ...], words: str) -> int | None:
 
 
 def outcome(number: int | None) -> str | None:
-    """DELAYED where routing itself makes the message wait; None where its outcome cannot be known."""
+    """Return DELAYED where routing itself makes the message wait; None where its outcome cannot be known."""
     waits = topic_of(number) is NumberTopic.ROUTING and number not in REFUSALS
     return str(Outcome.DELAYED) if waits else None

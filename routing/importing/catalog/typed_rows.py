@@ -38,7 +38,7 @@ class StandIns:
     exported_at: datetime | None = None
 
     def as_row(self) -> Row:
-        """By column name."""
+        """Return the values by column name."""
         return dict(vars(self))
 
 
@@ -103,7 +103,7 @@ def export_of(
 
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
-    """Return how the times of a file are written. Raises InputError where there are several readings of them."""
+    """Find the format of a file's times. Raises InputError where several formats fit."""
     cells = {cell for part in parts for cell in _time_cells(part) if not is_iso_time(cell)}
     form = find_culture_form(cells, file) if cells else None
     if form is None:
@@ -171,7 +171,7 @@ def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str
 
 
 def find_lack(part: FoundResultSet) -> str | None:
-    """Return which required columns of its view a result set lacks; None for none, or a set without columns."""
+    """List required columns of its view that a result set lacks; None for none, or a set without columns."""
     columns = part.rows.columns
     needed = [column.name for column in part.view.columns if column.required and column.name not in columns]
     return f"as sys.{part.view.name} it lacks {', '.join(needed)}" if columns and needed else None
@@ -193,7 +193,7 @@ def keep_latest(export: CatalogExport) -> None:
 
 
 def unit_of(row: Row) -> tuple[str, str | None]:
-    """The instance and database of a row, as they are compared; the database is None for an instance's own."""
+    """Return the folded instance and database of a row; the database is None for an instance's own."""
     database = row.get("database_name")
     return row["instance_name"].casefold(), None if database is None else database.casefold()
 

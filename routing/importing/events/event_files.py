@@ -92,7 +92,7 @@ def _encoding_of(path: Path) -> str:
 
 
 def _delimited(stream: IO[str], file: str) -> Iterator[RawEvent]:
-    """Lines with a header; sqlcmd's line of dashes is left out."""
+    """Yield events from lines with a header; sqlcmd's line of dashes is left out."""
     with _long_fields():
         first = stream.readline()
         separator = max(",;\t|", key=first.count)
@@ -113,7 +113,7 @@ def _delimited(stream: IO[str], file: str) -> Iterator[RawEvent]:
 
 
 def _rows_of(reader: Any) -> Iterator[list[str]]:
-    """Rows of csv; one that it cannot split is an empty cell too many."""
+    """Yield rows of csv; one that it cannot split has too many empty cells."""
     while True:
         try:
             yield next(reader)
@@ -125,7 +125,7 @@ def _rows_of(reader: Any) -> Iterator[list[str]]:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """A field may be as long as an event, and is looked at then; csv refuses the file otherwise."""
+    """Allow fields as long as an event, which csv would refuse, while the block runs."""
     before = csv.field_size_limit(1 << 30)
     try:
         yield
@@ -150,7 +150,7 @@ def _raw(place: str, row: Mapping[str, object]) -> RawEvent:
 
 
 def _json(stream: IO[str], file: str) -> Iterator[RawEvent]:
-    """Objects, one a line; or a whole array of them."""
+    """Yield events from objects, one a line, or from a whole array of them."""
     first = stream.readline()
     if not first.lstrip().startswith("["):
         for number, line in enumerate(_lines(first, stream), start=1):
@@ -286,7 +286,7 @@ class _Cutter:
             self.begin = None
 
     def _forget(self) -> None:
-        """Let go of what belongs to no event."""
+        """Drop text that belongs to no event."""
         gone = self.at if self.begin is None else self.begin
         self.text, self.at, self.closed_to = self.text[gone:], self.at - gone, max(self.closed_to - gone, 0)
         self.begin = None if self.begin is None else 0

@@ -52,7 +52,7 @@ class ReadEvent:
 
 
 def read_event(event: ParsedEvent, instance: str) -> ReadEvent | None:
-    """Return what an event of an instance tells; None of one that tells nothing of routes.
+    """Read an event of an instance into a row; None for one that does not concern routes.
 
     Raises BrokenEventError.
     """

@@ -9,7 +9,7 @@ from routing.importing.tsql.tree import AssignNode, VariableAssignment
 
 
 def assign(run: ScriptRun, node: AssignNode, fate: StatementCondition) -> None:
-    """Give variables the values that are known; a FROM or WHERE leaves them to the server."""
+    """Assign the values that are known; a FROM or WHERE leaves them to the server."""
     effective = run.settle(fate)
     for one in node.assignments:
         if node.is_declaration:

@@ -61,7 +61,7 @@ def _opens_block(lexemes: Sequence[Lexeme], index: int) -> bool:
 
 
 def _closes(lexemes: Sequence[Lexeme], index: int) -> bool:
-    """END of a block or CASE: not of a conversation, nor of GENERATED ALWAYS AS ROW END."""
+    """Return whether END closes a block or CASE, not a conversation nor GENERATED ALWAYS AS ROW END."""
     if lexemes[index].upper != "END" or _upper(lexemes, index + 1) == "CONVERSATION":
         return False
     return not (_upper(lexemes, index - 2) == "AS" and _upper(lexemes, index - 3) == "ALWAYS")
@@ -76,7 +76,7 @@ def _is_sign(lexeme: Lexeme, sign: str) -> bool:
 
 
 def find_misspelt_start(first: Lexeme, second: Lexeme, third: Lexeme, is_first: bool) -> str | None:
-    """Why no statement can begin so; None where one may.
+    """Return the reason why no statement can begin so; None where one may.
 
     The first statement of a batch may be the name of a procedure and its arguments.
     """
@@ -90,7 +90,7 @@ def find_misspelt_start(first: Lexeme, second: Lexeme, third: Lexeme, is_first: 
 
 
 def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
-    """Return what was meant where ``CRAETE ROUTE r WITH`` stands behind a statement without a semicolon."""
+    """Find a misspelt verb, as in ``CRAETE ROUTE r WITH`` behind a statement without a semicolon."""
     for verb, noun, name, clause in zip(words, words[1:], words[2:], words[3:], strict=False):
         if noun.upper not in NOUNS[:3] or clause.upper not in _OWN:
             continue
@@ -101,5 +101,5 @@ def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
 
 
 def find_misspelt_noun(noun: str) -> str | None:
-    """Return what was meant by a word behind CREATE, ALTER or DROP that names no kind of thing."""
+    """Find the noun meant by an unknown word behind CREATE, ALTER or DROP."""
     return None if noun in _OTHER_NOUNS else find_misspelt(noun, NOUNS)

@@ -133,7 +133,7 @@ class CallRunner:
         effective: StatementCondition,
         database: str | None,
     ) -> None:
-        """Run what is called: its USE and its SET end with it; where it cannot be parsed, the call alone fails."""
+        """Run a called text: its USE and its SET end with it; if it cannot be parsed, the call alone fails."""
         run, connection = self._run, self._run.connection
         kept = (connection.database, connection.aborts, connection.is_implicit, connection.course)
         connection.database = database or connection.database
@@ -263,7 +263,7 @@ class CallRunner:
             run.report(node.place, why)
 
     def _name_unknown_call(self, node: CallNode, parts: tuple[str, ...], effective: StatementCondition) -> None:
-        """Name a call by a variable, where the script makes procedures that it may run."""
+        """Report a call by a variable, where the script creates procedures that it may run."""
         run = self._run
         if node.variable is None or parts or not any(run.procedures.values()):
             return
@@ -419,13 +419,13 @@ class CallRunner:
             run.connection.error = 0
 
     def name_uncalled(self) -> None:
-        """Name what stands in procedures that the script makes and does not call."""
+        """Report the statements in procedures that the script creates and does not call."""
         for procedure in self._run.created:
             if id(procedure.module) not in self._run.called:
                 self.name_body(procedure, StatementCondition())
 
     def name_body(self, procedure: StoredProcedure, fate: StatementCondition) -> None:
-        """Name what stands in the body of a module that does not run."""
+        """Report the statements in the body of a module that does not run."""
         run, module = self._run, procedure.module
         why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
         run.frames.append(BatchFrame())

@@ -102,7 +102,7 @@ _NOT_KNOWN = ConditionAnswer(None)
 
 
 def answer_condition(words: Sequence[Lexeme], facts: SessionFacts) -> ConditionAnswer:
-    """Return what a condition comes to."""
+    """Evaluate a condition."""
     if len(words) > _LONGEST_WHOLE or any(find_unknown_variable(word.text) for word in words):
         return _NOT_KNOWN
     return _answer(_with_facts(words, facts), facts, 0)
@@ -177,7 +177,7 @@ def _split(words: Sequence[Lexeme], joint: str) -> list[Sequence[Lexeme]]:
 
 
 def _join(parts: Sequence[ConditionAnswer], decides: bool) -> ConditionAnswer:
-    """Return what OR comes to, which a part that holds decides, or AND, which one decides that does not."""
+    """Combine the answers of OR, which one true part decides, or of AND, which one false part decides."""
     deciding = [part for part in parts if part.holds is decides]
     if deciding:
         return ConditionAnswer(
@@ -221,7 +221,7 @@ def asks_for_an_error(condition: Sequence[Lexeme]) -> bool | None:
 
 
 def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
-    """Return what a comparison of constants comes to; None for an unknown value or another condition.
+    """Evaluate a comparison of constants; None for an unknown value or another condition.
 
     Texts that differ in more than case differ under every collation, if they are ASCII.
     """
@@ -247,7 +247,7 @@ def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
 
 
 def _operand(form: str, strings: Sequence[str], database: str | None) -> tuple[str, str] | None:
-    """Return which kind of constant an operand is, and its text."""
+    """Return the kind of an operand's constant, and its text."""
     if form.startswith("§"):
         return "text", strings[int(form[1:])]
     digits = form.replace("- ", "-")
@@ -292,7 +292,7 @@ def _property_guard(
 
 
 def _tests(form: str | None, strings: Sequence[str]) -> dict[str, str] | None:
-    """What the tests of a WHERE ask for, joined by AND: a name, ``current`` for the database in use, and so on."""
+    """Return the tests of a WHERE, joined by AND: a name, ``current`` for the database in use, and so on."""
     found: dict[str, str] = {}
     for part in (form or "").split(" and ") if form else ():
         match = _TEST.fullmatch(part)

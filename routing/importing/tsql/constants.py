@@ -106,7 +106,7 @@ class ExpressionReader:
         self._at = 0
 
     def value(self) -> KnownValue | None:
-        """Return what the whole expression comes to; None where that is not known."""
+        """Evaluate the whole expression; None where its value is not known."""
         found = self._sum()
         return found if self._at == len(self._words) else None
 
@@ -171,7 +171,7 @@ class ExpressionReader:
 
 
 def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
-    """Two texts, one behind the other; None where that is not known."""
+    """Join two texts; None where the result is not known."""
     if right is None or left.is_number or right.is_number:
         return None
     joined = KnownValue(
@@ -198,7 +198,7 @@ def _call(name: str, given: list[KnownValue]) -> KnownValue | None:
 
 
 def _quoted(given: list[KnownValue]) -> KnownValue | None:
-    """QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
+    """Evaluate QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
     name, mark = given[0], given[1].text if len(given) == 2 else "["
     if len(given) > 2 or mark not in ("[", "]", "'", '"') or length(name.text) > _SYSNAME:
         return None

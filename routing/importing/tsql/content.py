@@ -30,12 +30,12 @@ _NAMED = frozenset(["TABLE", "QUEUE", "CONTRACT", "VIEW", "PROC", "PROCEDURE", "
 
 
 def find_definition(verb: str, noun: str) -> Definition | None:
-    """Return what reads a statement of this verb and noun; None for one that is not about routing."""
+    """Return the reader of a statement of this verb and noun; None for one that is not about routing."""
     return _DEFINITIONS.get((verb, noun))
 
 
 def title_of(cursor: LexemeCursor) -> str:
-    """Return how texts call the definition at the cursor: ``CREATE ROUTE 'name'``."""
+    """Write the title of the definition at the cursor: ``CREATE ROUTE 'name'``."""
     verb, noun, name = cursor.peek().upper, cursor.peek(1).upper, cursor.peek(2)
     is_name = name.kind in (LexemeKind.WORD, LexemeKind.NAME) and name.upper not in RESERVED
     return f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"

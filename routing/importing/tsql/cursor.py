@@ -82,7 +82,7 @@ class LexemeCursor:
         return True
 
     def group(self) -> tuple[Lexeme, ...]:
-        """Return what stands in the parenthesis that opens here, moving past it."""
+        """Return the content of the parenthesis that opens here, and move past it."""
         start = self.position
         if not (self.at_sign("(") and self.skip_group()):
             raise self.unexpected("a parenthesis and its end")
@@ -169,14 +169,14 @@ class LexemeCursor:
         return int(digits)
 
     def end_of_statement(self) -> None:
-        """Nothing may follow but a semicolon, the next statement or the end."""
+        """Require a semicolon, the next statement or the end. Raises RefusalError."""
         lexeme = self.peek()
         if lexeme.kind is LexemeKind.END or self.at_sign(";") or lexeme.upper in FOLLOWERS or self.at_label:
             return
         raise self.unexpected("the end of the statement")
 
     def unexpected(self, wanted: str, at: int = 0) -> RefusalError:
-        """Why what comes next, or so many further on, is not what is wanted there."""
+        """Return the error that the next lexeme, or one so many further on, is not what is wanted."""
         lexeme = self.peek(at)
         missing = find_unknown_variable(lexeme.text)
         if missing is not None:
@@ -240,7 +240,7 @@ class LexemeCursor:
 
 
 def _partners(lexemes: Sequence[Lexeme]) -> dict[int, int]:
-    """Where each parenthesis and CASE that is closed ends, by where it opens."""
+    """Return the ends of parentheses and CASEs that are closed, by where they open."""
     partners: dict[int, int] = {}
     opened: list[int] = []
     for index, lexeme in enumerate(lexemes):

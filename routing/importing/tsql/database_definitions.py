@@ -38,7 +38,7 @@ _ATTACHING = {"ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG"}
 
 
 def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """CREATE DATABASE of a new database; what an attached or copied one holds cannot be known."""
+    """Read CREATE DATABASE; the content of an attached or copied database cannot be known."""
     cursor.expect_words("CREATE", "DATABASE")
     if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
         return []
@@ -56,12 +56,12 @@ def create_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
 
 
 def attached(name: str) -> RefusalError:
-    """Why an attached database cannot be known."""
+    """Return the error that an attached database cannot be known."""
     return RefusalError(f"what the attached database {quote(name)} holds is not in the script")
 
 
 def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """DROP DATABASE [IF EXISTS] name, name…."""
+    """Read DROP DATABASE [IF EXISTS] name, name…."""
     cursor.expect_words("DROP", "DATABASE")
     if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
         return []
@@ -83,7 +83,7 @@ def drop_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSta
 
 
 def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """ALTER DATABASE name | CURRENT: a new name, the broker options of SET, and the states that no table holds."""
+    """Read ALTER DATABASE name | CURRENT: a new name, SET's broker options, and states that no table holds."""
     cursor.expect_words("ALTER", "DATABASE")
     if cursor.peek().upper in _OTHER_THINGS and cursor.peek(1).kind is LexemeKind.WORD:
         return []
@@ -182,7 +182,7 @@ def _read_option(option: list[Lexeme], place: StatementPlace, name: str) -> list
 
 
 def _termination(cursor: LexemeCursor) -> None:
-    """WITH ROLLBACK AFTER n SECONDS, WITH ROLLBACK IMMEDIATE, WITH NO_WAIT."""
+    """Skip WITH ROLLBACK AFTER n SECONDS, WITH ROLLBACK IMMEDIATE or WITH NO_WAIT."""
     if not cursor.take_words("WITH"):
         return
     if cursor.take_words("ROLLBACK"):

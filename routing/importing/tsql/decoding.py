@@ -62,7 +62,7 @@ def _decode(data: bytes, codec: str, name: str, errors: str) -> DecodedScript:
 
 
 def _wide_codec(data: bytes) -> str | None:
-    """UTF-16 without a mark: T-SQL is mostly ASCII, so every other byte is mostly zero."""
+    """Return the codec of UTF-16 without a mark: T-SQL is mostly ASCII, so every other byte is mostly zero."""
     sample = data[:_SAMPLE]
     pairs = len(sample) // 2
     if pairs == 0:

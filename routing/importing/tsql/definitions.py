@@ -40,7 +40,7 @@ class StatementPlace:
 
 
 def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, with the checks."""
+    """Read CREATE ROUTE name [AUTHORIZATION owner] WITH options in any order, and check it."""
     cursor.expect_words("CREATE", "ROUTE")
     name = cursor.name("route name")
     owner = _owner(cursor)
@@ -59,7 +59,7 @@ def create_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStat
 
 
 def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """ALTER ROUTE name WITH options; the rest of the route is known only when it is applied."""
+    """Read ALTER ROUTE name WITH options; the rest of the route is known only when it is applied."""
     cursor.expect_words("ALTER", "ROUTE")
     name = cursor.name("route name")
     options = _route_options(cursor, place, takes_commas_out=True)
@@ -67,7 +67,7 @@ def alter_route(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptState
 
 
 def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """CREATE SERVICE name [AUTHORIZATION owner] ON QUEUE queue [(contracts)]."""
+    """Read CREATE SERVICE name [AUTHORIZATION owner] ON QUEUE queue [(contracts)]."""
     cursor.expect_words("CREATE", "SERVICE")
     name = cursor.name("service name")
     owner = _owner(cursor)
@@ -80,7 +80,7 @@ def create_service(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
 
 
 def drop(kind: type[DropRoute] | type[DropService] | type[DropEndpoint], what: str) -> Definition:
-    """DROP ROUTE, SERVICE or ENDPOINT name; none of them has IF EXISTS."""
+    """Return the reader of DROP ROUTE, SERVICE or ENDPOINT name; none of them has IF EXISTS."""
 
     def read(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
         cursor.expect_words("DROP", what)
@@ -98,7 +98,7 @@ def _owner(cursor: LexemeCursor) -> str | None:
 
 
 def _skip_object_name(cursor: LexemeCursor) -> None:
-    """A queue's name has up to three parts and says nothing about routing."""
+    """Skip a queue's name, which has up to three parts and says nothing about routing."""
     while True:
         lexeme = cursor.next()
         if lexeme.upper in RESERVED:
@@ -122,7 +122,7 @@ def find_brought_database(cursor: LexemeCursor) -> tuple[str | None, str]:
 
 
 def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_out: bool = False) -> RouteOptions:
-    """The options behind WITH; the manual's grammar of ALTER ROUTE leaves open whether commas are between them."""
+    """Read the options behind WITH; the manual's grammar of ALTER ROUTE leaves commas open."""
     cursor.expect_words("WITH")
     texts: dict[str, str] = {}
     seconds: int | None = None
@@ -162,7 +162,7 @@ def _route_options(cursor: LexemeCursor, place: StatementPlace, *, takes_commas_
 
 
 def _expiry(seconds: int | None, scripted_at: datetime) -> datetime | None:
-    """When the route expires; a lifetime out of range has none, and is refused by its number."""
+    """Return when the route expires; a lifetime out of range has none, and is refused by its number."""
     if seconds is None or not 0 <= seconds <= LONGEST_LIFETIME:
         return None
     try:

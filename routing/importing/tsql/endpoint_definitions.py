@@ -42,7 +42,7 @@ class _Options:
 
 
 def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """CREATE ENDPOINT; MESSAGE_FORWARDING is DISABLED and STATE is STOPPED where they are not given."""
+    """Read CREATE ENDPOINT; the defaults are MESSAGE_FORWARDING DISABLED and STATE STOPPED."""
     cursor.expect_words("CREATE", "ENDPOINT")
     name = cursor.name("endpoint name")
     options = _read_options(cursor)
@@ -66,7 +66,7 @@ def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptS
 
 
 def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
-    """ALTER ENDPOINT; only the given options change."""
+    """Read ALTER ENDPOINT; only the given options change."""
     cursor.expect_words("ALTER", "ENDPOINT")
     name = cursor.name("endpoint name")
     if cursor.at_words("SET"):

@@ -59,7 +59,7 @@ class ForeignText:
 
 
 def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
-    """Return what a batch holds of text that is no T-SQL, at most one for each row."""
+    """Find text in a batch that is no T-SQL, at most one for each row."""
     first = tokens.lexemes[0] if tokens.lexemes else None
     begun = None if first is None else _judge_first_line(tokens, first)
     found = {} if first is None or begun is None else {first.row: begun}
@@ -102,7 +102,7 @@ def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
 
 
 def _find_wrong_beginning(tokens: LexemeList, first: Lexeme, line: str) -> str | None:
-    """Return what a line begins with that begins no statement: a sign, a number, or a word and a comma."""
+    """Find a beginning of a line that begins no statement: a sign, a number, a word and a comma."""
     # Signs alone, as of comments in another language, speak of nothing.
     if not any(lexeme.kind is LexemeKind.WORD and lexeme.text.strip("#@") for lexeme in tokens.lexemes):
         return None

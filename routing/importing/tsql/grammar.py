@@ -97,7 +97,6 @@ class _BatchParser(StatementParser):
         }
 
     def parse(self) -> ParsedBatch:
-        """Return the batch."""
         self._is_balanced = self._check_balance()
         unread: Place | None = None
         nodes: list[ScriptNode] = []
@@ -323,7 +322,7 @@ class _BatchParser(StatementParser):
         return "END"
 
     def _end(self) -> ScriptNode:
-        """END CONVERSATION, or an END too much, which is told by the balance."""
+        """Read END CONVERSATION, or an END too many, which the balance reports."""
         place, start = self._here(), self._cursor.position
         if self._cursor.peek(1).upper == "CONVERSATION":
             return self._other()

@@ -72,7 +72,7 @@ class _Text:
     joined_to: _Text | None = None
 
     def join(self, other: _Text) -> None:
-        """Make this a part of another."""
+        """Add this text to another as a part."""
         other.is_whole |= self.is_whole
         other.is_shown |= self.is_shown
         other.may_be_run |= self.may_be_run
@@ -98,7 +98,7 @@ class HeldTexts:
     def hold(
         self, name: str, words: Sequence[Lexeme], place: tuple[str, int], value: str | None, *, replaces: bool
     ) -> None:
-        """Note what a variable may hold once it is given an expression of these words, of this value if known.
+        """Record the possible texts of a variable after an assignment of these words, of this value if known.
 
         Without ``replaces`` it may hold what it held before as well.
         """

@@ -72,7 +72,7 @@ class NamedRows:
             self._tell(view, name, "")
 
     def state(self) -> InstanceState:
-        """Return all of it as one value."""
+        """Return the state as one value."""
         return InstanceState(
             routes=tuple(route for rows in self._routes.values() for route in rows),
             services=tuple(self._services.values()),
@@ -101,7 +101,7 @@ class NamedRows:
         self._journal.put(self._others, name.casefold(), name)
 
     def remove_other_endpoint(self, name: str) -> None:
-        """Take an endpoint for something else away."""
+        """Remove an endpoint for something else."""
         self._journal.remove(self._others, name.casefold())
 
     def database(self, name: str) -> DatabaseState | None:
@@ -129,7 +129,7 @@ class NamedRows:
         self._tell(ROUTES, *key)
 
     def put_service(self, service: ServiceState) -> None:
-        """Add a service."""
+        """Add or replace a service."""
         folded = service.database_name.casefold()
         self._journal.put(self._services, (folded, service.name), service)
         self._spell_first(service.database_name)
@@ -148,7 +148,7 @@ class NamedRows:
             self._journal.put(self._spellings, name.casefold(), name)
 
     def remove_route(self, route: RouteState) -> None:
-        """Take a route away."""
+        """Remove a route."""
         key = (route.database_name.casefold(), route.name.casefold())
         rows = [row for row in self._routes[key] if row is not route]
         if rows:
@@ -162,7 +162,7 @@ class NamedRows:
         self._tell(ROUTES, database, name)
 
     def remove_service(self, service: ServiceState) -> None:
-        """Take a service away."""
+        """Remove a service."""
         self._journal.remove(self._services, (service.database_name.casefold(), service.name))
 
     def note_no_service(self, database: str, name: str) -> None:
@@ -170,7 +170,7 @@ class NamedRows:
         self._tell(SERVICES, database, name)
 
     def remove_database(self, name: str) -> None:
-        """Take a database away, with its routes and services."""
+        """Remove a database, with its routes and services."""
         folded = name.casefold()
         self._journal.remove(self._databases, folded)
         self._journal.remove(self._spellings, folded)
@@ -181,7 +181,7 @@ class NamedRows:
         self._tell(DATABASES, "", folded)
 
     def rename_database(self, name: str, new_name: str) -> None:
-        """Give a database another name; its routes and services go along."""
+        """Rename a database; its routes and services go along."""
         state = self.state()
         routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
         services = [row for row in state.services if row.database_name.casefold() == name.casefold()]

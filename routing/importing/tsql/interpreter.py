@@ -244,7 +244,7 @@ class ScriptInterpreter:
             run.fail(refusal.number, f"{title} in line {place[1]}, which fails", place[1], effective)
 
     def apply(self, statements: Sequence[ScriptStatement], effective: StatementCondition, place: Place) -> None:
-        """Apply what statements do, where they run; name them or pass them over where they do not."""
+        """Apply statements where they run; report or skip them where they do not."""
         run = self._run
         for read in statements:
             if not effective.runs:
@@ -288,7 +288,7 @@ class ScriptInterpreter:
         self._rename(statement, StatementCondition(guards=guards))
 
     def _rename(self, statement: ScriptStatement, effective: StatementCondition) -> None:
-        """Go on in a database under its new name; where that is not sure, it is not known."""
+        """Change to the new name of a database; where that is not sure, the database is not known."""
         run, used = self._run, self._run.connection.database
         if (
             not isinstance(statement, RenameDatabase)
@@ -321,7 +321,7 @@ class ScriptInterpreter:
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
     def _pass_over(self, node: OtherStatement, fate: StatementCondition) -> None:
-        """Pass over a statement that says nothing about routing."""
+        """Skip a statement that says nothing about routing."""
         run = self._run
         effective = run.settle(fate)
         first = node.words[0] if node.words else None

@@ -35,7 +35,7 @@ _STATES = {
 def read_procedure(
     name: str, arguments: Sequence[CallArgument], place: StatementPlace, value_of: ValueOf
 ) -> list[ScriptStatement] | None:
-    """Return what the procedure does with these arguments; None for one that does nothing here.
+    """Read a call of a procedure as statements; None for a procedure that does nothing here.
 
     Raises RefusalError where an argument is not known, or what it does cannot be.
     """

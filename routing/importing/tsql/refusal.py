@@ -50,7 +50,7 @@ def phrase_unknown(variable: UnknownVariable) -> str:
 
 
 def no_value(variable: UnknownVariable) -> RefusalError:
-    """Why a text with a place that has no value cannot be read."""
+    """Return the error that a place in a text has no value."""
     # A tool's own statement, such as #{if broker}, is no name.
     advice = (
         f"give it with -v {variable.name}=VALUE" if " " not in variable.name else "let the tool fill it in first"
@@ -59,5 +59,5 @@ def no_value(variable: UnknownVariable) -> RefusalError:
 
 
 def known_to_the_server(variable: str) -> RefusalError:
-    """Why what a T-SQL variable holds cannot be read."""
+    """Return the error that only the server knows a T-SQL variable's value."""
     return RefusalError(f"the value of the variable {quote(variable)} is known to the server alone")

@@ -27,7 +27,7 @@ _KEYWORDS = ("local", "transport")
 
 
 def check_options(options: RouteOptions) -> None:
-    """Each given option by itself; raises RefusalError."""
+    """Check each given option by itself. Raises RefusalError."""
     texts = (
         ("SERVICE_NAME", options.service_name, 256),
         ("BROKER_INSTANCE", options.broker_instance, 128),
@@ -59,7 +59,7 @@ def check_route(
     address: str | None,
     mirror_address: str | None,
 ) -> None:
-    """How a whole route's options go together; raises RefusalError."""
+    """Check a whole route's options together. Raises RefusalError."""
     nearby = address is not None and _comparable(address) in _KEYWORDS
     if mirror_address is not None:
         if nearby:

@@ -100,7 +100,7 @@ def apply_script(
     script: ReadScript,
     leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
 ) -> AppliedScript:
-    """Return what a script makes of a state.
+    """Apply a script to a state.
 
     Names of databases, routes and endpoints are found in any case, as under SQL Server's default collation, an
     exact match first; service names exactly, as Service Broker compares them. A database is spelled as the state

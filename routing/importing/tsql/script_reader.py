@@ -33,7 +33,7 @@ def read_script(
     template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
-    """Return what a script says about routing, in order.
+    """Read a script into batches of statements on routing, in order.
 
     ``file`` names it in places. ``scripted_at``, from which lifetimes count, must be aware.
     ``database`` is in use until the first USE. Batches after ``:connect`` to another server than
@@ -95,7 +95,7 @@ def read_file(
     template_defaults: bool = True,
     servers: Collection[str | None] | None = None,
 ) -> ReadScript:
-    """``read_script`` of a file, in whatever encoding; its time is the file's own by default.
+    """Read a script file in any encoding; its time is the file's own by default.
 
     Files of ``:r`` are looked for beside the file that names them. Raises OSError, ValueError for what is no text.
     """
@@ -130,7 +130,7 @@ def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> t
 
 
 def _includes_of(path: FilePlace) -> Include:
-    """What reads the files of ``:r``: each lies where the one that names it says, seen from its own folder."""
+    """Return the reader of the files of ``:r``, each relative to the folder of the file that names it."""
     places = {str(path): path}
 
     def include(including: str, written: str) -> tuple[str, str]:
@@ -155,7 +155,7 @@ def _place_in(batch: SqlBatch, row: int) -> tuple[str, int]:
 
 
 def _say_whose(batch: SqlBatch, instance: str | None) -> str | None:
-    """Why a batch does not run on this instance; None where it does."""
+    """Return the reason why a batch does not run on this instance; None where it does."""
     if _is_own(batch, instance):
         return None
     return f"it runs on the server {quote(as_written(batch.server or ''))} of :connect"

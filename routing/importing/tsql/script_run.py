@@ -155,7 +155,7 @@ class ScriptRun:
         return fate
 
     def settle_option(self, fate: StatementCondition) -> StatementCondition:
-        """Return the same for SET NOEXEC OFF, which runs all the same."""
+        """Return the condition of SET NOEXEC OFF, which runs in spite of NOEXEC."""
         for course in (*self.frame.courses, self.connection.ended):
             fate = course.settle(fate)
         return fate
@@ -163,7 +163,7 @@ class ScriptRun:
     # Values
 
     def value_of(self, name: str, fate: StatementCondition) -> KnownValue | None:
-        """Return what a variable holds; None where that is not known."""
+        """Return the value of a variable; None where it is not known."""
         connection = self.connection
         if name.upper() == "@@TRANCOUNT":
             return KnownValue(str(connection.transaction.depth), is_number=True)
@@ -175,12 +175,12 @@ class ScriptRun:
     def evaluate(
         self, words: Sequence[Lexeme], fate: StatementCondition, is_plain: bool = False
     ) -> KnownValue | None:
-        """Return what an expression comes to; None where that is not known."""
+        """Evaluate an expression; None where its value is not known."""
         value_of = partial(self.value_of, fate=fate)
         return ExpressionReader(words, value_of, self.connection.database, is_plain).value()
 
     def answer(self, condition: Sequence[Lexeme], fate: StatementCondition) -> ConditionAnswer:
-        """Return what a condition comes to here."""
+        """Evaluate a condition at this point of the script."""
         connection, caught = self.connection, self.frame.caught
         facts = SessionFacts(
             connection.database,
@@ -196,7 +196,7 @@ class ScriptRun:
         return None if self.holdings is None else answer_guard(self.holdings, guard)
 
     def forget_changed(self, words: Sequence[Lexeme]) -> None:
-        """Variables that a statement of these words gives values are not known any more."""
+        """Forget the values of variables that a statement of these words changes."""
         for name in find_changed(words):
             self.frame.variables.forget(name)
 
@@ -261,7 +261,7 @@ class ScriptRun:
         self.connection.transaction.begin(self.mark(), guards, name)
 
     def roll_back(self, mark: SavePoint, why: str) -> None:
-        """Undo what was done since a mark, and say why."""
+        """Undo all changes since a mark, and say why."""
         undone = self.effects[mark.effects :]
         del self.effects[mark.effects :]
         self.journal.undo_to(mark.changes)
@@ -281,7 +281,7 @@ class ScriptRun:
                 effect.statement = replace(effect.statement, doubt=doubt)
 
     def connect(self, database: str | None) -> None:
-        """Open another connection; the one before is closed."""
+        """Open a connection; the one before is closed."""
         self.close(":CONNECT opens another connection")
         self.connection = SqlConnection(database)
         self.procedures = {key: value for key, value in self.procedures.items() if key[0] != TEMPORARY}

@@ -122,7 +122,7 @@ def _read_type(cursor: LexemeCursor, end: int) -> Words:
 
 
 def _read_sign(cursor: LexemeCursor) -> str:
-    """``=``, ``+=`` or another; empty where nothing is assigned."""
+    """Read ``=``, ``+=`` or another sign; empty where nothing is assigned."""
     sign = ""
     while cursor.peek().kind is LexemeKind.SIGN and cursor.peek().text in "+-*/%&|^=.":
         sign += cursor.next().text

@@ -92,7 +92,7 @@ class _Lines:
         self._filled_in = 0
 
     def read(self, text: str, file: str, depth: int) -> None:
-        """Feed one file; what it leaves open goes on in the file that includes it."""
+        """Read one file; a batch that it leaves open goes on in the file that includes it."""
         lines = _LINE_END.split(text.removeprefix("\ufeff"))
         for index, line in enumerate(lines):
             if self._over:
@@ -200,7 +200,7 @@ class _Lines:
         return True
 
     def _leave(self, runs_batch: bool, file: str, number: int) -> None:
-        """EXIT and QUIT end the script without the batch before them; EXIT(…) runs it first."""
+        """End the script at EXIT or QUIT, without the batch before it; EXIT(…) runs that first."""
         if runs_batch:
             self.flush()
         if speaks_of_routing("\n".join(self._pending)):

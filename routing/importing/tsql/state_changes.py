@@ -74,7 +74,7 @@ def _change_route(holdings: NamedRows, statement: CreateRoute | AlterRoute | Dro
 
 
 def _miss_route(holdings: NamedRows, database: str, statement: AlterRoute | DropRoute) -> str:
-    """What an ALTER or DROP does to a route that is not known; a remark where that is not sure to be refused."""
+    """Apply ALTER or DROP to an unknown route; return a remark where SQL Server may not refuse it."""
     if holdings.tells(ROUTES, database, statement.name):
         raise RefusalError(f"the database {quote(database)} has no such route", _MISSING)
     if isinstance(statement, AlterRoute):

@@ -43,19 +43,19 @@ class StatementCondition:
         return replace(self, passed_over=True)
 
     def perhaps(self, why_not: str) -> StatementCondition:
-        """Return the same, where it cannot be known whether it runs."""
+        """Return the condition of a statement that may not run."""
         return self if self.why_not else replace(self, why_not=why_not)
 
     def after_an_error(self, why_not: str) -> StatementCondition:
-        """Return the same, where it runs only after an error."""
+        """Return the condition of a statement that runs only after an error."""
         return self if self.why_not else replace(self, why_not=why_not, after_error=True)
 
     def not_run(self, why_not: str | None) -> StatementCondition:
-        """Return the same, where it surely does not run; None leaves it as it is."""
+        """Return the condition of a statement that surely does not run; None changes nothing."""
         return self if why_not is None or self.never else replace(self, why_not=why_not, never=True)
 
     def doubted(self, doubt: str | None) -> StatementCondition:
-        """Return the same, where what it depends on is taken to be so; the first doubt counts."""
+        """Return the condition with an assumption that it depends on; the first doubt counts."""
         return self if doubt is None or self.doubt else replace(self, doubt=doubt)
 
 

@@ -239,7 +239,7 @@ class StatementParser:
         return replace(found.call, words=self._words(start))
 
     def _brings_database(self) -> ScriptNode:
-        """RESTORE, and DBCC CLONEDATABASE, bring routes and services that the script does not name."""
+        """Read RESTORE or DBCC CLONEDATABASE, whose routes and services the script does not name."""
         cursor, place, start = self._cursor, self._here(), self._cursor.position
         title, why = definitions.find_brought_database(cursor)
         stray = find_stray_sign(cursor) if cursor.peek(1).upper in ("DATABASE", "LOG") else None

@@ -161,12 +161,12 @@ def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:
 
 
 def _upper(word: str) -> str:
-    """Upper case, but no letter of another alphabet becomes one of a keyword's."""
+    """Convert ASCII to upper case; no letter of another alphabet becomes one of a keyword's."""
     return word.upper() if word.isascii() else word
 
 
 def _merge(lexemes: list[Lexeme], text: str) -> list[Lexeme]:
-    """``@name``, ``@@name``, ``#name`` and ``##name`` as one word each."""
+    """Merge ``@name``, ``@@name``, ``#name`` and ``##name`` into one word each."""
     merged: list[Lexeme] = []
     index = 0
     while index < len(lexemes):

@@ -43,7 +43,7 @@ class OpenTransaction:
         return 0 if not self.is_open else (-1 if self.doomed else 1)
 
     def begin(self, mark: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
-        """Begin it, or one inside it."""
+        """Begin the transaction, or one inside it."""
         if self.is_open:
             self.depth += 1
         else:
@@ -63,7 +63,7 @@ class OpenTransaction:
         return None
 
     def reset(self) -> None:
-        """End it."""
+        """End the transaction."""
         self.depth, self.guards, self.name = 0, (), None
         self.doomed, self.perhaps_ended = False, None
         self.savepoints.clear()

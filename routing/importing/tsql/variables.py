@@ -24,11 +24,11 @@ class VariableValues:
         self._variables: dict[str, _Variable] = {}
 
     def declare(self, name: str, kind: VariableType) -> None:
-        """A variable that holds nothing yet."""
+        """Declare a variable without a value."""
         self._variables[name.casefold()] = _Variable(kind)
 
     def assign(self, name: str, value: KnownValue | None, fate: StatementCondition) -> KnownValue | None:
-        """Give a variable its value, None for one that is not known; what it holds then."""
+        """Assign a value, None for an unknown one; return what the variable holds then."""
         variable = self._variables.get(name.casefold())
         if variable is None:
             return None
@@ -36,7 +36,7 @@ class VariableValues:
         return variable.value
 
     def value(self, name: str, fate: StatementCondition) -> KnownValue | None:
-        """Return what a variable surely holds where this fate is; None where that is not known."""
+        """Return the value that a variable surely has under a condition; None where it is not known."""
         variable = self._variables.get(name.casefold())
         if variable is None or variable.assigned is None:
             return None
@@ -57,11 +57,11 @@ class VariableValues:
         )
 
     def forget(self, name: str) -> None:
-        """The variable gets a value that only the server knows."""
+        """Forget a variable's value, which only the server knows from here on."""
         self.assign(name, None, StatementCondition())
 
     def forget_all(self) -> None:
-        """So do all, as where a label stands, to which a GOTO comes from elsewhere."""
+        """Forget the values of all variables, as at a label to which a GOTO leads."""
         for name in self._variables:
             self.forget(name)
 

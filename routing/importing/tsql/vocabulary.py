@@ -125,7 +125,7 @@ def name_of_variable(variable: re.Match[str]) -> str:
 
 
 def mark_unknown(variable: re.Match[str]) -> str:
-    """Return what stands for a match of `VARIABLE` that has no value."""
+    """Return the mark for a match of `VARIABLE` that has no value."""
     kind = str(variable.lastgroup)
     return _WRITTEN[kind][0] + name_of_variable(variable).translate(_SIGNS) + _CLOSE
 

@@ -41,7 +41,7 @@ def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
 
 
 def _named(right: GroupAnswers, routes: Sequence[EstateRoute]) -> str:
-    """The route that a right answer was given by: of several that are balanced, the one with its id or address."""
+    """Name the route of a right answer: of several that are balanced, the one with its id or address."""
     by_broker = [one.name for one in routes if one.broker is not None and one.broker == right.broker]
     by_hop = [one.name for one in routes if right.next_hop in (one.compared, one.compared_mirror)]
     name = next(iter((*by_broker, *(by_hop if right.next_hop else ()), right.route_name)), None)
@@ -53,7 +53,7 @@ def _seen(answers: GroupAnswers) -> tuple[object, ...]:
 
 
 def _differs(right: GroupAnswers, wrong: GroupAnswers) -> bool:
-    """Whether two answers are known to be two: one without a next hop may be any that has the same outcome."""
+    """Return whether two answers surely differ: one without a next hop may be any that has the same outcome."""
     return right.seen_outcome is not wrong.seen_outcome or None not in (right.next_hop, wrong.next_hop)
 
 

@@ -23,7 +23,7 @@ _EPISODES, _PLACES = 3, 2
 
 
 def find_offset(sampled: Sequence[tuple[ObservedEpisode, PairClass]], class_at: ClassAt) -> int | None:
-    """By how many microseconds the clock of an instance is ahead; None where no offset explains it."""
+    """Find how many microseconds the clock of an instance is ahead; None where no offset explains it."""
     off = [episode for episode, kind in sampled if kind is PairClass.CONTRADICTED]
     right = [episode for episode, kind in sampled if kind in MATCHING]
     if len(off) < _EPISODES:
@@ -42,7 +42,7 @@ def find_offset(sampled: Sequence[tuple[ObservedEpisode, PairClass]], class_at: 
 
 
 def _explained(off: Sequence[ObservedEpisode], offset: int, class_at: ClassAt) -> list[ObservedEpisode] | None:
-    """The contradicted episodes that an offset makes right; None as soon as it is known that these are too few."""
+    """List contradicted episodes that an offset makes right; None as soon as these are surely too few."""
     missed, most = 0, len(off) - -(-_EXPLAINS * len(off) // 100)
     explained = []
     for episode in off:
@@ -54,7 +54,7 @@ def _explained(off: Sequence[ObservedEpisode], offset: int, class_at: ClassAt) -
 
 
 def has_changes(instance: SqlInstance | None) -> bool:
-    """Whether any route of an instance is in force for a time alone: else no time is better than another."""
+    """Return whether any route of an instance is in force for a time alone: else no time is better."""
     routes = () if instance is None else (one for scope in instance.routes.values() for one in scope.values())
     return any(one.live_from is not None or one.live_to is not None for some in routes for one in some)
 

@@ -15,7 +15,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def is_near(name: str, other: str) -> bool:
-    """Whether two names differ by case, blanks around, slashes after, or one slip (a letter more, less or other).
+    """Return whether two names differ by case, blanks around, slashes after, or one letter.
 
     Names that differ in their digits alone are counted through, and two.
     """

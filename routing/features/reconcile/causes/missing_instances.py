@@ -10,7 +10,7 @@ from routing.terms import Rejection
 
 
 def find_missing(answers: GroupAnswers, network: EstateNetwork) -> MismatchCause | None:
-    """Why nothing is predicted, where that is a name which is not known."""
+    """Find the unknown name for which nothing is predicted."""
     if Rejection.UNKNOWN_INSTANCE in answers.rejections:
         return _instance(answers.instance, network)
     if Rejection.UNKNOWN_DATABASE in answers.rejections and answers.database is not None:

@@ -16,7 +16,7 @@ from routing.terms import Outcome
 def find_near_name(
     answers: GroupAnswers, place: ObservedPlace, instance: SqlInstance, in_use: Collection[str]
 ) -> MismatchCause | None:
-    """A name of the tables that would explain an answer, were it that of the service; ``in_use`` are no slips."""
+    """Find a name that would explain an answer, were it the service's; ``in_use`` are no slips."""
     for route in _near_routes(place, instance, in_use):
         if _explains(route, answers):
             named = f"route {quote(route.name)} names the service {quote(route.service)}"

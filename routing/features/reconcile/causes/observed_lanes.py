@@ -59,7 +59,7 @@ def routes_in(instance: SqlInstance, place: ObservedPlace) -> Sequence[EstateRou
 
 
 def way(answers: GroupAnswers) -> str:
-    """Return what SQL Server did, in words."""
+    """Write SQL Server's answer in words."""
     did = "an outcome that is not known" if answers.seen_outcome is None else str(answers.seen_outcome)
     number = "" if answers.error_number is None else f" with number {answers.error_number}"
     hop = "" if answers.next_hop is None else f" to {quote(answers.next_hop)}"

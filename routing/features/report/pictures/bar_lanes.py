@@ -70,7 +70,7 @@ def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int
 
 
 def numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
-    """Return what an expression over each lane's row says, beside its bar, which ends where ``end`` says."""
+    """Draw an expression's text beside each lane's bar, which ends where ``end`` says."""
     written = lanes.transform_calculate(words=words, end=end)
     mark = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
     return marked(written, mark).encode(x="end:Q", text="words:N")

@@ -25,7 +25,7 @@ Ties = Mapping[str, Mapping[str, tuple[float, float]]]
 
 
 def arrange(heights: Mapping[str, float], weights: Weights) -> list[list[str]]:
-    """Columns of boxes from left to right, each from top to bottom.
+    """Arrange boxes in columns from left to right, each from top to bottom.
 
     ``heights`` of all boxes in pixels, the most important first; ``weights``: messages from box to box.
     """
@@ -47,7 +47,7 @@ def _choices() -> list[list[int]]:
 
 
 def tops(columns: Sequence[Sequence[str]], heights: Mapping[str, float]) -> dict[str, float]:
-    """Where each box begins: the boxes of a column below each other, each column in the middle of the height."""
+    """Return the top of each box: the boxes of a column below each other, each column in the middle."""
     whole = max((_height(column, heights) for column in columns), default=0)
     found = {}
     for column in columns:
@@ -120,19 +120,19 @@ def _whole_cost(placed: Mapping[str, int], heights: Mapping[str, float], ties: T
 
 
 def _fair(heights: Mapping[str, float]) -> float:
-    """The height of a column where all are equally high; that of the highest box where none can be lower."""
+    """Return the height of equal columns; that of the highest box where none can be lower."""
     return max([sum(heights.values()) / _WIDTHS[-1], *heights.values(), _LOW])
 
 
 def _step(columns: int) -> float:
-    """Return what it costs that messages go so many columns to the right."""
+    """Return the cost of messages that go so many columns to the right."""
     if columns == 0:
         return _BESIDE
     return (abs(columns) - 1) * _FURTHER + (_BACKWARDS if columns < 0 else 0.0)
 
 
 def _ordered(columns: list[list[str]], heights: Mapping[str, float], ties: Ties) -> list[list[str]]:
-    """The same columns, boxes moved up and down towards what they are tied to, so that fewer edges cross."""
+    """Move boxes up and down their columns towards those they are tied to, so that fewer edges cross."""
     for _ in range(_ROUNDS):
         for number, column in enumerate(columns):
             begin = tops(columns, heights)
@@ -142,7 +142,7 @@ def _ordered(columns: list[list[str]], heights: Mapping[str, float], ties: Ties)
 
 
 def _wish(box: str, middle: Mapping[str, float], ties: Mapping[str, tuple[float, float]]) -> float:
-    """How far down a box would like to be: the mean of what it is tied to; where it is, if that is nothing."""
+    """Return the height that suits a box: the mean of the boxes that it is tied to, its own without any."""
     weight = sum(sends + comes for sends, comes in ties.values())
     whole = sum(middle[other] * (sends + comes) for other, (sends, comes) in ties.items())
     return whole / weight if weight else middle[box]

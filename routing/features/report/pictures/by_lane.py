@@ -21,7 +21,7 @@ _PHONE = 480
 
 
 def outcomes_by_instance(flows: Sequence[MessageFlow]) -> theme.Picture:
-    """Stacked bars: the messages of each instance by outcome, the `INSTANCES` largest, all others together.
+    """Draw stacked bars: messages of each instance by outcome, the `INSTANCES` largest, others together.
 
     Rows of the data set ``rows``: place (number of the lane, from 0 on), instance, others (whether this is all
     others together), outcome, messages; a row for each outcome of the instance, in the order of places.
@@ -56,7 +56,7 @@ def instance_rows(flows: Sequence[MessageFlow]) -> list[Row]:
 
 
 def reasons_of_trouble(flows: Sequence[MessageFlow]) -> theme.Picture:
-    """Bars: the messages delayed and dropped, by reason, the number beside the bar.
+    """Draw bars: the messages delayed and dropped, by reason, the number beside the bar.
 
     Rows of the data set ``rows``: place, reason, others, outcome (DELAYED or DROPPED), messages.
     """
@@ -91,7 +91,7 @@ def reason_rows(flows: Sequence[MessageFlow]) -> list[Row]:
 
 
 def most_stuck(flows: Sequence[MessageFlow]) -> theme.Picture:
-    """Bars: the services with most delayed messages and since when, the `SERVICES` largest, all others together.
+    """Draw bars: services with most delayed messages and since when, the `SERVICES` largest, others together.
 
     Rows of the data set ``rows``: place, service, others, messages, oldest (milliseconds since 1970, UTC).
     """

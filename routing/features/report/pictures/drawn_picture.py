@@ -23,11 +23,11 @@ class DrawnPicture:
     spec: Mapping[str, Any]
 
     def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        """Return what IPython asks for: the image, and how large it is to be shown."""
+        """Return the image for IPython, and the size at which to show it."""
         drawn = vl_convert.vega_to_png(dict(self.spec), scale=_SCALE)
         return drawn, {name: self.spec[name] for name in ("width", "height")}
 
 
 def estate_of(report: Report) -> DrawnPicture:
-    """Instances and databases as nodes, the flow of messages between them by outcome, and where messages stop."""
+    """Draw instances and databases as nodes, messages between them by outcome, and where messages stop."""
     return DrawnPicture(estate(network_of(report.flows, report.places)))

@@ -70,7 +70,7 @@ def _way(edge: NetworkEdge, spots: Mapping[str, NodeSpot]) -> EdgeCurve:
 
 
 def _inside(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
-    """Within an instance: a bow in the left of its box, wider the further it goes."""
+    """Draw a curve within an instance: a bow in the left of its box, wider the further it goes."""
     edge_of_lane = source.x + LANE - _TIP
     bow = edge_of_lane - min(LANE - 8, 14 + abs(target.middle - source.middle) / 8) * 1.25
     # A database that sends to itself: a small loop.
@@ -81,14 +81,14 @@ def _inside(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
 
 
 def _beside(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
-    """To another box of the same column: a bow at its right."""
+    """Draw a curve to another box of the same column: a bow at its right."""
     x, begin, end = source.x + BOX, source.middle + _PORT, target.middle - _PORT
     bow = x + min(GUTTER * 0.62, 30 + abs(end - begin) / 8)
     return EdgeCurve(edge, ((x, begin), (bow, begin), (bow, end), (x + _TIP, end)), is_rightwards=False)
 
 
 def _across(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
-    """To another column: from the side that faces it to the side that faces back."""
+    """Draw a curve to another column: from the side that faces it to the side that faces back."""
     is_rightwards = target.column > source.column
     begin = (source.x + BOX * is_rightwards, source.middle + _PORT)
     end = (target.x + BOX * (not is_rightwards) + (-_TIP if is_rightwards else _TIP), target.middle - _PORT)

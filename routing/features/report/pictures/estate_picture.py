@@ -50,7 +50,7 @@ def estate(network: ReportNetwork, palette: theme.PicturePalette = theme.LIGHT) 
 
 
 def description(network: ReportNetwork) -> str:
-    """Return what a screen reader says of the picture."""
+    """Describe the picture for screen readers."""
     kinds = [node.kind for node in network.nodes]
     words = {
         NodeKind.INSTANCE: ("instance", "instances"),
@@ -66,12 +66,12 @@ def description(network: ReportNetwork) -> str:
 
 
 def edge_rows(edges: Sequence[NetworkEdge]) -> list[Row]:
-    """Return the rows of ``estate_edges``."""
+    """Return the rows of ``estate_edges``: one for each curve, with its points, colour and tip."""
     return [asdict(edge) for edge in edges]
 
 
 def stop_rows(stops: Sequence[NetworkStop]) -> list[Row]:
-    """Return the rows of ``estate_stops``."""
+    """Return the rows of ``estate_stops``: one for each mark of messages that stop at a node."""
     return [asdict(stop) for stop in stops]
 
 
@@ -110,7 +110,7 @@ def _node_row(node: NetworkNode, layout: NodeLayout, titles: Mapping[str, str]) 
 
 
 def _told(node: NetworkNode, title: str) -> str:
-    """Return what is told of a node when the mouse is on it."""
+    """Write the tip of a node."""
     words = {
         NodeKind.INSTANCE: f"instance {title}",
         NodeKind.DATABASE: f"database {title}",
@@ -134,7 +134,7 @@ def _way_row(way: EdgeCurve) -> Row:
 
 
 def _legend_rows(network: ReportNetwork) -> list[Row]:
-    """Return what is drawn, from left to right; last that not all is, where that is so."""
+    """List the legend from left to right; last, where edges are left out, the note that says so."""
     shown = {edge.outcome for edge in network.edges} | {stop.outcome for stop in network.stops}
     rows: list[Row] = []
     x = MARGIN + 12.0
@@ -199,7 +199,7 @@ def _curved(largest: int) -> list[Row]:
 
 
 def _delivered() -> list[Row]:
-    """Return what was delivered at each node, from wherever."""
+    """Sum the messages delivered at each node, from wherever."""
     summed = {"ops": ["sum"], "fields": ["messages"], "as": ["messages"]}
     return [
         _only(f"datum.outcome === '{Outcome.DELIVERED}'"),

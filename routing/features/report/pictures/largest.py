@@ -20,12 +20,12 @@ class LargestPlaces:
     """The place of all others together."""
 
     def named(self, field: str, place: int) -> dict[str, Any]:
-        """The beginning of a row: place, the label in the field, and whether this is all others together."""
+        """Begin a row: place, the label in the field, and whether this is all others together."""
         return {"place": place, field: self.labels[place], "others": place == self.others}
 
 
 def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -> LargestPlaces:
-    """Places for the ``most`` names with most messages, those with more first, from (name, messages).
+    """Rank the ``most`` names with most messages, those with more first, from (name, messages).
 
     All others share one more place ("12 other services"), or have none where ``others`` is None.
     """

@@ -114,7 +114,7 @@ def lay_out(network: ReportNetwork) -> NodeLayout:
 
 
 def _ended(network: ReportNetwork) -> dict[str, Ended]:
-    """Return what ends at each node."""
+    """Count the messages that end at each node, by outcome."""
     found: dict[str, Counter[str]] = {node.id: Counter() for node in network.nodes}
     for edge in network.edges:
         if edge.outcome == Outcome.DELIVERED:
@@ -126,7 +126,7 @@ def _ended(network: ReportNetwork) -> dict[str, Ended]:
 
 
 def _between(network: ReportNetwork) -> dict[tuple[str, str], int]:
-    """Messages from box to box."""
+    """Count messages from box to box."""
     box = {node.id: node.inside or node.id for node in network.nodes}
     found: Counter[tuple[str, str]] = Counter()
     for edge in network.edges:
@@ -140,7 +140,7 @@ def _mark_width(messages: int) -> float:
 
 
 def _lines(node: NetworkNode, ended: Ended) -> list[list[tuple[str, float]]]:
-    """The marks of a node, outcome and width, by lines: all beside its name where they fit, else all below it."""
+    """Break the marks of a node, outcome and width, into lines: beside its name where they fit, else below it."""
     marks = [(outcome, _mark_width(messages)) for outcome, messages in ended]
     if _width(marks) + _LETTER * min(len(node.name) + 1, _SHOWN) <= BOX - LANE - _EDGE:
         return [marks]
@@ -177,6 +177,6 @@ def _place(node: NetworkNode, box: str, column: int, y: float, ended: Ended) -> 
 
 
 def _overhang(network: ReportNetwork, spots: Mapping[str, NodeSpot], number: int) -> float:
-    """Room at the right for edges between boxes of the last column, which bend there."""
+    """Return the room at the right for edges between boxes of the last column, which bend there."""
     ends = ((spots[edge.source], spots[edge.target]) for edge in network.edges)
     return GUTTER * 0.75 * any(one.box != two.box and one.column == two.column == number - 1 for one, two in ends)

@@ -24,7 +24,7 @@ _LINE = "M-1.4,-.3h2.8v.6h-2.8z"
 
 
 def drawn(palette: theme.PicturePalette) -> list[Mark]:
-    """All marks, those that lie beneath others first: curves between boxes run behind the boxes on their way."""
+    """List all marks, lower ones first: curves between boxes run behind the boxes on their way."""
     return [
         *_curves("estate_across"),
         _boxes(palette),
@@ -79,7 +79,7 @@ def _boxes(palette: theme.PicturePalette) -> Mark:
 
 
 def _curves(data: str) -> list[Mark]:
-    """Curves, each with a tip that says where it goes."""
+    """Draw curves, each with a tip that says where it goes."""
     told = _field("told")
     curve = _mark(
         data,
@@ -130,7 +130,7 @@ def _names(palette: theme.PicturePalette) -> Mark:
 
 
 def _ends(data: str, shade: float) -> list[Mark]:
-    """Return what ended at a node beside its name: a glyph and a number, shaded where somebody should look."""
+    """Draw messages that ended at a node beside its name: glyph and number, shaded where somebody should look."""
     there = {"y": _field("y"), "tooltip": _field("told")}
     pill = {"x": _field("x"), "width": _field("width"), "yc": _field("y"), "height": 17, "cornerRadius": 8.5}
     glyph = {"x": _field("x", 11), "shape": _GLYPH, "size": 80, "fill": _COLOUR}

@@ -9,7 +9,7 @@ _PPI = 72
 
 
 def for_notebook() -> None:
-    """From now on a notebook holds Altair's pictures as PNG, drawn here: in Jupyter, on Databricks, exported.
+    """Make notebooks hold Altair's pictures as PNG, drawn here: in Jupyter, on Databricks, exported.
 
     Altair's own way loads its runtime from the network whenever a notebook is looked at.
     """

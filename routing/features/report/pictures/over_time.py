@@ -28,7 +28,7 @@ _WHEN = "utcFormat(datum.at, '%Y-%m-%d %H:%M')"
 
 
 def outcomes_over_time(series: MessageSeries) -> theme.Picture:
-    """Stacked bars: the messages of each step of time by outcome.
+    """Draw stacked bars: the messages of each step of time by outcome.
 
     Rows of the data set ``rows``: at and until (milliseconds since 1970, UTC), outcome, messages; a row for each
     step and outcome that there is.
@@ -62,7 +62,7 @@ def time_rows(series: MessageSeries) -> list[Row]:
 
 
 def delays_by_service(series: MessageSeries) -> theme.Picture:
-    """One strip a service: its delayed messages over time, on its own scale, the highest number beside its name.
+    """Draw a strip a service: its delayed messages over time, on its own scale, with its highest number.
 
     The `STRIPS` services with most delayed messages. Rows of the data set ``rows``: place (number of the strip,
     from 0 on), service, at and until (milliseconds since 1970, UTC), messages; in the order of the places.

@@ -28,7 +28,7 @@ _ON = tuple(map(str, (Outcome.SENT, Outcome.FORWARDED)))
 
 
 def followed(done: TraceResult) -> theme.Picture:
-    """Lines from left to right: the stations of a message, each an instance, and those of the answer back.
+    """Draw lines from left to right: the stations of a message, each an instance, and those of the answer back.
 
     The first `WAYS` ways, of each the first `STATIONS` stations and how many more there are. Rows of the data set
     ``rows``: place (number of the way, from 0 on), head, at (number of the station, from 0 on), instance, below
@@ -60,7 +60,7 @@ def _way(row: Mapping[str, Any]) -> tuple[int, str, int]:
 
 
 def _head(way: Mapping[str, Any], ways: Sequence[Mapping[str, Any]]) -> str:
-    """There or back; of several ways, and of several dialogs, which one."""
+    """Write the heading of a way: there or back, and of several ways which one."""
     others = [other for other in ways if other["direction"] == way["direction"]]
     if len(others) == 1:
         return _HEADS[way["direction"]]
@@ -85,14 +85,14 @@ def _stations_of(way: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> I
 
 
 def _end(way: Mapping[str, Any]) -> str:
-    """Return what happens at the last station."""
+    """Write the outcome at the last station."""
     if way["outcome"] in STUCK:
         return f"{way['outcome']}\n{way['reason']}"
     return f"{way['outcome']}\nto {printable(way['database_name'] or '')}"
 
 
 def _cut(stations: list[Row]) -> list[Row]:
-    """As many stations as are shown; of more the last says how many there are."""
+    """Return as many stations as are shown; of more the last says how many there are."""
     if len(stations) <= STATIONS:
         return stations
     left = len(stations) - STATIONS + 1
@@ -100,7 +100,7 @@ def _cut(stations: list[Row]) -> list[Row]:
 
 
 def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
-    """From each station to the next, with an arrow's head and the route's name."""
+    """Draw a line from each station to the next, with an arrow's head and the route's name."""
     going = base.transform_filter("datum.route !== null")
     going = going.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
     line = bar_lanes.marked(going, alt.MarkDef(type="rule", style="base", yOffset=_LINE))

@@ -22,7 +22,7 @@ window.draw = (element, spec) => vegaEmbed(element, spec, {
 
 
 def to_vega(picture: theme.Picture) -> dict[str, Any]:
-    """The picture as a Vega specification: as wide as its container, in the colours of the page's style sheet.
+    """Convert the picture to Vega: as wide as its container, in the colours of the page's style sheet.
 
     Its rows are the data set ``rows``.
     """
@@ -35,7 +35,7 @@ def to_vega(picture: theme.Picture) -> dict[str, Any]:
 
 @cache
 def javascript() -> str:
-    """A script that defines ``draw(element, spec)``: draws a Vega specification as SVG and promises its view.
+    """Return the script of ``draw(element, spec)``, which draws Vega as SVG and promises its view.
 
     The script has no `</script`; it makes no request and needs no `unsafe-eval`.
     """

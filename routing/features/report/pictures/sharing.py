@@ -13,7 +13,7 @@ PICKS = 20
 
 
 def balance(shared: DialogBalance) -> theme.Picture:
-    """Bars: the dialogs of each broker id, a line where chance lets expect them, a band where 95 of 100 end.
+    """Draw bars: the dialogs of each broker id, a line at the expected share, a band where 95 of 100 choices end.
 
     Of more than `PICKS` ids those furthest from what is expected. Rows of the data set ``rows``: place (number of
     the lane, from 0 on), broker (the id and, where known, whose it is), dialogs, expected, low, high.
@@ -53,5 +53,5 @@ def pick_rows(shared: DialogBalance) -> list[Row]:
 
 
 def _distance(pick: BalancedInstance) -> float:
-    """Return how far off, in widths of the band."""
+    """Return the distance from the band, in widths of the band."""
     return abs(pick.dialogs - pick.expected) / max(pick.high - pick.low, 1.0)

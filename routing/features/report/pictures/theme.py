@@ -38,7 +38,7 @@ DARK = PicturePalette("#e8ebf0", "#a7b0bd", "#353d49", "#14181f", dict(zip(OUTCO
 
 
 def variables(palette: PicturePalette) -> dict[str, str]:
-    """The colours by the names that style sheets have for them: ``--ink``, ``--outcome-delayed`` and so on."""
+    """Return the colours by their names in style sheets: ``--ink``, ``--outcome-delayed`` and so on."""
     named = {"--ink": palette.ink, "--soft": palette.soft, "--line": palette.line, "--paper": palette.paper}
     return named | {f"--outcome-{_kebab(name)}": colour for name, colour in palette.outcomes.items()}
 
@@ -52,13 +52,13 @@ def css() -> str:
 
 
 def by_style_sheet() -> PicturePalette:
-    """Colours that the page's style sheet decides, whenever it is looked at; the light ones where it says none."""
+    """Return the palette that takes its colours from the page's style sheet, or else the light ones."""
     ink, soft, line, paper, *outcomes = (f"var({name}, {value})" for name, value in variables(LIGHT).items())
     return PicturePalette(ink, soft, line, paper, dict(zip(OUTCOMES, outcomes, strict=True)))
 
 
 def config(palette: PicturePalette) -> dict[str, Any]:
-    """Vega-Lite's config: all that is colour or type stands here, so that a picture can be dressed anew."""
+    """Return Vega-Lite's config: it holds all colours and fonts, so that a picture can be dressed anew."""
     words = {"labelColor": palette.soft, "titleColor": palette.soft, "labelFontSize": 12, "titleFontSize": 12}
     lines = {"gridColor": palette.line, "domainColor": palette.line, "tickColor": palette.line}
     quiet = {"titleFontWeight": "normal", "aria": False, **words}
@@ -85,7 +85,7 @@ def config(palette: PicturePalette) -> dict[str, Any]:
 
 
 def outcome_colour(shown: Sequence[str] = (), offset: int = 14) -> alt.Color:
-    """The colour of field ``outcome``, the same for a word everywhere, and above a legend of the words shown."""
+    """Return the colour of field ``outcome``, the same for a word everywhere, and a legend of the words shown."""
     plain = "replace(lower(datum.label), '_', ' ')"
     many = alt.ExprRef("clamp(floor(width / 95), 2, 6)")
     top = alt.Legend(
@@ -101,7 +101,7 @@ def outcome_order(chart: alt.Chart) -> alt.Chart:
 
 
 def named(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """The rows as the data set of a picture: the page puts others there by ``view.data("rows", others)``."""
+    """Return the rows as the data set that the page replaces by ``view.data("rows", others)``."""
     return alt.InlineData(values=[dict(row) for row in rows], name="rows")
 
 

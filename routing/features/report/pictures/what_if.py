@@ -24,7 +24,7 @@ _LEFT, _RIGHT = 56, 300
 
 
 def before_and_after(done: Diff) -> theme.Picture:
-    """Two bars for each service of an instance whose messages change: their outcomes before, and after.
+    """Draw two bars for each service whose messages change: their outcomes before, and after.
 
     The `SERVICES` with most of them, all others together. Rows of the data set ``rows``: place (number of the
     service, from 0 on), service, side (before or after), outcome, messages, and words (what the whole bar says).

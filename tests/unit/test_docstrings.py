@@ -1,0 +1,92 @@
+"""Docstrings of functions begin with a verb, and say what of: no pronoun stands where its noun belongs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import routing
+from tests.patterns import nodes_of
+
+HOUSE = Path(routing.__file__).parent
+# Plain English; a verb that says no more than one of these is replaced by it.
+_WORDS = (
+    "Accept Add Advise Allow Append Apply Arrange Assign Begin Bind Break Broadcast Build Call Change Check "
+    "Choose Clear Close Collect Combine Commit Compare Complete Compute Convert Correct Count Cover Create "
+    "Decide Declare Decode Delete Describe Draft Draw Drop End Evaluate Explain Fill Find Finish Fold Follow "
+    "Forget Group Guard Handle Ignore Import Inspect Join Judge Keep Leave Lint List Load Locate Lock Look "
+    "Make Mark Match Measure Merge Move Name Narrow Note Number Open Parse Predict Prepare Print Probe Quote "
+    "Raise Rank Read Reconcile Record Redirect Reduce Refuse Register Reject Release Remember Remove Rename "
+    "Replace Report Require Resolve Restore Return Roll Run Sample Say Search Select Send Set Share Show Skip "
+    "Sort Split Start State Stop Sum Undo Use Validate Write Yield"
+)
+VERBS = frozenset(_WORDS.split())
+_PRONOUNS = r"what(?! to\b)|those|the ones?|the same|one that|another|it|them|that which|all that|whoever"
+HEADLESS = re.compile(rf"[A-Z][a-z]+ (?:{_PRONOUNS})\b")
+_PROPERTIES = {"property", "cached_property"}
+
+
+def _function_docstrings(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str, str]]:
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            decorators = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+            said = ast.get_docstring(node)
+            if said is not None and not decorators & _PROPERTIES:
+                yield node.lineno, node.name, said
+
+
+def _first_word(said: str) -> str:
+    return said.split(maxsplit=1)[0].rstrip(",")
+
+
+def faults(nodes: Iterator[ast.AST]) -> list[str]:
+    """Where a docstring begins with no verb of the list, or with a verb whose object is a pronoun."""
+    return [
+        f"line {line}, {name}: {said.splitlines()[0]}"
+        for line, name, said in _function_docstrings(nodes)
+        if _first_word(said) not in VERBS or HEADLESS.match(said)
+    ]
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    found = {str(path.relative_to(HOUSE)): faults(iter(nodes_of(path))) for path in sorted(HOUSE.rglob("*.py"))}
+    assert len(found) > 200
+    assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_every_verb_is_in_use() -> None:
+    used = {
+        _first_word(said)
+        for path in HOUSE.rglob("*.py")
+        for _, _, said in _function_docstrings(iter(nodes_of(path)))
+    }
+    assert used >= VERBS
+
+
+@pytest.mark.parametrize(
+    ("said", "is_wrong"),
+    [
+        pytest.param("Return the routes of a database.", False, id="verb"),
+        pytest.param("Return how many messages wait.", False, id="question"),
+        pytest.param("Advise what to compare.", False, id="what to do"),
+        pytest.param("Read, check and write.", False, id="verbs"),
+        pytest.param("Return whether a text is a GUID.", False, id="whether"),
+        pytest.param("The routes of a database.", True, id="noun"),
+        pytest.param("Whether a text is a GUID.", True, id="no verb before whether"),
+        pytest.param("Returns the routes.", True, id="third person"),
+        pytest.param("``routes`` of a database.", True, id="code"),
+        pytest.param("Return what a route says.", True, id="headless what"),
+        pytest.param("Return those of a database.", True, id="headless those"),
+        pytest.param("Return the one that matches.", True, id="headless one"),
+        pytest.param("Return the same by Spark.", True, id="headless same"),
+        pytest.param("Return the one node of all others.", True, id="headless one node"),
+        pytest.param("Release them.", True, id="headless them"),
+    ],
+)
+def test_what_is_wrong(said: str, is_wrong: bool) -> None:
+    source = f'def f():\n    """{said}"""\n\n@property\ndef p():\n    """The same."""\n\nclass C:\n    """One."""'
+    assert bool(faults(ast.walk(ast.parse(source)))) is is_wrong
