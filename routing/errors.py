@@ -32,7 +32,21 @@ def quote(value: object) -> str:
 
 
 class RoutingError(Exception):
-    """The root of this package's errors; ``exit_code`` is what the command line ends with."""
+    """Report a failure in one sentence; the root of this package's errors.
+
+    ``exit_code`` is the status with which the command line ends (docs/reference/exit-codes.md).
+
+    Args:
+        message: the problem, in one sentence.
+        hint: what to do about it.
+
+    Example:
+        >>> try:
+        ...     routing.load_config("missing.yaml")
+        ... except routing.RoutingError as error:
+        ...     error.message, error.hint, error.exit_code
+        ("the configuration 'missing.yaml' cannot be read: No such file or directory", 'check --config', 2)
+    """
 
     exit_code = EXIT_FAILED
 
@@ -47,7 +61,19 @@ class RoutingError(Exception):
 
 
 class ContractError(RoutingError):
-    """The command line, the configuration or an input breaks the contract: nothing was written."""
+    """Report that an option, the configuration or an input breaks the contract; nothing was written.
+
+    Args:
+        message: the problem, in one sentence.
+        hint: what to do about it.
+
+    Example:
+        >>> try:
+        ...     routing.StoredMessage()
+        ... except routing.ContractError as error:
+        ...     error.message, error.exit_code
+        ('no message is named', 2)
+    """
 
     exit_code = EXIT_CONTRACT
 
@@ -522,7 +548,17 @@ class NoJavaFault(EnvironmentFault):
 
 
 class StorageError(RoutingError):
-    """Reading or writing failed part-way: what was committed before stays, the run does not count."""
+    """Report that a read or write failed part-way: earlier commits stay, and the run does not count.
+
+    Args:
+        message: the problem, in one sentence.
+        hint: what to do about it.
+
+    Example:
+        >>> error = routing.StorageError("the disk is full", "run again once there is room")
+        >>> str(error), error.exit_code
+        ('the disk is full (run again once there is room)', 3)
+    """
 
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:

@@ -21,7 +21,12 @@ class ImportKind(Word):
 
 
 class Outcome(Word):
-    """What becomes of a message (column ``outcome`` of ``resolved_routes``)."""
+    """Name what becomes of a message: the words of column ``outcome`` of ``resolved_routes``.
+
+    Example:
+        >>> routing.Outcome("SENT") == "SENT", [str(word) for word in routing.Outcome]
+        (True, ['DELIVERED', 'SENT', 'FORWARDED', 'DELAYED', 'DROPPED'])
+    """
 
     DELIVERED = "DELIVERED"
     SENT = "SENT"
@@ -57,7 +62,12 @@ class Ending(Word):
 
 
 class Reason(Word):
-    """Why a message has its outcome (column ``reason`` of ``resolved_routes``)."""
+    """Name why a message has its outcome: the words of column ``reason`` of ``resolved_routes``.
+
+    Example:
+        >>> routing.Reason.NO_ROUTE == "NO_ROUTE", len(routing.Reason)
+        (True, 15)
+    """
 
     LOCAL_SERVICE = "LOCAL_SERVICE"
     NETWORK_ADDRESS = "NETWORK_ADDRESS"
@@ -90,7 +100,12 @@ MSDB_BROKER_DISABLED = 9789
 
 
 class MatchingStep(IntEnum):
-    """The steps of section 2, and 0 for a reply from outside (section 1)."""
+    """Number the steps of section 2 of the rule book; 0 is a reply from outside (section 1).
+
+    Example:
+        >>> routing.MatchingStep.BALANCED, int(routing.MatchingStep.BALANCED)
+        (<MatchingStep.BALANCED: 3>, 3)
+    """
 
     REPLY = 0
     BROKER_INSTANCE = 1

@@ -24,6 +24,7 @@ import yaml
 
 from routing import cli
 from routing.demo.build import claim, settings, write_tables
+from tests import python_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -178,6 +179,7 @@ def write_pages() -> None:
             text = page.read_text(encoding="utf-8")
             with copied(built):
                 new = renewed(text)
+            new = python_page.renewed(new)
             if new != text:
                 page.write_text(new, encoding="utf-8")
                 os.write(1, f"{page.relative_to(ROOT)}\n".encode())

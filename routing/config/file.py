@@ -21,10 +21,23 @@ _TEXT = "tag:yaml.org,2002:str"
 
 
 def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> Config:
-    """Read and check a configuration file.
+    """Read and check a configuration file (docs/reference/configuration.md).
 
-    ``overrides`` are ``KEY=VALUE`` texts of ``--set``; ``text`` is the file's content where the caller has
-    read it (a URI). Raises ConfigError with every fault of the file.
+    Args:
+        file: its path, or the name that messages give it where ``text`` has the content.
+        overrides: ``KEY=VALUE`` texts, as of ``--set``; each replaces the file's value.
+        text: the file's content where the caller has read it, such as from a URI.
+
+    Returns:
+        The configuration; relative locations belong to the file's folder.
+
+    Raises:
+        ConfigError: the file cannot be read, or has faults: all of them in one message.
+
+    Example:
+        >>> config = routing.load_config("job.yaml", ["resolve.dialog_hash=udf"])
+        >>> config.resolve.dialog_hash
+        'udf'
     """
     values = _parse(file, _read(file) if text is None else text)
     faults = _override_all(file, values, overrides)

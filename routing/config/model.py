@@ -57,12 +57,26 @@ class LineageSettings:
 
 @dataclass(frozen=True)
 class Config:
-    """A whole configuration, checked.
+    """Hold a whole checked configuration, as `load_config` reads it.
 
-    ``tables`` are the inputs of ``resolve``, ``output`` what it writes; ``kept`` the tables that ``import`` keeps
-    besides, ``journal`` the one in which it stores what it is about to write, None where ``imports`` is not given;
-    ``beside`` the outputs that other commands write, ``view`` the name of the view of a catalog, where one is
-    given. ``file`` is only for messages.
+    Args:
+        file: where it comes from, for messages alone.
+        tables: locations of the input tables by key (tables.md).
+        output: locations of the tables that `resolve` writes, by key.
+        resolve: section ``resolve``: mode, decision time, hash, engine.
+        missing_route_namespace: the namespace of the event that asks for a route (rule book, section 5).
+        spark: settings of a session that is started for it.
+        kept: locations of the tables that import keeps for other commands: ``observed_routing`` and ``imports``.
+        journal: where an import stores its changes before it writes them; None where ``imports`` has no location.
+        beside: locations of the outputs of other commands, by key.
+        view: the catalog's name of the view ``current_routes``; None where there is none.
+        lint: section ``lint`` as it was read; the command that uses it checks it.
+        lineage: section ``lineage``: where the event of a run is sent.
+
+    Example:
+        >>> config = routing.load_config("job.yaml")
+        >>> config.resolve.mode, sorted(config.output)[:2]
+        ('full', ['new_route_requests', 'rejected_messages'])
     """
 
     file: str

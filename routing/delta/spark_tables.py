@@ -69,9 +69,18 @@ Input = TableSnapshot | AsItIs
 
 
 def table_names(config: Config) -> dict[str, str]:
-    """Return the tables of a configuration as Spark SQL and ``spark.read.table`` name them, by their keys.
+    """Return the names by which SQL and ``spark.read.table`` reach the tables of a configuration.
 
-    A path is named by Delta: ``delta.`/data/routes` ``.
+    Args:
+        config: the configuration.
+
+    Returns:
+        Names by configuration key; a path is named by Delta, as ``delta`` with the path for its table.
+
+    Example:
+        >>> names = routing.table_names(routing.load_config("job.yaml"))
+        >>> names["routes"].startswith("`delta`.`"), names["routes"].endswith("/in/routes`")
+        (True, True)
     """
     locations = {**config.tables, **config.kept, **config.output, **config.beside}
     return {key: str(sql_statements.sql_name(location)) for key, location in locations.items()}

@@ -26,7 +26,17 @@ _WIDTH = 160
 def text_of(done: Told, *, width: int = _WIDTH) -> str:
     """Write a result of `explain`, `trace`, `diff`, `reconcile` or `list_messages` as its command prints it.
 
-    Lines are ``width`` characters long at most; statements keep theirs.
+    Args:
+        done: the result.
+        width: the greatest length of a line; statements keep theirs.
+
+    Returns:
+        The text, with line ends.
+
+    Example:
+        >>> answer = routing.explain(routing.load_config("job.yaml"), routing.StoredMessage("m5"))
+        >>> print(routing.text_of(answer).split(";")[0])
+        DELAYED: no route of 'msdb' leads to service '//stock'
     """
     return write_text(_make_document(done), width=width)
 

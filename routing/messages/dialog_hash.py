@@ -84,10 +84,18 @@ def _has_own_function(spark: SparkSession) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Register ``dialog_id_hash(conversation_id)`` as an SQL function of this session.
+    """Register ``dialog_id_hash(conversation_id)`` as an SQL function of a session (rule book, section 6).
 
-    On Spark 4 an SQL-defined function, which the optimizer inlines; on 3.5 a registered Arrow UDF. Raises
-    EnvironmentFault where the session has another function of this name, which is not replaced.
+    Args:
+        spark: the session; Spark 4 gets a function in SQL, 3.5 an Arrow UDF.
+
+    Raises:
+        EnvironmentFault: the session has another function of this name, which is not replaced.
+
+    Example:
+        >>> routing.register_dialog_hash(spark)
+        >>> spark.sql("SELECT dialog_id_hash('11111111-2222-3333-4444-555555555555') AS hash").first().hash
+        -7134192457530542294
     """
     make = None if _inlines_functions(spark) else partial(spark.udf.register, SQL_FUNCTION, _arrow_udf())
     if not ensure_hash_function(spark, SQL_FUNCTION, _ANSWERS, make):

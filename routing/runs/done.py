@@ -15,10 +15,19 @@ from routing.errors import StorageError
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its row of ``runs``, and notes for whoever watches.
+    """Hold a finished run: its row of ``runs``, and its notes.
 
-    ``was_recorded``: it counted already, and nothing was done. ``unfinished`` are those of the notes that are on
-    imports which were not finished when it read its inputs. ``earlier`` is the last run of its mode before it.
+    Args:
+        row: the row of table ``runs`` (tables.md).
+        notes: sentences for the person who watches the run.
+        was_recorded: whether a run of this id counted already, so that nothing was done.
+        unfinished: the notes on imports that were not finished when the run read its inputs.
+        earlier: the last run of the same mode before it; None for the first.
+
+    Example:
+        >>> done = routing.resolve_local(routing.load_config("job.yaml"), run_id="second")
+        >>> done.row["rows_resolved"], done.was_recorded
+        (5, False)
     """
 
     row: dict[str, Any]

@@ -43,12 +43,28 @@ def resolve_local(
     tell: Callable[[str], None] = lambda text: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
-    """Make a full run without Spark, from tables of this machine's disk to tables there (commands.md).
+    """Run the main job without Spark, in full mode, on tables of this machine's disk (commands.md).
 
-    It writes what `routing.run` writes. Args: ``config`` as `load_config` reads it, whatever engine it names;
-    ``run_id``, ``progress`` and ``tell`` as `routing.run` has them; the run comes to count within ``recording``,
-    which is given its id. Returns the run. Raises ContractError before anything is written, where the local engine
-    does not do what is asked for or cannot read or write a table; StorageError after.
+    It writes what `run` writes.
+
+    Args:
+        config: the configuration, whatever engine it names.
+        run_id: the id of the run; by default a new one.
+        progress: called with each stage when it begins and when it has ended.
+        tell: called with a note on each table that is read otherwise than usual.
+        recording: the block within which the row in ``runs`` is written; it is given the run's id.
+
+    Returns:
+        The run.
+
+    Raises:
+        ContractError: the local engine lacks a setting, or cannot read or write a table; nothing was written.
+        StorageError: a write failed, or another run is at work.
+
+    Example:
+        >>> done = routing.resolve_local(routing.load_config("job.yaml"), run_id="again")
+        >>> done.row["outcome_counts"]
+        {'DELIVERED': 2, 'SENT': 1, 'DELAYED': 2}
     """
     check_local(config)
     opener = LocalOpener(tell)

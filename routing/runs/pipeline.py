@@ -38,9 +38,21 @@ from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_N
 
 @dataclass(frozen=True)
 class Resolution:
-    """What `resolve` returns: three DataFrames in the schemas of the output tables.
+    """Hold the result of `resolve`: DataFrames in the schemas of the output tables (tables.md).
 
     They share a small routing plan that the session keeps until `unpersist`.
+
+    Args:
+        resolved_routes: a row for each message that is not rejected.
+        new_route_requests: the requests for routes that messages open (rule book, section 5).
+        rejected_messages: rows that cannot be resolved, with reasons.
+        kept: the frames that the session keeps.
+
+    Example:
+        >>> done = routing.resolve(spark, tables)
+        >>> done.resolved_routes.count(), done.rejected_messages.count()
+        (5, 2)
+        >>> done.unpersist()
     """
 
     resolved_routes: DataFrame
@@ -65,11 +77,29 @@ def resolve(
 ) -> Resolution:
     """Resolve messages against route tables (rule book, all sections).
 
-    ``tables`` maps the configuration's keys (routes, databases, services, instances, messages; dialogs and
-    route_requests where there are any) to tables with the columns of tables.md: messages and dialogs are
-    DataFrames, the others DataFrames, Arrow tables or datasets. The result's frames are lazy; validation and the
-    pass for the routing keys run at once. ``as_of`` (UTC where it has no zone)
-    decides all messages at one time. Raises InputError where a table breaks its contract.
+    The frames of the result are lazy; validation and the pass for the routing keys run at once.
+
+    Args:
+        spark: the session of the tables.
+        tables: tables by configuration key with the columns of tables.md: ``routes``, ``databases``, ``services``,
+            ``instances``, ``messages`` and, where there are any, ``dialogs`` and ``route_requests``. Messages and
+            dialogs are DataFrames, the others DataFrames, Arrow tables or datasets.
+        as_of: the one time at which all messages are decided (UTC without a zone); by default each at its own.
+        dialog_hash: how step 3 hashes dialogs (section 6): builtin, or udf for a Python UDF.
+        broadcast_limit: the size above which plans and dialogs are joined without a broadcast, such as 512MB.
+        missing_route_namespace: the namespace of the event that asks for a route (section 5).
+        run_id: the id that the rows have; by default a new one.
+
+    Returns:
+        The three outputs as DataFrames.
+
+    Raises:
+        InputError: a table is missing or breaks its contract.
+
+    Example:
+        >>> done = routing.resolve(spark, tables, run_id="first")
+        >>> done.resolved_routes.where("message_id = 'm3'").select("outcome", "route_name").first()
+        Row(outcome='SENT', route_name='Far')
     """
     options = ResolveOptions(
         run_id=run_id or new_run_id(),
@@ -97,15 +127,30 @@ def run(
     progress: Callable[[Progress], None] = lambda stage: None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Run:
-    """Make a run of the main job, from tables to tables (commands.md).
+    """Run the main job once, from tables to tables (commands.md).
 
-    ``progress`` is told of each stage when it begins and when it has ended, ``tell`` by what each table is read.
-    Every pass reads each input at the one version that the run records, or as it is where it has none; outputs
-    that do not depend on each other are committed side by side, pending once the others are counted, runs last.
-    ``now`` (UTC where it has no zone; the clock if not given) is the time at which incremental mode tries delayed
-    messages again. Where a run of this id counts already, that one is returned and nothing is written: to try
-    again is harmless. Raises ContractError before anything is written, StorageError after, and where another run
-    is at work.
+    Every pass reads each input at the one version that the run records. Where a run of this id counts already,
+    that one is returned and nothing is written, so that a retry is harmless.
+
+    Args:
+        spark: the session.
+        config: the configuration.
+        run_id: the id of the run; by default a new one.
+        now: the time at which incremental mode tries delayed messages again (UTC without a zone); by default now.
+        progress: called with each stage when it begins and when it has ended.
+        tell: called with a note on each table that is read otherwise than usual.
+
+    Returns:
+        The run, with its row of ``runs``.
+
+    Raises:
+        ContractError: an option or table breaks the contract; nothing was written.
+        StorageError: a read or write failed, or another run is at work.
+
+    Example:
+        >>> done = routing.run(spark, routing.load_config("job.yaml"), run_id="night")
+        >>> done.row["rows_read"], done.row["rows_resolved"], done.row["rows_rejected"]
+        (7, 5, 2)
     """
     return run_with(TableOpener.of_session(spark, tell), config, run_id=run_id, now=now, progress=progress)
 
@@ -148,9 +193,23 @@ class SparkEngine:
 
 
 def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
-    """Read one consistent set of outputs: what a run wrote, of the versions that it recorded.
+    """Read the outputs of one run, at the versions that it recorded.
 
-    Raises InputError where no run of that id counts, or its versions have been vacuumed.
+    Args:
+        spark: the session.
+        config: the configuration of the run.
+        run_id: the id of a run that counts.
+
+    Returns:
+        The outputs as DataFrames; of an incremental run its own rows.
+
+    Raises:
+        InputError: no run of that id counts, or its versions have been vacuumed.
+
+    Example:
+        >>> done = routing.read_run(spark, routing.load_config("job.yaml"), "first")
+        >>> done.resolved_routes.count()
+        5
     """
     config = local_disks.place_all(config, spark)
     runs = spark_tables.snapshots(ExistingSession(spark), {"runs": config.output["runs"]})["runs"].read(spark)
@@ -170,7 +229,19 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
 def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     """Read the last row of each message in ``resolved_routes``, without unfinished runs and earlier attempts.
 
-    Raises InputError where no run counts yet.
+    Args:
+        spark: the session.
+        config: the configuration.
+
+    Returns:
+        The rows as a DataFrame.
+
+    Raises:
+        InputError: no run counts yet.
+
+    Example:
+        >>> routing.current_routes(spark, routing.load_config("job.yaml")).count()
+        5
     """
     config = local_disks.place_all(config, spark)
     outputs = DeltaTables(TableOpener.of_session(spark), config)

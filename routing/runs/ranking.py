@@ -32,9 +32,20 @@ COMMAND = "candidates"
 
 @dataclass(frozen=True)
 class RankedCandidates(MessageFrame):
-    """The candidates of all messages, in the columns of ``route_candidates``.
+    """Hold the result of `candidates`: every route that a message could take.
 
-    A message that is not rejected has as many as the rules find, perhaps none.
+    Args:
+        rows: a lazy DataFrame in the columns of ``route_candidates``; a message has as many rows as the rules
+            find candidates, perhaps none.
+        read: the number of messages read.
+        rejected: the number of messages that are not resolved.
+        notes: sentences on joins without a broadcast; more may come until the frame has been read.
+        kept: the frames that the session keeps until `unpersist`.
+
+    Example:
+        >>> ranked = routing.candidates(spark, tables)
+        >>> ranked.read, ranked.rejected
+        (7, 2)
     """
 
     @property
@@ -55,16 +66,21 @@ def candidates(
 
     Args:
         spark: the session of the tables.
-        tables: as `pipeline.resolve` takes them.
-        as_of: the one time at which all messages are decided (UTC where it has no zone), if not each at its own.
-        broadcast_limit: larger lists of candidates, plans or dialogs are joined without a broadcast.
+        tables: as `resolve` takes them.
+        as_of: the one time at which all messages are decided (UTC without a zone); by default each at its own.
+        broadcast_limit: the size above which candidates, plans and dialogs are joined without a broadcast.
         clock: hears of the stages.
 
     Returns:
-        The candidates; validation and the pass for the keys run at once, all else when the frame is read.
+        The candidates; validation and the pass for the keys run at once, the rest when the frame is read.
 
     Raises:
-        InputError: a table breaks its contract.
+        InputError: a table is missing or breaks its contract.
+
+    Example:
+        >>> ranked = routing.candidates(spark, tables).route_candidates
+        >>> ranked.where("message_id = 'm3'").select("candidate_rank", "route_name").first()
+        Row(candidate_rank=1, route_name='Far')
     """
     # No row names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), FUNCTION, broadcast_limit)

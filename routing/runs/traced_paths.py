@@ -49,8 +49,26 @@ def trace_all(
 ) -> TracedPaths:
     """Follow all messages to where they end, and the replies to them.
 
-    ``tables`` as `pipeline.resolve` takes them, and so are the options. Validation, the pass for the keys and the
-    following run at once. ``clock`` hears of the stages. Raises InputError where a table breaks its contract.
+    Validation, the pass for the keys and the paths of the keys run at once.
+
+    Args:
+        spark: the session of the tables.
+        tables: as `resolve` takes them.
+        as_of: the one time at which all messages are decided (UTC without a zone); by default each at its own.
+        dialog_hash: how step 3 hashes dialogs (rule book, section 6): builtin or udf.
+        broadcast_limit: the size above which plans and dialogs are joined without a broadcast.
+        clock: hears of the stages.
+
+    Returns:
+        The paths as a DataFrame in the columns of ``message_paths``, and the numbers of messages.
+
+    Raises:
+        InputError: a table is missing or breaks its contract.
+
+    Example:
+        >>> traced = routing.trace_all(spark, tables)
+        >>> traced.traced, traced.rejected
+        (5, 2)
     """
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)

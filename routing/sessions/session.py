@@ -127,9 +127,21 @@ def start(
 
 
 def start_of_config(config: Config) -> SparkSession:
-    """Return the session that is there, or start the small local one that the commands start, with Delta.
+    """Return the session of this process, or start the small local one that commands start, with Delta.
 
-    Raises EnvironmentFault and ConfigError as `start` does.
+    Args:
+        config: the configuration, whose section ``spark`` has settings of the session.
+
+    Returns:
+        The session.
+
+    Raises:
+        EnvironmentFault: pyspark, delta-spark or Java is missing.
+        ConfigError: a setting has a wrong value.
+
+    Example:
+        >>> routing.spark_session(routing.load_config("job.yaml")) is spark
+        True
     """
     return start(config.spark)
 

@@ -24,17 +24,35 @@ _WITHOUT_FILE = "the script"
 
 @dataclass(frozen=True)
 class TableVersions:
-    """Tables at older versions, by configuration key: what changed since."""
+    """Compare with older versions of tables, which are then the side before.
+
+    Args:
+        by_key: Delta versions by configuration key.
+
+    Example:
+        >>> config = routing.load_config("job.yaml")
+        >>> routing.diff(config, routing.TableVersions({"routes": 0})).changed
+        0
+    """
 
     by_key: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Scripts:
-    """Files of T-SQL in force on an instance from the time of the decision: what they would change.
+    """Compare with T-SQL scripts in force on an instance from the time of the decision.
 
-    ``database`` is in use until a script says USE; ``variables`` are those of sqlcmd. ``text`` is one script that
-    lies in no file, read after those that do.
+    Args:
+        files: paths of scripts, which are read in this order.
+        instance: the instance that they are for.
+        database: the database in use until a script says USE.
+        variables: values of sqlcmd's variables by name.
+        text: one script that lies in no file, read after the files.
+
+    Example:
+        >>> scripts = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
+        >>> scripts.instance, scripts.database, scripts.text
+        ('hub', 'Sales', 'DROP ROUTE Far')
     """
 
     files: Sequence[str]

@@ -33,13 +33,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Diff:
-    """What `diff` returns; all rows are in the order in which they are printed.
+    """Hold the result of `diff`; all rows are in the order in which they are printed.
 
-    before, after: what is compared, with the time of its decisions. compared: how many messages there are. counts:
-    rows of `schemas.CHANGE_COUNTS`, those that get worse first; keys: of `schemas.KEY_CHANGES`; routes: of
-    `schemas.ROUTE_CHANGES`; findings: of `schemas.FINDING_CHANGES`. messages: every changed message in the
-    columns of `schemas.MESSAGE_CHANGES`, an Arrow table or a DataFrame; None where they were not asked for.
-    script: what an import of the scripts would tell; None where none were given.
+    Args:
+        before: the side before, with its label and the time of its decisions.
+        after: the side after.
+        compared: the number of messages that were compared.
+        counts: rows of `schemas.CHANGE_COUNTS`, those that get worse first.
+        keys: rows of `schemas.KEY_CHANGES`: changes by sender and service.
+        routes: rows of `schemas.ROUTE_CHANGES`.
+        findings: rows of `schemas.FINDING_CHANGES`: findings of lint that come or go.
+        messages: changed messages (`schemas.MESSAGE_CHANGES`) as an Arrow table or DataFrame; None without
+            ``with_messages``.
+        script: the result that an import of the scripts would have; None without scripts.
+        kept: frames that Spark keeps for ``messages`` until `unpersist`.
+
+    Example:
+        >>> script = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
+        >>> done = routing.diff(routing.load_config("job.yaml"), script)
+        >>> done.compared, done.changed, done.worse
+        (7, 1, 1)
+        >>> [(row["name"], row["change"]) for row in done.routes]
+        [('Far', 'removed')]
     """
 
     before: OneSide
@@ -83,17 +98,33 @@ def diff(
 ) -> Diff:
     """Compare the decisions on all messages, the routes and the findings of lint on two sides.
 
-    ``tables`` are a configuration, or tables by its keys (tables.md): DataFrames, Arrow tables or datasets. What
-    they are compared with: another configuration, or tables that replace some of these; `TableVersions`, which
-    are the
-    side before; a time, as of which the same tables are decided; or `Scripts`, in force from the decision on.
-    Messages and dialogs are always those of ``tables``. Both sides are decided as of ``at`` (UTC where it has no
-    zone; the clock if not given). ``with_messages`` keeps every changed message; ``out`` is where they are
-    written, in place of what an earlier comparison wrote there. ``lint`` says which findings count; a
-    configuration brings its own. A configuration's tables are opened by ``opener``, or as `TableOpener` does
-    it, with
-    ``spark`` where a session is needed. Raises ContractError, which names the side whose tables are wrong, and
-    StorageError.
+    Messages and dialogs of both sides are those of ``tables``.
+
+    Args:
+        tables: a configuration, or tables by its keys (tables.md): DataFrames, Arrow tables or datasets.
+        against: the other side: a configuration; tables that replace some of these; `TableVersions`, which are
+            the side before; a time, as of which the same tables are decided; or `Scripts`.
+        at: the decision time of both sides (UTC without a zone); by default now.
+        with_messages: whether the result has every changed message.
+        out: where changed messages are written, in place of those of an earlier comparison.
+        lint: which findings count; by default those of the configuration.
+        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+        progress: called with the name of each step.
+
+    Returns:
+        The differences.
+
+    Raises:
+        ContractError: tables of a side, which the message names, break their contract.
+        StorageError: a table could not be read or written.
+
+    Example:
+        >>> script = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
+        >>> done = routing.diff(routing.load_config("job.yaml"), script)
+        >>> for row in done.counts:
+        ...     row["outcome_before"], row["outcome_after"], row["reason_after"], row["messages"]
+        ('SENT', 'DELAYED', 'ROUTE_REQUESTED', 1)
     """
     moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
     scripts = against.read(moment) if isinstance(against, Scripts) else []

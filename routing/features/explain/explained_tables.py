@@ -31,9 +31,21 @@ def open_tables(
 ) -> dict[str, Table]:
     """Open every input of a configuration, and the tables of import that exist, each at its newest version.
 
-    They are opened by ``opener``, or as `TableOpener` does it, with ``spark`` where a session is needed, or one
-    that is
-    started for it. Raises InputError where an input is missing.
+    Args:
+        settings: the configuration.
+        opener: opens the tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        Tables by configuration key: datasets of Arrow, or DataFrames where Spark reads them.
+
+    Raises:
+        InputError: an input is missing.
+
+    Example:
+        >>> tables = routing.open_tables(routing.load_config("job.yaml"))
+        >>> tables["routes"].count_rows()
+        4
     """
     opener = opener or TableOpener.of_settings(settings.spark, spark)
     kept = {key: settings.kept[key] for key in in_reading_order(settings.kept)}

@@ -56,17 +56,31 @@ def explain(
     clock: datetime | None = None,
     spark: SparkSession | None = None,
 ) -> Explanation:
-    """Explain one message: the verdict of `resolve`, and the path to it.
+    """Explain one message: the verdict of `resolve`, and the path to it (rule book, sections 0 to 6).
 
-    ``tables`` are those of `resolve` and, where there are any, those that import keeps (`schemas.KEPT`), as
-    DataFrames, Arrow tables or datasets, or a configuration: then each table that it names is opened at its newest
-    version as `TableOpener` does it, by ``spark`` where a session is needed, or one that is started for it. Of
-    each
-    table only the rows of the message's instance are read, and checked. ``as_of`` is the one decision time of a
-    run that has one (a configuration brings its own); the question's own time wins, and a described message always
-    has one. ``clock`` is the time of now: a status that is stored with a later one, as release 0.2.0 took them, is
-    newer than no other. Raises QuestionError where no such message, instance or database is there or the message
-    would be rejected, InputError where a table breaks its contract.
+    Only the rows of the message's instance are read, and checked.
+
+    Args:
+        tables: a configuration, whose tables are opened at their newest versions, or tables by its keys, as
+            `resolve` takes them, with those of import (`schemas.KEPT`) where there are any: DataFrames, Arrow
+            tables or datasets.
+        question: the message.
+        as_of: the one decision time of a run that has one (UTC); a question's own time wins.
+        clock: the time of now; an imported status of a later time counts as no newer than others.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        The verdict (one row of ``resolved_routes``), the steps to it (`schemas.EXPLAINED_STEPS`) and the remedy.
+
+    Raises:
+        QuestionError: no such message, instance or database exists, or a run would reject the message.
+        InputError: a table breaks its contract.
+
+    Example:
+        >>> answer = routing.explain(routing.load_config("job.yaml"), routing.StoredMessage("m3"))
+        >>> [verdict] = answer.verdict
+        >>> verdict["outcome"], verdict["reason"], verdict["route_name"]
+        ('SENT', 'MIRROR_ADDRESS', 'Far')
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)

@@ -33,12 +33,22 @@ class ConversationEnd(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message of the messages table: that of an id, or the oldest of one end of a conversation.
+    """Ask about a message of table ``messages``: by its id, or the oldest of one end of a conversation.
 
-    ``conversation`` is its id, or the handle of an end, as SQL Server's tools print them. ``instance_name`` says
-    which is meant where several instances have a message of that id, or an end of the conversation. ``at`` decides
-    it, and all messages, at another time than their own (as ``resolve --as-of`` does). Raises QuestionError where
-    not exactly one of the two is named, and for a conversation that is not a GUID.
+    Args:
+        message_id: the id of the message; None where ``conversation`` is given.
+        instance_name: the instance, where several have a message of that id or an end of the conversation.
+        at: the time of the decision on all messages (UTC), as of ``--as-of``; by default each message's own.
+        conversation: the id of a conversation, or the handle of an end, as SQL Server's tools print them.
+
+    Raises:
+        QuestionError: neither or both are named, or the conversation is no GUID.
+
+    Example:
+        >>> question = routing.StoredMessage("m3")
+        >>> [verdict] = routing.explain(routing.load_config("job.yaml"), question).verdict
+        >>> verdict["outcome"], verdict["address"]
+        ('SENT', 'TCP://far.example:4022')
     """
 
     message_id: str | None = None
@@ -58,11 +68,25 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class DescribedMessage:
-    """A message that may exist nowhere; ``database_name`` None: it arrived over the network.
+    """Ask about a message that need not exist.
 
-    ``conversation_id``, or the handle of an end in its place, says which dialog it belongs to; None: whichever, so
-    that the outcome for every broker id is told. ``is_target``: the target of the dialog sent it. ``at`` is the
-    time of the decision. ``from_service_name`` is the service that sent it, to which a reply goes.
+    Args:
+        instance_name: the instance that decides.
+        database_name: the database that sends it; None where it arrives over the network.
+        to_service_name: the service that it is for.
+        at: the time of the decision (UTC).
+        to_broker_instance: the broker instance that BEGIN DIALOG named.
+        conversation_id: its dialog, or the handle of an end; None asks for the outcome of every dialog.
+        is_target: whether the dialog's target sends it.
+        from_service_name: the service that sends it, to which a reply goes.
+        hops_remaining: how many more times it may be forwarded.
+
+    Example:
+        >>> from datetime import datetime
+        >>> question = routing.DescribedMessage("hub", "Sales", "//far", datetime(2026, 1, 5, 13))
+        >>> [verdict] = routing.explain(routing.load_config("job.yaml"), question).verdict
+        >>> verdict["outcome"], verdict["route_name"]
+        ('SENT', 'Far')
     """
 
     instance_name: str

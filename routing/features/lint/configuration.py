@@ -83,9 +83,20 @@ ROWS = (RoutesRow, DatabasesRow, ServicesRow, InstancesRow)
 
 @dataclass(frozen=True)
 class Configuration:
-    """Rows as they were read, in no order: of tables that may hold faulty ones, any value may be None.
+    """Hold the rows of a configuration for custom rules of lint; any value may be None, since rows may be faulty.
 
-    ``routes`` are all versions, ``routes_in_force`` those that hold at ``now``, the time of judgement (UTC).
+    Args:
+        routes: rows of all versions of routes.
+        routes_in_force: rows of the routes that are in force at ``now``.
+        databases: rows of ``databases``.
+        services: rows of ``services``.
+        instances: rows of ``instances``.
+        now: the time of judgement (UTC).
+
+    Example:
+        >>> from datetime import datetime, timezone
+        >>> routing.Configuration([], [], [], [], [], datetime(2026, 1, 5, tzinfo=timezone.utc)).now.isoformat()
+        '2026-01-05T00:00:00+00:00'
     """
 
     routes: Sequence[RoutesRow]

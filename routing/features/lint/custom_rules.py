@@ -52,10 +52,30 @@ class CustomRule:
 
 
 def mark(code: str, severity: str, title: str, advice: str) -> Callable[[Function], CustomRule]:
-    """Mark a function of a `Configuration` as the one that finds ``code``; it yields pairs of subject and message.
+    """Mark a function as a custom rule of lint (docs/how-to/lint-rules.md).
 
-    ``code`` is upper-case letters, digits, ``_`` and ``-`` with a digit at its end, such as SHOP001, and not one
-    of SBR…; ``severity`` is error, warning or info. Raises ValueError.
+    The function takes a `Configuration` and yields pairs of a row and the message of a finding.
+
+    Args:
+        code: upper-case letters, digits, ``_`` and ``-`` with a digit at the end, such as SHOP001; not SBR….
+        severity: error, warning or info.
+        title: the finding in a few words.
+        advice: what to do about it.
+
+    Returns:
+        The decorator.
+
+    Raises:
+        ValueError: a text is empty, or ``code`` or ``severity`` is none.
+
+    Example:
+        >>> @routing.finding("SHOP001", "warning", "A route has a mirror", "Remove the mirror address.")
+        ... def mirrored(configuration):
+        ...     for route in configuration.routes_in_force:
+        ...         if route.mirror_address:
+        ...             yield route, f"its mirror is {route.mirror_address}"
+        >>> mirrored.code
+        'SHOP001'
     """
     _check_texts({"code": code, "severity": severity, "title": title, "advice": advice})
     if not _CODE.match(code) or code.startswith(_OURS):

@@ -71,7 +71,27 @@ def ask(
     waiting: bool = False,
     limit: int = SHOWN,
 ) -> MessageFilter:
-    """Build the filter of a list of messages; words in any case. Raises QuestionError."""
+    """Build the filter of `list_messages`; words in any case.
+
+    Args:
+        outcomes: words of `Outcome`; none stands for all, as with the other lists.
+        reasons: words of `Reason`.
+        instances: names of instances.
+        services: names of services that messages are for.
+        oldest: whether the oldest messages come first, rather than groups.
+        waiting: whether only messages count that the newest exports of their queues hold.
+        limit: the number of messages to list; the rest is counted.
+
+    Returns:
+        The filter.
+
+    Raises:
+        QuestionError: a word is unknown, or a name is no text.
+
+    Example:
+        >>> routing.ask(outcomes=["delayed"], limit=5).outcomes
+        ('DELAYED',)
+    """
     for option, texts in (("--instance", instances), ("--service", services)):
         for text in texts:
             # Halves of surrogates stand for such bytes; no table holds them.

@@ -82,13 +82,29 @@ def list_messages(
     clock: datetime | None = None,
     spark: SparkSession | None = None,
 ) -> MessageList:
-    """Return the current row of each message that is asked for: of those that were tried again the last attempt's.
+    """List the last row of each message that a filter selects, with SQL Server's last status.
 
-    ``tables`` maps ``resolved_routes`` and, where they are known, ``observed_routing`` and ``imports`` to
-    DataFrames, Arrow tables or datasets (tables.md), or is a configuration, whose tables are opened as
-    `open_tables` does it, by ``spark`` where a session is needed, or one that is started for it. ``now`` is the
-    time as of which ages are told, UTC where it has no zone, ``clock`` the time of now: a status that is stored
-    with a later one, as release 0.2.0 took them, is newer than no other.
+    Args:
+        tables: a configuration, or ``resolved_routes`` and, where there are any, ``observed_routing`` and
+            ``imports`` by key (tables.md): DataFrames, Arrow tables or datasets.
+        asked: the filter, as `ask` builds it.
+        now: the time as of which ages are computed (UTC without a zone).
+        clock: the time of now; an imported status of a later time counts as no newer than others.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        The listed messages (`schemas.LISTED_MESSAGES`), and counts by outcome, reason and group.
+
+    Raises:
+        InputError: no run counts yet, or a table breaks its contract.
+        ContractError: ``waiting`` needs a table that the configuration does not name.
+
+    Example:
+        >>> from datetime import datetime
+        >>> config, now = routing.load_config("job.yaml"), datetime(2026, 1, 5, 13)
+        >>> found = routing.list_messages(config, routing.ask(outcomes=["sent"]), now=now)
+        >>> [(row["message_id"], row["reason"], row["age_seconds"]) for row in found.messages]
+        [('m3', 'MIRROR_ADDRESS', 3600)]
     """
     if isinstance(tables, Config):
         tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)

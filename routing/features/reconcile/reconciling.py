@@ -27,13 +27,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """What `reconcile` returns.
+    """Hold the result of `reconcile`.
 
-    ``observations`` is how many rows ``observed_routing`` has; ``counts`` are rows of `schemas.RECONCILED_COUNTS`,
-    ``causes`` of `schemas.RECONCILED_CAUSES`, those that explain most first, ``balanced`` of
-    `schemas.BALANCED_PICKS`. ``unobserved``: ends of conversations that have messages, of which nothing was
-    observed on their instance. ``rows``: every episode in the columns of `schemas.RECONCILIATION`, an Arrow table
-    or a DataFrame. ``version``: that of ``output.reconciliation`` which was written, None where none was.
+    Args:
+        observations: the number of rows of ``observed_routing``.
+        counts: rows of `schemas.RECONCILED_COUNTS`: episodes by instance and class.
+        causes: rows of `schemas.RECONCILED_CAUSES`, those that explain most first.
+        balanced: rows of `schemas.BALANCED_PICKS`: dialogs by broker id that SQL Server picked.
+        unobserved: the number of ends of conversations with messages but no observation on their instance.
+        rows: every episode (`schemas.RECONCILIATION`), an Arrow table or a DataFrame.
+        version: the version of ``output.reconciliation`` that was written; None where none was.
+
+    Example:
+        >>> done = routing.reconcile(routing.load_config("job.yaml"))
+        >>> done.percent, done.by_class["CONFIRMED"]
+        (50.0, 1)
     """
 
     observations: int
@@ -67,14 +75,29 @@ def reconcile(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Reconciliation:
-    """Compare each episode of ``observed_routing`` with what the rules say as of its start, and tell what is off.
+    """Compare each episode of ``observed_routing`` with the rules' decision as of its start, and find causes.
 
-    ``tables`` are a configuration, whose ``output.reconciliation`` is then replaced if it is named, or tables by
-    their keys (tables.md): DataFrames, or Arrow tables and datasets; ``observed_routing``, ``routes``,
-    ``databases``, ``services`` and ``instances``, and where there are any ``messages``, ``dialogs`` and
-    ``route_requests``. A configuration's tables are opened by ``opener``, or as `TableOpener` does it, with
-    ``spark``
-    where a session is needed. Raises ConfigError, InputError, OutputError, StorageError.
+    Args:
+        tables: a configuration, whose ``output.reconciliation`` is replaced if it has one; or tables by key
+            (tables.md): ``observed_routing``, ``routes``, ``databases``, ``services``, ``instances`` and, where
+            there are any, ``messages``, ``dialogs`` and ``route_requests``: DataFrames, Arrow tables, datasets.
+        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+        progress: called with the name of each step.
+
+    Returns:
+        Counts by class, causes, and every episode.
+
+    Raises:
+        ConfigError: the configuration has no ``observed_routing``.
+        InputError: a table is missing or breaks its contract.
+        OutputError: ``output.reconciliation`` cannot be replaced.
+        StorageError: a table could not be read or written.
+
+    Example:
+        >>> done = routing.reconcile(routing.load_config("job.yaml"))
+        >>> [(row["class"], row["episodes"]) for row in done.counts]
+        [('CONFIRMED', 1), ('CONTRADICTED', 1)]
     """
     if not isinstance(tables, Config):
         check_given(tables, (*SETTINGS, "observed_routing"))

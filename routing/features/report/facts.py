@@ -18,11 +18,24 @@ STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
 
 @dataclass(frozen=True)
 class MessageFlow:
-    """Messages of one sender to one service with one fate.
+    """Count the messages of one sender to one service with one outcome, reason and route.
 
-    ``database`` is None where they came over the network. ``outcome`` is a word of `terms.Outcome`, or NOT_KNOWN
-    with ``reason`` None. ``route``, ``address`` and ``destination_database`` as in ``resolved_routes``. ``oldest``
-    is when the first of them was enqueued.
+    Args:
+        instance: the instance that decided.
+        database: the database that sent them; None where they came over the network.
+        service: the service that they are for.
+        outcome: a word of `Outcome`, or NOT_KNOWN.
+        reason: a word of `Reason`; None with NOT_KNOWN.
+        route: the name of the route, if any.
+        address: the address that they were sent to, if any.
+        destination_database: the database that they were delivered to, if any.
+        messages: the number of messages.
+        oldest: when the first of them was enqueued, in microseconds since 1970 (UTC).
+
+    Example:
+        >>> found = routing.report(routing.load_config("job.yaml"))
+        >>> [(flow.service, flow.outcome, flow.messages) for flow in found.flows if flow.route == "Far"]
+        [('//far', 'SENT', 1)]
     """
 
     instance: str
@@ -216,11 +229,25 @@ class ObservedCounts:
 
 @dataclass(frozen=True)
 class Report:
-    """What the page shows.
+    """Hold the result of `report`, which `write_page` shows.
 
-    ``headline`` says in one line what was looked at, ``not_known`` what cannot be told, one sentence each.
-    ``made_at`` is the time as of which ages are told. ``findings`` and ``coverage`` are rows of lint. Of single
-    groups of messages ``advice`` is what to do, those first that need it most.
+    Args:
+        headline: the extent of the report in one line.
+        not_known: what cannot be told, a sentence each.
+        made_at: the time as of which ages are computed, in microseconds since 1970 (UTC).
+        flows: the messages by sender, service and outcome.
+        places: the instances with their databases and addresses.
+        series: the messages over time; None where no time is known.
+        balances: the dialogs by broker id where step 3 picks (rule book, section 2); None where unknown.
+        findings: the findings of lint; None where the configuration is not known.
+        coverage: how many routes of each instance messages used.
+        changes: the changes since the run before; None where there is none.
+        advice: what to do about groups of stuck messages, the most urgent first.
+        observed: the counts of the last reconciliation; None where there is none.
+
+    Example:
+        >>> routing.report(routing.load_config("job.yaml")).outcomes
+        {'DELAYED': 2, 'DELIVERED': 2, 'SENT': 1}
     """
 
     headline: str

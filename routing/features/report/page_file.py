@@ -58,9 +58,22 @@ def _why_not(place: Path) -> str | None:
 def write_page(
     report: Report, file: str, *, replacing: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> None:
-    """Write the page of a report, which takes its place within ``replacing``.
+    """Write a report as one HTML file that loads nothing from elsewhere.
 
-    Raises OutputError, and EnvironmentFault as `check_packages` does.
+    Args:
+        report: the report.
+        file: the path of the page, which replaces an older one.
+        replacing: the block within which the file takes its place.
+
+    Raises:
+        OutputError: the file cannot be written.
+        EnvironmentFault: a package that draws the pictures is not installed.
+
+    Example:
+        >>> import pathlib
+        >>> routing.write_page(routing.report(routing.load_config("job.yaml")), "report.html")
+        >>> pathlib.Path("report.html").read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
     """
     check_packages()
     place = check_place(file)

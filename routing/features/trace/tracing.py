@@ -53,8 +53,26 @@ def trace(
 ) -> TraceResult:
     """Follow one message from instance to instance to where it ends, and the reply to it back.
 
-    Arguments and errors are those of `routing.features.explain.explaining.explain`; all instances, databases,
-    services and routes are read, and checked. Every hop is decided at the time at which the first one is.
+    Every hop is decided at the time at which the first one is. All instances, databases, services and routes are
+    read.
+
+    Args:
+        tables: as `explain` takes them.
+        question: the message.
+        as_of: the one decision time of a run that has one (UTC); a question's own time wins.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        The paths there and back; ``ways`` and ``hops`` as rows (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`).
+
+    Raises:
+        QuestionError: no such message, instance or database exists, or a run would reject the message.
+        InputError: a table breaks its contract.
+
+    Example:
+        >>> done = routing.trace(routing.load_config("job.yaml"), routing.StoredMessage("m3"))
+        >>> [(hop["instance_name"], hop["outcome"], hop["address"]) for hop in done.hops]
+        [('hub', 'SENT', 'TCP://far.example:4022'), ('hub', 'SENT', 'tcp://mirror.example:4022')]
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)

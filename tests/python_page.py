@@ -1,0 +1,74 @@
+"""The reference of the Python API: between two marks a page shows the docstrings of the names in the first.
+
+``make docs-output`` renews it, by ``python -m tests.shown_output``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.public_api import PublicName, public_names
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "python.md"
+BLOCK = re.compile(r"<!-- docstrings: (?P<names>[\w, ]+) -->\n.*?<!-- end of docstrings -->\n", re.DOTALL)
+_LITERAL = re.compile(r"``(.+?)``")
+
+
+def listed_names(text: str) -> list[str]:
+    """Return the names whose docstrings a page shows, in their order."""
+    return [name for block in BLOCK.finditer(text) for name in block["names"].split(", ")]
+
+
+def renewed(text: str) -> str:
+    """Return a page with the docstrings as they are now."""
+    known = {public.name: public for public in public_names()}
+
+    def renew(block: re.Match[str]) -> str:
+        parts = [_render(known[name]) for name in block["names"].split(", ")]
+        return "\n".join([f"<!-- docstrings: {block['names']} -->", *parts, "<!-- end of docstrings -->\n"])
+
+    return BLOCK.sub(renew, text)
+
+
+def _render(public: PublicName) -> str:
+    sections = public.sections
+    parts = [f"### routing.{public.name}", _markdown(public.summary)]
+    if public.parameters:
+        parts.insert(1, f"```text\n{_signature(public)}\n```")
+        rows = (f"| `{name}` | {text} |" for name, text in _entries(sections["Args"]))
+        parts.append("\n".join(["| argument | |", "|---|---|", *rows]))
+    if "Returns" in sections:
+        parts.append(f"Returns: {_markdown(inspect.cleandoc(sections['Returns']))}")
+    if "Raises" in sections:
+        raised = "; ".join(f"`{name}`: {text.rstrip('.')}" for name, text in _entries(sections["Raises"]))
+        parts.append(f"Raises {raised}.")
+    parts.append(f"```pycon\n{inspect.cleandoc(sections['Example'])}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _signature(public: PublicName) -> str:
+    """The call as it is typed: names, and the defaults that are plain values."""
+    shown, is_keyword = [], False
+    for one in inspect.signature(public.value).parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not is_keyword:
+            shown.append("*")
+            is_keyword = True
+        if one.default is one.empty:
+            shown.append(one.name)
+        else:
+            is_plain = one.default is None or isinstance(one.default, bool | int | str | tuple)
+            shown.append(f"{one.name}={repr(one.default) if is_plain else '…'}")
+    return f"routing.{public.name}({', '.join(shown)})"
+
+
+def _entries(section: str) -> Iterator[tuple[str, str]]:
+    for entry in re.split(r"^    (?=\w+: )", section, flags=re.MULTILINE)[1:]:
+        name, _, text = entry.partition(": ")
+        yield name, _markdown(" ".join(text.split())).replace("|", "\\|")
+
+
+def _markdown(text: str) -> str:
+    return _LITERAL.sub(lambda found: f"`{found[1].strip()}`" if "`" not in found[1] else found[0], text)

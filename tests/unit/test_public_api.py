@@ -1,0 +1,99 @@
+"""Every public name has a docstring with its arguments, result, errors and an example that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.public_api import PublicName, build_folder, faults, public_names, run_example
+from tests.unit.test_docstrings import VERBS
+
+NAMES = list(public_names())
+WITHOUT_SPARK = [public for public in NAMES if not public.needs_spark]
+CLASS_VERBS = {"Ask", "Hold"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("examples")
+    build_folder(folder)
+    return folder
+
+
+@pytest.mark.parametrize("public", NAMES, ids=lambda public: public.name)
+def test_a_docstring_has_all_sections(public: PublicName) -> None:
+    assert faults(public) == []
+    assert public.docstring.split()[0] in VERBS | CLASS_VERBS
+
+
+@pytest.mark.parametrize("public", WITHOUT_SPARK, ids=lambda public: public.name)
+def test_an_example_prints_what_it_shows(
+    public: PublicName, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert run_example(public) == ""
+
+
+def test_most_examples_need_no_session() -> None:
+    assert len(WITHOUT_SPARK) > len(NAMES) // 2
+
+
+def sample(count: int, *, limit: int = 3) -> int:
+    """Count something.
+
+    Args:
+        count: how many.
+        limit: at most so many.
+
+    Returns:
+        The count.
+
+    Raises:
+        ValueError: it is wrong.
+        ContractError: it is not allowed.
+
+    Example:
+        >>> 1 + 1
+        2
+    """
+    return min(count, limit)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        pytest.param("", "", None, id="as it is"),
+        pytest.param("    limit: at most so many.\n", "", "Args", id="parameter missing"),
+        pytest.param("limit: at", "limits: at", "Args", id="parameter misspelt"),
+        pytest.param("    count: how many.\n", "    count: how many.\n    more: no.\n", "Args", id="too many"),
+        pytest.param("Returns:\n    The count.\n\n", "", "Returns is missing", id="no result"),
+        pytest.param("ValueError", "ValuError", "ValuError is no exception", id="unknown exception"),
+        pytest.param("ValueError", "len", "len is no exception", id="no exception"),
+        pytest.param("    >>> 1 + 1\n    2", "    None.", "no example", id="example without code"),
+        pytest.param("Example:\n    >>> 1 + 1\n    2", "", "no example", id="no example"),
+        pytest.param("Raises:", "Fails:", None, id="no errors"),
+    ],
+)
+def test_what_a_docstring_lacks(old: str, new: str, fault: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    public = PublicName("sample", sample)
+    monkeypatch.setattr(sample, "__doc__", public.docstring.replace(old, new) if old else public.docstring)
+    found = faults(public)
+    assert (found == []) if fault is None else (fault in " ".join(found))
+
+
+def test_an_inherited_docstring_is_none() -> None:
+    class Base:
+        """Hold nothing."""
+
+    class Derived(Base):
+        pass
+
+    assert PublicName("Derived", Derived).docstring == ""
+
+
+def test_a_wrong_example_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    public = PublicName("sample", sample)
+    assert run_example(public) == ""
+    monkeypatch.setattr(sample, "__doc__", public.docstring.replace("    2", "    3"))
+    assert "Expected:\n    3\nGot:\n    2" in run_example(public)
