@@ -20,19 +20,19 @@ def script() -> None:
         sys.exit(status)
 
 
-def _command(standing: CommandProgress) -> int:
+def _command(progress: CommandProgress) -> int:
     from routing.cli import main
 
-    return main(standing=standing)
+    return main(progress=progress)
 
 
 def _command_alone() -> int:
     """Run the command where signals are not this process's own: Ctrl-C is an exception, as anywhere in Python."""
-    standing = CommandProgress()
+    progress = CommandProgress()
     try:
-        return _command(standing)
+        return _command(progress)
     except KeyboardInterrupt:
-        say(standing.as_line(f"sbroute: interrupted: {standing.text}"))
+        say(progress.as_line(f"sbroute: interrupted: {progress.text}"))
         return 130
 
 

@@ -78,8 +78,8 @@ class CommandConsole:
     On a terminal a live line says what it is busy with, which is away while anything else is printed.
     """
 
-    def __init__(self, options: argparse.Namespace, standing: CommandProgress | None = None) -> None:
-        self.standing = standing or CommandProgress()
+    def __init__(self, options: argparse.Namespace, progress: CommandProgress | None = None) -> None:
+        self.standing = progress or CommandProgress()
         self.standing.as_line = lambda text: self._line(text, "error")
         self._quiet = options.quiet
         self._json = options.log_format == "json"
@@ -130,9 +130,9 @@ class CommandConsole:
         if not self._json:
             return text
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        told = {"time": moment, "level": level, "message": text}
+        entry = {"time": moment, "level": level, "message": text}
         run = {} if self.standing.run_id is None else {"run_id": self.standing.run_id}
-        return json.dumps({**told, **run, **(fields or {})})
+        return json.dumps({**entry, **run, **(fields or {})})
 
     def progress(self, what: Progress) -> None:
         """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
@@ -228,8 +228,8 @@ def _tell_text(options: argparse.Namespace, parser: CommandParser) -> int | None
     return None
 
 
-def main(arguments: Sequence[str] | None = None, standing: CommandProgress | None = None) -> int:
-    """Run one command and return its exit status; it says in ``standing`` how far it has come."""
+def main(arguments: Sequence[str] | None = None, progress: CommandProgress | None = None) -> int:
+    """Run one command and return its exit status; it says in ``progress`` how far it has come."""
     for stream in (sys.stdout, sys.stderr):
         # A character that a stream's encoding lacks is printed as its escape: no reason to fail after the work.
         if isinstance(stream, TextIOWrapper):
@@ -237,13 +237,13 @@ def main(arguments: Sequence[str] | None = None, standing: CommandProgress | Non
     try:
         parser = _parser()
         options = parser.parse_all(arguments)
-        told = _tell_text(options, parser)
+        exit_status = _tell_text(options, parser)
     except OutputError as error:
         tell_besides(f"sbroute: {error}\n")
         return error.exit_code
-    if told is not None:
-        return told
-    console = CommandConsole(options, standing)
+    if exit_status is not None:
+        return exit_status
+    console = CommandConsole(options, progress)
     # What an interruption leaves it at.
     status = EXIT_FAILED
     try:
@@ -272,6 +272,8 @@ def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
 
             for log in java_logs():
                 console.note(f"Java's own messages are in {log}")
-        told = f"{error}" if is_known else f"{first_sentence(error)} (an unexpected error; --verbose shows more)"
-        console.note(f"sbroute: {told}", "error")
+        error_text = (
+            f"{error}" if is_known else f"{first_sentence(error)} (an unexpected error; --verbose shows more)"
+        )
+        console.note(f"sbroute: {error_text}", "error")
         return status

@@ -180,22 +180,22 @@ class ConfigError(ContractError):
         )
 
 
-def unknown_key(key: str, known: Iterable[str]) -> str:
+def unknown_key(key: str, known_keys: Iterable[str]) -> str:
     """Return the fault text of an unknown configuration key, with the nearest known one."""
-    names = sorted(known)
+    names = sorted(known_keys)
     nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     if nearest:
         return f"unknown key {quote(key)}, did you mean {quote(nearest[0])}?"
     return f"unknown key {quote(key)}, known are {', '.join(names)}"
 
 
-def name_nearest(text: str, known: Mapping[str, str]) -> str | None:
+def name_nearest(text: str, names: Mapping[str, str]) -> str | None:
     """Return the value of the nearest key: the only one that begins with the text, or one spelt much like it."""
-    begun = [key for key in known if text and key.startswith(text)]
+    begun = [key for key in names if text and key.startswith(text)]
     if len(begun) == 1:
-        return known[begun[0]]
-    near = difflib.get_close_matches(text[:_SHOWN_CHARACTERS], sorted(known), n=1)
-    return known[near[0]] if near else None
+        return names[begun[0]]
+    near = difflib.get_close_matches(text[:_SHOWN_CHARACTERS], sorted(names), n=1)
+    return names[near[0]] if near else None
 
 
 def join_bounded(items: Sequence[str], noun: str, total: int | None = None) -> str:
@@ -259,11 +259,11 @@ class InputError(ContractError):
 
         ``to_set`` is the property whose value true will tell, None where it has that by now.
         """
-        told = f"nothing tells which rows of {quote(location)} are new: {'; '.join(why)}"
+        problem = f"nothing tells which rows of {quote(location)} are new: {'; '.join(why)}"
         if to_set is None:
-            return cls.full_run_needed(told)
+            return cls.full_run_needed(problem)
         again = "" if is_first else ", and run once with --set resolve.mode=full; the next incremental run goes on"
-        return cls(f"tables.messages: {told}", f"ALTER TABLE … SET TBLPROPERTIES ('{to_set}' = 'true'){again}")
+        return cls(f"tables.messages: {problem}", f"ALTER TABLE … SET TBLPROPERTIES ('{to_set}' = 'true'){again}")
 
     @classmethod
     def without_versions(cls, location: str) -> InputError:
@@ -363,9 +363,9 @@ class RunError(ContractError):
         return cls(f"no run {quote(asked)} is recorded in {quote(location)}", hint)
 
     @classmethod
-    def ambiguous(cls, asked: str, found: Sequence[str], total: int) -> RunError:
+    def ambiguous(cls, asked: str, run_ids: Sequence[str], total: int) -> RunError:
         """Say that the ids of several runs begin with this text."""
-        runs = join_bounded([quote(run) for run in found], "run", total)
+        runs = join_bounded([quote(run) for run in run_ids], "run", total)
         return cls(f"{quote(asked)} is the beginning of {runs}", "write more of the id")
 
     @classmethod
@@ -404,10 +404,10 @@ class OutputError(ContractError):
         return cls(f"--out: {quote(location)} {why}", "name another location; nothing was written")
 
     @classmethod
-    def newer_release(cls, location: str, found: str, own: str) -> OutputError:
+    def newer_release(cls, location: str, newer: str, own_release: str) -> OutputError:
         """Say that a newer release has written there: what it means by its columns is not known here."""
         return cls(
-            f"output.runs: {quote(location)} was written by release {quote(found)}, this is {own}",
+            f"output.runs: {quote(location)} was written by release {quote(newer)}, this is {own_release}",
             "install that release or a newer one, or name other outputs",
         )
 
@@ -632,9 +632,9 @@ class InternalError(RoutingError):
         )
 
     @classmethod
-    def delayed(cls, left: int, found: int, version: int) -> InternalError:
+    def delayed(cls, left: int, present: int, version: int) -> InternalError:
         """Say that messages which a full run left delayed are not among those that it read."""
-        return cls(f"{left} messages were left delayed, but {found} are in version {version} of tables.messages")
+        return cls(f"{left} messages were left delayed, but {present} are in version {version} of tables.messages")
 
     @classmethod
     def candidates(cls, expected: int, stored: int) -> InternalError:
@@ -653,14 +653,14 @@ def condition(error: BaseException) -> str:
     An error of Java that py4j hands on as it is, as of a file that a task does not find, has it within itself or
     in one of its causes.
     """
-    told = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
-    if told is not None:
-        return str(told() or "")
+    get_condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    if get_condition is not None:
+        return str(get_condition() or "")
     java = getattr(error, "java_exception", None)
     while java is not None:
-        found = _condition_in_java(java)
-        if found:
-            return found
+        java_condition = _condition_in_java(java)
+        if java_condition:
+            return java_condition
         java = java.getCause()
     return ""
 

@@ -499,8 +499,8 @@ MESSAGE_CHANGES = Schema(
     (
         *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
         *(
-            Field(f"{name}_{side}", _STRING, name not in ("outcome", "reason"))
-            for side in ("before", "after")
+            Field(f"{name}_{when}", _STRING, name not in ("outcome", "reason"))
+            for when in ("before", "after")
             for name in DECIDED
         ),
     )
@@ -515,7 +515,7 @@ KEY_CHANGES = Schema(
     )
 )
 """How many messages of an instance and database, null for arrivals, to a service change in the same way."""
-_ENDS = tuple(f"{name}_{side}!" for side in ("before", "after") for name in ("outcome", "reason"))
+_ENDS = tuple(f"{name}_{when}!" for when in ("before", "after") for name in ("outcome", "reason"))
 EXAMPLES = _table(
     *((name, _STRING) for name in _ENDS),
     *((name, _STRING) for name in ("instance_name", "message_id", "conversation_id")),
@@ -532,8 +532,8 @@ ROUTE_CHANGES = Schema(
     (
         *(Field(name, _STRING, False) for name in ("change", "instance_name", "database_name", "name")),
         *(
-            Field(f"{f.name}_{side}", f.kind)
-            for side in ("before", "after")
+            Field(f"{f.name}_{when}", f.kind)
+            for when in ("before", "after")
             for f in ROUTES
             if f.name in _OF_A_ROUTE
         ),

@@ -93,7 +93,7 @@ def assert_like_the_log_in_memory(stored: TableLog, memory: LogInMemory, first: 
 
 
 def _told(tables: OutputTables) -> list[tuple[int, str, CommitMark | None, int | None]]:
-    return [(c.version, _kind(c.operation), c.mark, c.restored) for c in tables.commits(KEY, -1)]
+    return [(c.version, _kind(c.operation), c.commit_mark, c.restored) for c in tables.commits(KEY, -1)]
 
 
 def _kind(operation: str) -> str:

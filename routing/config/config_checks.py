@@ -20,7 +20,7 @@ class ConfigChecker:
 
     def config(self, file: str) -> Config:
         """Return the checked configuration; only to be used where no fault was collected."""
-        self._known(self._values, SECTIONS, "")
+        self._refuse_unknown(self._values, SECTIONS, "")
         tables = self._locations("tables", tuple(INPUTS), {k for k, v in INPUTS.items() if v})
         journal = tables.pop(JOURNAL, None) or journal_beside(tables.get("imports"))
         outputs = self._locations("output", tuple(OUTPUTS), {k for k, v in OUTPUTS.items() if v})
@@ -46,26 +46,26 @@ class ConfigChecker:
             lineage=self._lineage(self._section("lineage", tuple(LineageSettings.__dataclass_fields__))),
         )
 
-    def _known(self, values: Mapping[Any, Any], known: Sequence[str], prefix: str) -> None:
+    def _refuse_unknown(self, values: Mapping[Any, Any], known_keys: Sequence[str], prefix: str) -> None:
         for key in values:
-            if key not in known:
-                self._faults.append(unknown_key(f"{prefix}{key}", [prefix + name for name in known]))
+            if key not in known_keys:
+                self._faults.append(unknown_key(f"{prefix}{key}", [prefix + name for name in known_keys]))
 
-    def _section(self, name: str, known: Sequence[str] | None) -> dict[str, Any]:
+    def _section(self, name: str, known_keys: Sequence[str] | None) -> dict[str, Any]:
         section = self._values.get(name)
         if section is None:
             return {}
         if not isinstance(section, dict):
             self._faults.append(f"{name} must be a mapping")
             return {}
-        if known is not None:
-            self._known(section, known, f"{name}.")
+        if known_keys is not None:
+            self._refuse_unknown(section, known_keys, f"{name}.")
         return section
 
-    def _locations(self, name: str, known: Sequence[str], required: set[str]) -> dict[str, TableLocation]:
-        section = self._section(name, known)
-        found = {}
-        for key in known:
+    def _locations(self, name: str, known_keys: Sequence[str], required: set[str]) -> dict[str, TableLocation]:
+        section = self._section(name, known_keys)
+        locations = {}
+        for key in known_keys:
             value = section.get(key)
             if value is None:
                 if key in required:
@@ -75,11 +75,11 @@ class ConfigChecker:
             elif "\0" in value:
                 self._faults.append(f"{name}.{key} holds a null byte, which no path or table name can")
             else:
-                found[key] = TableLocation.parse(value, self._folder)
-                if "${" in found[key].text:
+                locations[key] = TableLocation.parse(value, self._folder)
+                if "${" in locations[key].text:
                     # Even within the quotes of a name, and not where a path is read without SQL.
                     self._faults.append(f"{name}.{key} holds ${{, which Spark replaces in statements")
-        return found
+        return locations
 
     def _distinct(
         self,
@@ -88,12 +88,14 @@ class ConfigChecker:
         outputs: Mapping[str, TableLocation],
     ) -> None:
         """Note each table that a command writes by itself where another stands, which would be lost."""
-        taken = {str(where): f"tables.{key}" for key, where in tables.items() if key not in KEPT}
-        own = {f"tables.{key}": where for key, where in {**tables, **journal}.items() if key in (*KEPT, JOURNAL)}
-        for key, where in {**own, **{f"output.{key}": where for key, where in outputs.items()}}.items():
-            if str(where) in taken:
-                self._faults.append(f"{key} has the location of {taken[str(where)]}")
-            taken.setdefault(str(where), key)
+        used_locations = {str(where): f"tables.{key}" for key, where in tables.items() if key not in KEPT}
+        own_locations = {
+            f"tables.{key}": where for key, where in {**tables, **journal}.items() if key in (*KEPT, JOURNAL)
+        }
+        for key, where in {**own_locations, **{f"output.{key}": where for key, where in outputs.items()}}.items():
+            if str(where) in used_locations:
+                self._faults.append(f"{key} has the location of {used_locations[str(where)]}")
+            used_locations.setdefault(str(where), key)
 
     def _view(self, outputs: Mapping[str, TableLocation]) -> TableLocation | None:
         """Return the view's name, which needs outputs that are names of a catalog as well."""
@@ -114,8 +116,8 @@ class ConfigChecker:
             as_of = None if section.get("as_of") is None else parse_time(section["as_of"])
         except ValueError as error:
             self._faults.append(f"resolve.as_of: {error}")
-        given = section.get("broadcast_limit")
-        limit = default.broadcast_limit if given is None else str(given)
+        limit_value = section.get("broadcast_limit")
+        limit = default.broadcast_limit if limit_value is None else str(limit_value)
         try:
             size_in_bytes(limit)
         except ValueError as error:
@@ -143,17 +145,21 @@ class ConfigChecker:
     def _lineage(self, section: Mapping[str, Any]) -> LineageSettings:
         """Check the section ``lineage``: events go to one place, a server or a file of this machine."""
         keys = LineageSettings.__dataclass_fields__
-        given = {key: text for key in keys if (text := self._words(section, f"lineage.{key}"))}
-        if "url" in given and "file" in given:
+        lineage_values = {key: text for key in keys if (text := self._words(section, f"lineage.{key}"))}
+        if "url" in lineage_values and "file" in lineage_values:
             self._faults.append("lineage.url and lineage.file cannot both be given")
-        if "url" in given and not is_server(given["url"]):
-            self._faults.append(f"lineage.url must be the http(s) address of a server, not {quote(given['url'])}")
-        if "file" in given:
-            path = path_in(self._folder, given["file"])
+        if "url" in lineage_values and not is_server(lineage_values["url"]):
+            self._faults.append(
+                f"lineage.url must be the http(s) address of a server, not {quote(lineage_values['url'])}"
+            )
+        if "file" in lineage_values:
+            path = path_in(self._folder, lineage_values["file"])
             if path is None:
-                self._faults.append(f"lineage.file must be a path of this machine, not {quote(given['file'])}")
-            given["file"] = path or given["file"]
-        return LineageSettings(**given)
+                self._faults.append(
+                    f"lineage.file must be a path of this machine, not {quote(lineage_values['file'])}"
+                )
+            lineage_values["file"] = path or lineage_values["file"]
+        return LineageSettings(**lineage_values)
 
     def _words(self, section: Mapping[str, Any], key: str) -> str:
         """Read a text that must not be blank; empty where the key is absent."""

@@ -89,10 +89,10 @@ def _parse(file: str, text: str) -> dict[str, Any]:
         values = _load_text(text)
     # A time of YAML's own that is none, and brackets a thousand deep, are no YAMLError.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
+        error_mark = getattr(error, "problem_mark", None)
         why = without_content(getattr(error, "problem", None) or first_sentence(error))
         # Not `from error`, which would show the line in a traceback.
-        raise ConfigError.broken_yaml(file, mark.line + 1 if mark else None, why) from None
+        raise ConfigError.broken_yaml(file, error_mark.line + 1 if error_mark else None, why) from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -113,14 +113,14 @@ def _load_text(text: str) -> Any:
         loader.dispose()
 
 
-def _size(node: yaml.Node, known: dict[int, int | None]) -> int:
+def _size(node: yaml.Node, sizes: dict[int, int | None]) -> int:
     """Return the number of characters of a node, aliases as what they stand for. Raises ConstructorError.
 
-    Whatever goes through the values then ends: a text that shows one, above all. ``known`` has the sizes of the
+    Whatever goes through the values then ends: a text that shows one, above all. ``sizes`` has the sizes of the
     nodes by their identity, None for those around this one.
     """
-    if id(node) in known:
-        size = known[id(node)]
+    if id(node) in sizes:
+        size = sizes[id(node)]
         if size is None:
             raise _too_much("it holds itself, by its own alias", node)
         return size
@@ -128,14 +128,14 @@ def _size(node: yaml.Node, known: dict[int, int | None]) -> int:
         if node.tag != _TEXT and len(node.value) > _LONGEST_NUMBER:
             raise _too_much(f"a number or time of more than {_LONGEST_NUMBER} characters", node)
         return 1 + len(node.value)
-    known[id(node)] = None
+    sizes[id(node)] = None
     pairs = node.value if isinstance(node, yaml.MappingNode) else ((inner,) for inner in node.value)
     size = 1
     for inner in (part for pair in pairs for part in pair):
-        size += _size(inner, known)
+        size += _size(inner, sizes)
         if size > _LARGEST:
             raise _too_much(f"it is larger than {_LARGEST} characters, its aliases written out", node)
-    known[id(node)] = size
+    sizes[id(node)] = size
     return size
 
 

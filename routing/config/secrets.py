@@ -44,10 +44,10 @@ def refuse_secrets(file: str, values: Mapping[Any, Any], overrides: Sequence[str
 
     Names the keys and no value. Raises ConfigError.
     """
-    found = ["the address of the file itself"] if holds_secret(file) else []
-    found += [*_of_overrides(overrides), *_of_values(values, "", set())]
-    if found:
-        raise ConfigError.secrets(HIDDEN if holds_secret(file) else file, list(dict.fromkeys(found)))
+    secret_places = ["the address of the file itself"] if holds_secret(file) else []
+    secret_places += [*_of_overrides(overrides), *_of_values(values, "", set())]
+    if secret_places:
+        raise ConfigError.secrets(HIDDEN if holds_secret(file) else file, list(dict.fromkeys(secret_places)))
 
 
 def names_secret(key: str) -> bool:

@@ -83,14 +83,14 @@ def history_after(spark: SparkSession, table: MessageVersion, since: int) -> dic
     Raises InputError where one is gone.
     """
     try:
-        return dict(commits.told_after(ExistingSession(spark), table.location, since))
+        return dict(commits.commit_infos_after(ExistingSession(spark), table.location, since))
     except HistoryGap as gap:
         raise InputError.full_run_needed(gap.message) from gap
 
 
-def operation_of(told: Mapping[str, Any] | None) -> str:
+def operation_of(commit_info: Mapping[str, Any] | None) -> str:
     """Return the operation of a commit, by Delta's name."""
-    return str((told or {}).get("operation") or "unknown operation")
+    return str((commit_info or {}).get("operation") or "unknown operation")
 
 
 def brings_files_back(operation: str) -> bool:

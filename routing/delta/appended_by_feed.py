@@ -60,17 +60,17 @@ def read(spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows
         if brings_files_back(operation):
             raise InputError.not_append_only(table.place, version, operation)
     changes = table.snapshot.read_changes(spark, since)
-    found = _count(changes, table, since)
-    if isinstance(found, ClosedDetection):
-        return found
-    for row in found:
+    change_counts = _count(changes, table, since)
+    if isinstance(change_counts, ClosedDetection):
+        return change_counts
+    for row in change_counts:
         if row["kind"] != "insert":
             raise InputError.not_append_only(table.place, row["version"], done[row["version"]])
-    if any(row["is_replaced"] for row in found) and _holds_undecodable(spark, table):
+    if any(row["is_replaced"] for row in change_counts) and _holds_undecodable(spark, table):
         return ClosedDetection(
             "its change data feed puts other characters in the place of bytes that are no UTF-8"
         )
-    count = sum(int(row["rows"]) for row in found)
+    count = sum(int(row["rows"]) for row in change_counts)
     return AppendedRows(columns_of_messages(changes), count) if count else table.no_rows(spark)
 
 
@@ -86,14 +86,14 @@ def _count(changes: DataFrame, table: MessageVersion, since: int) -> Sequence[Ro
         rows = kinds.agg(F.count(F.lit(1)).alias("rows"), is_replaced.alias("is_replaced")).collect()
         return sorted(rows, key=lambda row: int(row["version"]))
     except Exception as error:
-        told = condition(error)
-        if told in _NOT_KEPT:
+        error_condition = condition(error)
+        if error_condition in _NOT_KEPT:
             return ClosedDetection(f"its change data feed was not on in every version after {since}", error)
-        if told in _OTHER_COLUMNS:
+        if error_condition in _OTHER_COLUMNS:
             return ClosedDetection(
                 f"its change data feed does not reach over the change of columns after {since}", error
             )
-        if told in GONE:
+        if error_condition in GONE:
             raise InputError.full_run_needed(
                 f"files that were appended to {table.place!r} since the last run have been vacuumed"
             ) from error

@@ -40,8 +40,8 @@ def look(spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
     if table.detail.has_column_mapping:
         return _closed_by_mapping()
     if table.location.is_name:
-        found = _log(spark, table, [table.version])
-        return found if isinstance(found, ClosedDetection) else None
+        actions = _log(spark, table, [table.version])
+        return actions if isinstance(actions, ClosedDetection) else None
     return None
 
 
@@ -80,7 +80,7 @@ def _log(spark: SparkSession, table: MessageVersion, versions: Sequence[int]) ->
     """
     files = [as_pattern(f"{table.detail.root}/_delta_log/{version:020d}.json") for version in versions]
     try:
-        found = _actions(spark, files)
+        actions = _actions(spark, files)
     except Exception as error:
         # Catalogs have many words for what they refuse; what it was is told where no other way is open.
         if table.location.is_name:
@@ -90,12 +90,12 @@ def _log(spark: SparkSession, table: MessageVersion, versions: Sequence[int]) ->
         raise InputError.full_run_needed(
             f"the log of {table.place!r} since the last run has been cleaned up"
         ) from error
-    for row in found:
+    for row in actions:
         if row["is_damaged"]:
             raise StorageError.damaged_log(table.place, int(row["version"]))
-    if {int(row["version"]) for row in found} != set(versions):
+    if {int(row["version"]) for row in actions} != set(versions):
         raise InputError.full_run_needed(f"the log of {table.place!r} since the last run has gaps")
-    return found
+    return actions
 
 
 def _actions(spark: SparkSession, files: list[str]) -> list[Row]:
@@ -128,11 +128,11 @@ def check_appends(log: Iterable[Any], location: str) -> None:
 def _read(spark: SparkSession, table: MessageVersion, paths: Iterable[str], replaced: bool) -> DataFrame:
     # Only the columns of the contract, so that an odd type elsewhere is nobody's trouble; Delta writes no void.
     wanted = columns_of_messages(table.snapshot.read(spark)).schema
-    kept = StructType([field for field in wanted if not isinstance(field.dataType, NullType)])
+    kept_schema = StructType([field for field in wanted if not isinstance(field.dataType, NullType)])
     root = table.detail.root
     files = [as_pattern(_absolute(root, path)) for path in paths]
     try:
-        rows = spark.read.schema(kept).option("basePath", root).parquet(*files)
+        rows = spark.read.schema(kept_schema).option("basePath", root).parquet(*files)
         # On Spark Connect nothing is looked up before the schema is asked for.
         _ = rows.columns
     except AnalysisException as error:

@@ -48,7 +48,7 @@ def read(spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows
         count_appended(table.place, version, history.get(version, {})) for version in table.versions_after(since)
     ]
     # Rows get the number of the commit in which tracking began; while it was off they may have lost theirs.
-    if any(switches(told) for told in history.values()):
+    if any(switches(commit_info) for commit_info in history.values()):
         return ClosedDetection(f"its row tracking was not on in every version since {since}")
     if not any(count != 0 for count in counts):
         return table.no_rows(spark)
@@ -61,25 +61,26 @@ def _count(rows: DataFrame, table: MessageVersion, counts: Sequence[int | None])
 
     Where the two disagree rows would be lost, or taken twice, without a word.
     """
-    found = rows.count()
-    told = sum(count or 0 for count in counts)
-    if found != told and None not in counts:
+    row_count = rows.count()
+    expected = sum(count or 0 for count in counts)
+    if row_count != expected and None not in counts:
         raise InputError.full_run_needed(
-            f"of {table.place!r} row tracking tells {found} rows that came in since the last run, history {told}"
+            f"of {table.place!r} row tracking tells {row_count} rows that came in since the last run,"
+            f" history {expected}"
         )
-    return found
+    return row_count
 
 
-def switches(told: Mapping[str, Any]) -> bool:
+def switches(commit_info: Mapping[str, Any]) -> bool:
     """Return True if a commit turns row tracking on or off, or begins it for rows that are there."""
-    properties = str((told.get("operationParameters") or {}).get("properties"))
-    return operation_of(told) == _BACKFILL or PROPERTY in properties
+    properties = str((commit_info.get("operationParameters") or {}).get("properties"))
+    return operation_of(commit_info) == _BACKFILL or PROPERTY in properties
 
 
-def count_appended(location: str, version: int, told: Mapping[str, Any]) -> int | None:
+def count_appended(location: str, version: int, commit_info: Mapping[str, Any]) -> int | None:
     """Count the rows of an append, None where its commit does not say. Raises InputError for other commits."""
-    operation = operation_of(told)
-    parameters, metrics = told.get("operationParameters") or {}, told.get("operationMetrics") or {}
+    operation = operation_of(commit_info)
+    parameters, metrics = commit_info.get("operationParameters") or {}, commit_info.get("operationMetrics") or {}
     if is_maintenance(operation):
         return 0
     if operation == "COPY INTO" or (operation in _ADDS and parameters.get(_ADDS[operation]) == "Append"):
@@ -92,5 +93,5 @@ def count_appended(location: str, version: int, told: Mapping[str, Any]) -> int 
 
 
 def _number(metrics: Mapping[str, Any], name: str) -> int | None:
-    found = metrics.get(name)
-    return None if found is None else int(found)
+    metric = metrics.get(name)
+    return None if metric is None else int(metric)

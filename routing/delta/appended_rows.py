@@ -42,7 +42,7 @@ class RecordedVersion:
     identity: str | None = None
 
 
-class _Way(Protocol):
+class _AppendDetection(Protocol):
     """The room of a way."""
 
     def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
@@ -52,41 +52,41 @@ class _Way(Protocol):
         """Return the rows, or why it does not lead to them. Raises InputError, StorageError."""
 
 
-_BY_NAME: tuple[_Way, ...] = (appended_by_feed, appended_by_tracking, appended_by_log)
-_BY_PATH: tuple[_Way, ...] = (appended_by_log, appended_by_feed, appended_by_tracking)
+_BY_NAME: tuple[_AppendDetection, ...] = (appended_by_feed, appended_by_tracking, appended_by_log)
+_BY_PATH: tuple[_AppendDetection, ...] = (appended_by_log, appended_by_feed, appended_by_tracking)
 
 
-def _ways(location: TableLocation) -> tuple[_Way, ...]:
+def _detections(location: TableLocation) -> tuple[_AppendDetection, ...]:
     return _BY_NAME if location.is_name else _BY_PATH
 
 
-def check_ways(spark: SparkSession, messages: TableSnapshot) -> None:
+def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
     """Refuse, before a first run writes anything, a table of which the next run could not tell what is new.
 
     Raises InputError with the property to set.
     """
     table = MessageVersion(messages, detail(spark, messages.location))
     closed = list[ClosedDetection]()
-    for way in _ways(table.location):
-        found = way.look(spark, table)
-        if found is None:
+    for detection in _detections(table.location):
+        refusal = detection.look(spark, table)
+        if refusal is None:
             return
-        closed.append(found)
+        closed.append(refusal)
     raise _refused(table, closed, is_first=True) from _cause(closed)
 
 
-def read_appended(spark: SparkSession, messages: TableSnapshot, known: RecordedVersion) -> AppendedRows:
+def read_appended(spark: SparkSession, messages: TableSnapshot, recorded: RecordedVersion) -> AppendedRows:
     """Return the rows that came in after the version that is known, up to the snapshot's version.
 
     Raises InputError where this is another table or was put back, where anything else than an append, or
     maintenance that leaves the rows as they are, happened in between, its files are gone, or no way to them is
     open; StorageError where the log is damaged.
     """
-    location, since = messages.location, known.version
+    location, since = messages.location, recorded.version
     table = MessageVersion(messages, detail(spark, location))
-    if table.version < since or known.table_id not in (None, table.detail.table_id):
+    if table.version < since or recorded.table_id not in (None, table.detail.table_id):
         raise InputError.full_run_needed(f"{str(location)!r} was made anew or put back since the last run")
-    if known.identity is not None and identity(ExistingSession(spark), location, since) != known.identity:
+    if recorded.identity is not None and identity(ExistingSession(spark), location, since) != recorded.identity:
         raise InputError.full_run_needed(
             f"version {since} of {str(location)!r} is not the one that the last run read: the table was put back,"
             " or its log has been cleaned up"
@@ -94,22 +94,24 @@ def read_appended(spark: SparkSession, messages: TableSnapshot, known: RecordedV
     if table.version == since:
         return table.no_rows(spark)
     closed = list[ClosedDetection]()
-    for way in _ways(location):
-        found = way.read(spark, table, since)
-        if isinstance(found, AppendedRows):
-            return found
-        closed.append(found)
+    for detection in _detections(location):
+        detected = detection.read(spark, table, since)
+        if isinstance(detected, AppendedRows):
+            return detected
+        closed.append(detected)
     raise _refused(table, closed, is_first=False) from _cause(closed)
 
 
 def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
     """Return the error that no detection works, with the property to set where the feed is off."""
     to_set = None if table.detail.is_on(appended_by_feed.PROPERTY) else appended_by_feed.PROPERTY
-    return InputError.new_rows_unknown(table.place, [way.why for way in closed], to_set, is_first=is_first)
+    return InputError.new_rows_unknown(
+        table.place, [detection.why for detection in closed], to_set, is_first=is_first
+    )
 
 
 def _cause(closed: Sequence[ClosedDetection]) -> Exception | None:
-    return next((way.cause for way in closed if way.cause is not None), None)
+    return next((detection.cause for detection in closed if detection.cause is not None), None)
 
 
 @contextmanager

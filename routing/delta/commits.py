@@ -32,7 +32,7 @@ _TOLD = (
     *("operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend"),
     *("operationMetrics", "userMetadata", "engineInfo"),
 )
-Told = list[tuple[int, Mapping[str, Any]]]
+CommitInfos = list[tuple[int, Mapping[str, Any]]]
 """Versions, each with what its commit says of itself."""
 
 
@@ -51,25 +51,25 @@ def commits_after(asked: HasSession, location: TableLocation, version: int) -> l
 
     Raises HistoryGap where one of them cannot be told any more, StorageError where the log is damaged.
     """
-    return list(_read(told_after(asked, location, version)))
+    return list(_read(commit_infos_after(asked, location, version)))
 
 
-def told_after(asked: HasSession, location: TableLocation, version: int) -> Told:
+def commit_infos_after(asked: HasSession, location: TableLocation, version: int) -> CommitInfos:
     """Return the commit info of every commit after a version, in order: operation, operationParameters and so on.
 
     Raises HistoryGap, StorageError.
     """
     files = _files(location)
-    told = _from_files(files, location, version) if files else _from_spark(asked.spark, location, version)
-    return _without_gap(told, location, version)
+    commit_infos = _from_files(files, location, version) if files else _from_spark(asked.spark, location, version)
+    return _without_gap(commit_infos, location, version)
 
 
-def _without_gap(told: Told, location: TableLocation, version: int) -> Told:
+def _without_gap(commit_infos: CommitInfos, location: TableLocation, version: int) -> CommitInfos:
     """Return the commits unless one is missing. Raises HistoryGap."""
-    numbers = [number for number, _ in told]
+    numbers = [number for number, _ in commit_infos]
     if numbers != list(range(version + 1, version + 1 + len(numbers))):
         raise HistoryGap.cleaned(str(location), version)
-    return told
+    return commit_infos
 
 
 def latest_commits(asked: HasSession, location: TableLocation) -> list[TableCommit]:
@@ -89,13 +89,13 @@ def _files(location: TableLocation) -> dict[int, Path]:
     return {int(match.group(1)): file for match, file in named if match}
 
 
-def _from_files(files: Mapping[int, Path], location: TableLocation, after: int) -> Told:
+def _from_files(files: Mapping[int, Path], location: TableLocation, after: int) -> CommitInfos:
     return [(version, _commit_info(files[version], location)) for version in sorted(files) if version > after]
 
 
 def _commit_info(file: Path, location: TableLocation) -> Mapping[str, Any]:
     """Read the commit info of a log file, empty where it has none. Raises StorageError where a line is no JSON."""
-    found: Mapping[str, Any] = {}
+    commit_info: Mapping[str, Any] = {}
     with file.open(encoding="utf-8") as lines:
         for line in lines:
             try:
@@ -103,33 +103,35 @@ def _commit_info(file: Path, location: TableLocation) -> Mapping[str, Any]:
             except ValueError as error:
                 raise StorageError.damaged_log(str(location), int(file.stem)) from error
             if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
-                found = action["commitInfo"]
-    return found
+                commit_info = action["commitInfo"]
+    return commit_info
 
 
-def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> Told:
+def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> CommitInfos:
     """Read the commit infos by DESCRIBE HISTORY, which lists the newest first, in ever larger parts."""
     limit = _LATEST
     while True:
         rows = sql_statements.describe_history(spark, location, limit=limit).collect()
         if len(rows) < limit or int(rows[-1]["version"]) <= after + 1:
-            told = ((int(row["version"]), row.asDict(recursive=True)) for row in rows)
-            return sorted(((version, info) for version, info in told if version > after), key=lambda pair: pair[0])
+            commit_infos = ((int(row["version"]), row.asDict(recursive=True)) for row in rows)
+            return sorted(
+                ((version, info) for version, info in commit_infos if version > after), key=lambda pair: pair[0]
+            )
         limit *= 10
 
 
-def _read(told: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[TableCommit]:
+def _read(commit_infos: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[TableCommit]:
     """Yield commits with their marks; a commit before a RESTORE may have announced that."""
     announced: CommitMark | None = None
-    for version, info in told:
+    for version, info in commit_infos:
         operation, metadata = str(info.get("operation")), info.get("userMetadata")
         parameters = info.get("operationParameters") or {}
-        mark = read_mark(metadata)
+        commit_mark = read_mark(metadata)
         if operation == "SET TBLPROPERTIES":
             announced = _announcement(parameters.get("properties")) or announced
-        elif operation == "RESTORE" and mark is None and _is_announced(announced, parameters):
-            mark, announced = announced, None
-        yield TableCommit(version, operation, metadata, mark, _restored_version(operation, parameters))
+        elif operation == "RESTORE" and commit_mark is None and _is_announced(announced, parameters):
+            commit_mark, announced = announced, None
+        yield TableCommit(version, operation, metadata, commit_mark, _restored_version(operation, parameters))
 
 
 def _restored_version(operation: str, parameters: Mapping[str, Any]) -> int | None:
@@ -140,11 +142,11 @@ def _restored_version(operation: str, parameters: Mapping[str, Any]) -> int | No
 
 def _announcement(properties: Any) -> CommitMark | None:
     try:
-        told = json.loads(properties or "{}")
+        properties_read = json.loads(properties or "{}")
     except (TypeError, ValueError):
         return None
-    found = read_mark(told.get(ANNOUNCEMENT)) if isinstance(told, dict) else None
-    return found if found is not None and found.kind == RESTORE else None
+    announced_mark = read_mark(properties_read.get(ANNOUNCEMENT)) if isinstance(properties_read, dict) else None
+    return announced_mark if announced_mark is not None and announced_mark.kind == RESTORE else None
 
 
 def _is_announced(announced: CommitMark | None, parameters: Mapping[str, Any]) -> bool:
@@ -182,14 +184,14 @@ def _identity_by_name(spark: SparkSession, location: TableLocation, version: int
     from pyspark.sql import functions as F
 
     rows = sql_statements.describe_history(spark, location).where(F.col("version") == version)
-    found = rows.withColumn("timestamp", F.unix_micros("timestamp")).collect()
-    if not found:
+    history_rows = rows.withColumn("timestamp", F.unix_micros("timestamp")).collect()
+    if not history_rows:
         return None
-    row = found[0].asDict(recursive=True)
-    told = {name: row[name] for name in _TOLD if row.get(name) is not None}
+    row = history_rows[0].asDict(recursive=True)
+    commit_info = {name: row[name] for name in _TOLD if row.get(name) is not None}
     if _has_time_of_its_own(spark, location, version):
-        told["timestamp"] = row["timestamp"]
-    return hashlib.sha256(json.dumps({"version": version, **told}, sort_keys=True).encode()).hexdigest()
+        commit_info["timestamp"] = row["timestamp"]
+    return hashlib.sha256(json.dumps({"version": version, **commit_info}, sort_keys=True).encode()).hexdigest()
 
 
 def _has_time_of_its_own(spark: SparkSession, location: TableLocation, version: int) -> bool:

@@ -36,8 +36,8 @@ def location_of_view(config: Config) -> TableLocation | None:
     resolved = config.output["resolved_routes"]
     if not (resolved.is_name and config.output["runs"].is_name):
         return None
-    beside = TableLocation(f"{resolved.text.rpartition('.')[0]}.current_routes", is_name=True)
-    return config.view or beside
+    default_location = TableLocation(f"{resolved.text.rpartition('.')[0]}.current_routes", is_name=True)
+    return config.view or default_location
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def read_view(details: Mapping[str, str], catalog: str) -> ShownView:
 
     ``catalog`` stands in where it does not tell in which one the view was made.
     """
-    text = _OTHER_THAN_CODE.sub(lambda found: found.group(1) or " ", details.get("View Text", ""))
+    text = _OTHER_THAN_CODE.sub(lambda match: match.group(1) or " ", details.get("View Text", ""))
     # Where a name has fewer parts than three, the rest is that of the session which made the view.
     made_in = _parts(details.get("View Catalog and Namespace", "")) or (catalog.lower(),)
     pinned = _PINNED.search(text)
@@ -118,12 +118,12 @@ def show(outputs: ViewOutputs, version: int) -> ViewRefusal | None:
     spark, resolved = outputs.spark, outputs.config.output["resolved_routes"]
     name, is_there = sql_statements.sql_name(view), True
     try:
-        found = find_view(spark, view)
-        is_there = found is not None
-        if found is not None and not found.is_of(spark, resolved):
+        shown_view = find_view(spark, view)
+        is_there = shown_view is not None
+        if shown_view is not None and not shown_view.is_of(spark, resolved):
             note = f"{name} does not select from output.resolved_routes and is left as it is: name another view"
             return ViewRefusal(f"{note} by output.current_routes", is_stale=True)
-        if found is None or found.version != version:
+        if shown_view is None or shown_view.version != version:
             sql_statements.show_version(spark, view, resolved, version, is_there)
     except Exception as error:  # noqa: BLE001
         what = f"still shows what it did, not version {version}" if is_there else "cannot be made"

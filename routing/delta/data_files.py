@@ -77,9 +77,15 @@ class DataFileWriter:
         from pyarrow.parquet import read_metadata
 
         file = self.folder / self.name
-        found, told = file.stat(), read_metadata(file)
-        statistics = statistics_of(told, self.measured)
-        return DataFile(self.name, told.num_rows, found.st_size, found.st_mtime_ns // 1_000_000, statistics)
+        file_status, file_metadata = file.stat(), read_metadata(file)
+        statistics = statistics_of(file_metadata, self.measured)
+        return DataFile(
+            self.name,
+            file_metadata.num_rows,
+            file_status.st_size,
+            file_status.st_mtime_ns // 1_000_000,
+            statistics,
+        )
 
     def remove(self) -> None:
         """Delete the file."""
@@ -122,19 +128,27 @@ class DataFiles:
             self.remove()
 
 
-def statistics_of(told: FileMetaData, names: Collection[str]) -> str:
+def statistics_of(file_metadata: FileMetaData, names: Collection[str]) -> str:
     """Return the statistics of a file as Delta's log has them; a column that cannot be told is left out."""
-    found: dict[str, Any] = {"numRecords": told.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
-    for place in range(told.num_columns):
-        column = told.schema.column(place)
+    statistics: dict[str, Any] = {
+        "numRecords": file_metadata.num_rows,
+        "minValues": {},
+        "maxValues": {},
+        "nullCount": {},
+    }
+    for place in range(file_metadata.num_columns):
+        column = file_metadata.schema.column(place)
         if column.path not in names:
             continue
-        groups = [told.row_group(number).column(place).statistics for number in range(told.num_row_groups)]
+        groups = [
+            file_metadata.row_group(number).column(place).statistics
+            for number in range(file_metadata.num_row_groups)
+        ]
         limits = _limits_of(groups, column.logical_type.type)
         if limits is not None:
-            found["minValues"][column.path], found["maxValues"][column.path] = limits
-            found["nullCount"][column.path] = sum(group.null_count for group in groups)
-    return json.dumps(found)
+            statistics["minValues"][column.path], statistics["maxValues"][column.path] = limits
+            statistics["nullCount"][column.path] = sum(group.null_count for group in groups)
+    return json.dumps(statistics)
 
 
 def _limits_of(groups: list[Any], kind: str) -> tuple[str, str] | None:

@@ -28,22 +28,22 @@ AHEAD = timedelta(hours=1)
 
 def read_newest(opener: TableOpener, imports: TableLocation | None) -> dict[str, int]:
     """Read the times of `newest_of` from ``imports``; none where it is not configured or not there yet."""
-    found = None if imports is None else opener.find("tables.imports", imports)
-    return {} if found is None else newest_of(read_rows(found.rows, IMPORTS))
+    imports_table = None if imports is None else opener.find("tables.imports", imports)
+    return {} if imports_table is None else newest_of(read_rows(imports_table.rows, IMPORTS))
 
 
 def note_unfinished(opener: TableOpener, journal: TableLocation | None) -> list[str]:
     """Return a note on each import whose rows stand in the journal; none where no journal is known or there."""
     try:
-        found = None if journal is None else opener.find("tables.unfinished_imports", journal)
+        journal_table = None if journal is None else opener.find("tables.unfinished_imports", journal)
     except StorageError as error:
         # Whoever may not read it may still read all that decides.
         return [f"whether an import is not finished cannot be told: {error}"]
-    if found is None:
+    if journal_table is None:
         return []
     schema = Schema(tuple(field for field in UNFINISHED_IMPORTS if field.name != "rows"))
     keys: dict[tuple[Any, str], set[str]] = {}
-    for row in read_rows(found.rows, schema):
+    for row in read_rows(journal_table.rows, schema):
         if row["import_id"] is None or row["started_at"] is None:
             continue
         tables = keys.setdefault((row["started_at"], row["import_id"]), set())

@@ -43,8 +43,8 @@ def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None
         raise RecordedAlready.by_id(str(coming), str(runs))
     if not listed:
         return None
-    found = {"run_id": [listed[0]["run_id"]]}
-    [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=found)
+    only_newest = {"run_id": [listed[0]["run_id"]]}
+    [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=only_newest)
     settings = json.loads(row.pop("settings"))
     row["input_versions"] = {key: read for key, read in row["input_versions"].items() if read is not None}
     return LastRun(
@@ -71,11 +71,11 @@ def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> T
     Raises OutputError where that version is not there, or is a table of another schema.
     """
     location, recorded = config.output[key], last.output_versions[key]
-    found = opener.find(f"output.{key}", location)
-    if found is not None and found.version is None:
+    opened = opener.find(f"output.{key}", location)
+    if opened is not None and opened.version is None:
         raise OutputError.without_versions(str(location))
-    if found is None or found.version is None or found.version < recorded:
+    if opened is None or opened.version is None or opened.version < recorded:
         raise OutputError.left_nothing(key, str(location), last.run_id)
-    check_shape(found.rows, key, str(location), schemas.OUTPUTS[key])
-    version = protocol.settle(_Histories(opener, config), key, recorded)
-    return found.rows if version == found.version else opener.open_at(f"output.{key}", location, version)
+    check_shape(opened.rows, key, str(location), schemas.OUTPUTS[key])
+    version = protocol.settled_version(_Histories(opener, config), key, recorded)
+    return opened.rows if version == opened.version else opener.open_at(f"output.{key}", location, version)

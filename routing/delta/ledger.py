@@ -13,7 +13,7 @@ from routing.config import Config, TableLocation
 from routing.delta import commits, last_run, spark_tables, table_details
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import CommitMark, LastRun, TableCommit
-from routing.delta.table_places import way
+from routing.delta.table_places import relative_path
 from routing.errors import InputError, StorageError, first_sentence, is_refusal
 from routing.sessions.holding import HasSession
 from routing.sessions.settings import find_setting
@@ -83,15 +83,15 @@ class JobTables(ABC):
         return last_run.last_run(self.opener, self.config.output["runs"], coming)
 
     @abstractmethod
-    def put(self, key: str, rows: Any, mark: CommitMark, *, adds: bool) -> None:
+    def put(self, key: str, rows: Any, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
 
     @abstractmethod
-    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+    def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, in one commit; none where nothing changes."""
 
     @abstractmethod
-    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
 
     def check(self) -> None:
@@ -108,34 +108,34 @@ class JobTables(ABC):
 class DeltaTables(JobTables):
     """A job's outputs that Spark writes."""
 
-    def put(self, key: str, rows: DataFrame, mark: CommitMark, *, adds: bool) -> None:
+    def put(self, key: str, rows: DataFrame, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them."""
-        self._put(key, rows, spark_tables.WriteOptions(mark.as_text(), adds, widens=key in self.lacking))
+        self._put(key, rows, spark_tables.WriteOptions(commit_mark.as_text(), adds, widens=key in self.lacking))
 
-    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+    def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, by a commit that is marked. Raises StorageError.
 
         The columns of that version come back with it, which may be those of an older release.
         """
         location = self.config.output[key]
         try:
-            with _marking(self.spark, location, mark):
+            with _marking(self.spark, location, commit_mark):
                 sql_statements.restore(self.spark, location, version)
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
         self.look_at_columns(key)
 
-    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
         from routing.tables import frames
 
         frame = frames.frame_of(self.spark, [row], schemas.RUNS)
         order = spark_tables.order_since(spark_tables.ORDER_OF_RUNS, since)
         how = spark_tables.WriteOptions(
-            mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
+            commit_mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
         )
         self._put("runs", frame, how)
-        return any(found.mark == mark for found in self.latest("runs"))
+        return any(commit.commit_mark == commit_mark for commit in self.latest("runs"))
 
     def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
         location = self.config.output[key]
@@ -147,17 +147,17 @@ class DeltaTables(JobTables):
 
 
 @contextmanager
-def _marking(spark: SparkSession, location: TableLocation, mark: CommitMark) -> Iterator[None]:
+def _marking(spark: SparkSession, location: TableLocation, commit_mark: CommitMark) -> Iterator[None]:
     """Mark the commit of a statement: by a setting, or where the session refuses that by a commit before."""
     from pyspark.errors import PySparkException
 
     before = find_setting(spark, _METADATA)
     try:
-        spark.conf.set(_METADATA, mark.as_text())
+        spark.conf.set(_METADATA, commit_mark.as_text())
     except PySparkException as error:
         if not is_refusal(error):
             raise
-        sql_statements.set_properties(spark, location, {commits.ANNOUNCEMENT: mark.as_text()})
+        sql_statements.set_properties(spark, location, {commits.ANNOUNCEMENT: commit_mark.as_text()})
         yield
         return
     try:
@@ -175,12 +175,14 @@ def identities_of(asked: HasSession, inputs: Mapping[str, spark_tables.Input]) -
 
     Nothing of one that has no versions.
     """
-    read = {key: found for key, found in inputs.items() if isinstance(found, spark_tables.TableSnapshot)}
-    ids = {key: table_details.find_table_id(asked, found.location) for key, found in read.items()}
-    told = {key: commits.identity(asked, found.location, found.version) for key, found in read.items()}
+    read = {key: snapshot for key, snapshot in inputs.items() if isinstance(snapshot, spark_tables.TableSnapshot)}
+    ids = {key: table_details.find_table_id(asked, snapshot.location) for key, snapshot in read.items()}
+    identities = {
+        key: commits.identity(asked, snapshot.location, snapshot.version) for key, snapshot in read.items()
+    }
     return {
         "table_ids": ids,
-        "commit_identities": {key: text for key, text in told.items() if text is not None},
+        "commit_identities": {key: text for key, text in identities.items() if text is not None},
     }
 
 
@@ -194,7 +196,9 @@ def check_versions(messages: spark_tables.Input) -> spark_tables.TableSnapshot:
 def check_succession(config: Config, last: LastRun) -> None:
     """Refuse to go on from a run over other messages, or over those of a view. Raises InputError."""
     now = str(config.tables["messages"])
-    if last.messages != now and way(last.runs, last.messages) != way(str(config.output["runs"]), now):
+    if last.messages != now and relative_path(last.runs, last.messages) != relative_path(
+        str(config.output["runs"]), now
+    ):
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {last.messages!r}, not {now!r}")
     if "messages" not in last.input_versions:
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {now!r} at no version")

@@ -34,7 +34,7 @@ _OF_HADOOP = ("core-site.xml", "hdfs-site.xml")
 _OF_SPARK = ("spark-defaults.conf", "spark-env.sh", *_OF_HADOOP)
 _FILE = re.compile(r"\Afile:/", re.IGNORECASE)
 # What sessions have said, by the scheme of the paths: none, or file:.
-_told: WeakKeyDictionary[SparkSession, dict[str, bool]] = WeakKeyDictionary()
+_seen_by_session: WeakKeyDictionary[SparkSession, dict[str, bool]] = WeakKeyDictionary()
 
 
 def place(location: TableLocation, spark: SparkSession | None) -> TableLocation:
@@ -70,10 +70,10 @@ def _is_here(scheme: str, spark: SparkSession | None) -> bool:
     # file: is the disk of the driver, which is this process but for Spark Connect.
     if spark is None or (scheme and not session.is_connect(spark)):
         return True
-    told = _told.setdefault(spark, {})
-    if scheme not in told:
-        told[scheme] = _sees_this_disk(spark, scheme)
-    return told[scheme]
+    seen_by_scheme = _seen_by_session.setdefault(spark, {})
+    if scheme not in seen_by_scheme:
+        seen_by_scheme[scheme] = _sees_this_disk(spark, scheme)
+    return seen_by_scheme[scheme]
 
 
 def _sees_this_disk(spark: SparkSession, scheme: str) -> bool:
@@ -110,5 +110,5 @@ def _folders_of_spark() -> Iterator[Path]:
         yield Path(folder)
     elif home := os.environ.get("SPARK_HOME"):
         yield Path(home, "conf")
-    elif (found := find_spec("pyspark")) is not None and found.origin is not None:
-        yield Path(found.origin).parent / "conf"
+    elif (spec := find_spec("pyspark")) is not None and spec.origin is not None:
+        yield Path(spec.origin).parent / "conf"

@@ -56,10 +56,10 @@ def _find_unfit(location: TableLocation, *, writes: bool) -> UnreadableTable | N
         return why
     if find_log(location) is None:
         return None
-    found = open_local(location)
-    if isinstance(found, UnreadableTable):
-        return found
-    fit = look_at_writing(location.text, found) if writes else None
+    table = open_local(location)
+    if isinstance(table, UnreadableTable):
+        return table
+    fit = look_at_writing(location.text, table) if writes else None
     return None if fit is None or isinstance(fit, LocalTable) else fit
 
 

@@ -29,9 +29,9 @@ class RowSource(Protocol):
 class LocalOutputs(JobTables):
     """A job's outputs that delta-rs writes."""
 
-    def put(self, key: str, rows: RowSource, mark: CommitMark, *, adds: bool) -> None:
+    def put(self, key: str, rows: RowSource, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them. Raises StorageError."""
-        location, metadata = self.config.output[key], mark.as_text()
+        location, metadata = self.config.output[key], commit_mark.as_text()
         schema, measured = schemas.OUTPUTS[key], STATISTICS.get(key, "")
         try:
             if self.newest(key) is None:
@@ -47,7 +47,7 @@ class LocalOutputs(JobTables):
                 is_change = bool(written) or not (adds or table.is_empty())
             if is_change:
                 # The log may name the files from now on: only it says whether they may be removed.
-                with self._believe_log(key, mark, table.version, files.remove):
+                with self._believe_log(key, commit_mark, table.version, files.remove):
                     table.commit_files(written, schema, adds=adds, metadata=metadata)
         except RoutingError:
             raise
@@ -55,34 +55,36 @@ class LocalOutputs(JobTables):
             raise self._failed(key, error) from error
         self.lacking.discard(key)
 
-    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+    def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, by a commit that is marked. Raises StorageError."""
         location = self.config.output[key]
         try:
             table = open_to_write(location)
             if not table.holds_the_same(version):
-                with self._believe_log(key, mark, table.version):
-                    table.restore(version, mark.as_text())
+                with self._believe_log(key, commit_mark, table.version):
+                    table.restore(version, commit_mark.as_text())
         except Exception as error:
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
         self.look_at_columns(key)
 
-    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
         location = self.config.output["runs"]
         try:
             rows = table_of([row], schemas.RUNS.optional())
             newest = self.newest("runs")
-            with self._believe_log("runs", mark, -1 if newest is None else newest):
-                append_once(location, rows, mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
+            with self._believe_log("runs", commit_mark, -1 if newest is None else newest):
+                append_once(location, rows, commit_mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
         except Exception as error:
             raise self._failed("runs", error) from error
         self.lacking.discard("runs")
-        return find_log(location) is not None and any(found.mark == mark for found in self.latest("runs"))
+        return find_log(location) is not None and any(
+            commit.commit_mark == commit_mark for commit in self.latest("runs")
+        )
 
     @contextmanager
     def _believe_log(
-        self, key: str, mark: CommitMark, known: int, clean_up: Callable[[], None] = lambda: None
+        self, key: str, commit_mark: CommitMark, known_version: int, clean_up: Callable[[], None] = lambda: None
     ) -> Iterator[None]:
         """Accept a commit that failed although the log has it, after the version that is known.
 
@@ -91,12 +93,14 @@ class LocalOutputs(JobTables):
         try:
             yield
         except Exception as error:
-            own = [found.version for found in self.commits(key, known) if found.mark == mark]
-            if not own:
+            own_versions = [
+                commit.version for commit in self.commits(key, known_version) if commit.commit_mark == commit_mark
+            ]
+            if not own_versions:
                 clean_up()
                 raise
             self.notes.append(
-                f"output.{key}: version {own[-1]} stands, but deltalake failed at what follows a commit:"
+                f"output.{key}: version {own_versions[-1]} stands, but deltalake failed at what follows a commit:"
                 f" {first_sentence(error)}"
             )
 

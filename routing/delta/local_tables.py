@@ -132,9 +132,9 @@ def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Datase
     doubtful = [_NULL_BOUND in str(file.partition_expression) for file in files]
     if not any(doubtful):
         return rows
-    known = _partitions_of(table)
+    partitions = _partitions_of(table)
     safe = [
-        rows.format.make_fragment(file.path, rows.filesystem, known[file.path]) if is_doubtful else file
+        rows.format.make_fragment(file.path, rows.filesystem, partitions[file.path]) if is_doubtful else file
         for file, is_doubtful in zip(files, doubtful, strict=True)
     ]
     return FileSystemDataset(safe, rows.schema, rows.format, rows.filesystem)
@@ -145,15 +145,15 @@ def _partitions_of(table: DeltaTable) -> dict[str, Any]:
     import pyarrow
     import pyarrow.compute as pc
 
-    names, found = table.metadata().partition_columns, {}
+    names, conditions = table.metadata().partition_columns, {}
     for row in pyarrow.table(table.get_add_actions(flatten=True)).to_pylist():
         condition = pc.scalar(True)
         for name in names:
             value = row[f"partition.{name}"]
             condition &= pc.field(name).is_null() if value is None else pc.field(name) == value
         # The log writes paths as URLs.
-        found[unquote(row["path"])] = condition
-    return found
+        conditions[unquote(row["path"])] = condition
+    return conditions
 
 
 def write_new(location: TableLocation, rows: pyarrow.Table | pyarrow.RecordBatchReader) -> None:
@@ -216,13 +216,13 @@ class LocalTable:
         """Create an empty table of reader version 1, without table features, and with some properties."""
         from deltalake import DeltaTable
 
-        made = DeltaTable.create(
+        created = DeltaTable.create(
             location.text,
             arrow_schema(schema),
             configuration=properties,
             commit_properties=_only_next(),
         )
-        return cls(location.text, made)
+        return cls(location.text, created)
 
     def holds_the_same(self, version: int) -> bool:
         """Return True if the table is made of the same files, in the same columns, as at an earlier version."""
@@ -251,10 +251,10 @@ class LocalTable:
             AddAction(file.name, file.size, {}, file.modified_at, data_change=True, stats=file.statistics)
             for file in files
         ]
-        own = self.table.schema().fields
-        names = {field.name for field in own}
+        own_fields = self.table.schema().fields
+        names = {field.name for field in own_fields}
         wanted = DeltaSchema.from_arrow(arrow_schema(schema.optional())).fields
-        shape = DeltaSchema([*own, *(field for field in wanted if field.name not in names)])
+        shape = DeltaSchema([*own_fields, *(field for field in wanted if field.name not in names)])
         self.table.create_write_transaction(
             actions, "append" if adds else "overwrite", shape, commit_properties=_only_next(metadata)
         )
@@ -338,5 +338,5 @@ def _only_next(metadata: str | None = None, transactions: list[Any] | None = Non
     """Make a commit fail after another writer's: delta-rs would add it after that one otherwise."""
     from deltalake import CommitProperties
 
-    told = None if metadata is None else {"userMetadata": metadata}
-    return CommitProperties(custom_metadata=told, max_commit_retries=0, app_transactions=transactions)
+    custom_metadata = None if metadata is None else {"userMetadata": metadata}
+    return CommitProperties(custom_metadata=custom_metadata, max_commit_retries=0, app_transactions=transactions)

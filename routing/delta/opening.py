@@ -119,18 +119,18 @@ class TableOpener:
 
     def open_without_spark(self, location: TableLocation, version: int) -> Table | None:
         """Return a `placed` table at a version as a dataset of Arrow; None where only Spark reads it."""
-        found = self._unfit(location, version)
-        return None if isinstance(found, UnreadableTable) else found.rows
+        opened = self._unfit(location, version)
+        return None if isinstance(opened, UnreadableTable) else opened.rows
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
         """Return a location, told whether it is another disk's; a session is asked where it takes one to tell.
 
         ``key`` is for `tell`. Raises EnvironmentFault.
         """
-        known = self._spark or (None if self._coming else session.find_active())
-        if known is None and local_disks.is_open(location, self.settings):
-            known = self.start_for(key, "looked for", _ANOTHER_DISK)
-        return local_disks.place(location, known)
+        session_at_hand = self._spark or (None if self._coming else session.find_active())
+        if session_at_hand is None and local_disks.is_open(location, self.settings):
+            session_at_hand = self.start_for(key, "looked for", _ANOTHER_DISK)
+        return local_disks.place(location, session_at_hand)
 
     def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
         """Return a table at a version, or its newest one; None where there is none. ``key`` is for `tell`."""
@@ -144,22 +144,22 @@ class TableOpener:
         spark = self.start_for(key, "read", why)
         from routing.delta import spark_tables
 
-        found = (
+        newest = (
             spark_tables.find(self, location) if version is None else spark_tables.TableSnapshot(location, version)
         )
-        if isinstance(found, spark_tables.AsItIs):
+        if isinstance(newest, spark_tables.AsItIs):
             self.tell(f"{key}: as it is, at no version")
-        return None if found is None else OpenedTable(found.read(spark), found.version)
+        return None if newest is None else OpenedTable(newest.read(spark), newest.version)
 
     def open_at(self, key: str, location: TableLocation, version: int | None = None) -> Table:
         """Return a table by its configuration key, at a version or the newest.
 
         Raises InputError if there is none.
         """
-        found = self.find(key, location, version)
-        if found is None:
+        opened = self.find(key, location, version)
+        if opened is None:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
-        return found.rows
+        return opened.rows
 
     def lacks_columns(self, key: str, location: TableLocation, schema: Schema) -> bool:
         """Refuse a location that holds anything but a table of this schema, before anything is written to it.
@@ -167,13 +167,13 @@ class TableOpener:
         Columns that may be null may be missing, as in a table of an older release: the next write adds them.
         Returns whether any is. ``key`` is that of the output. Raises OutputError.
         """
-        found = self.find(f"output.{key}", location)
-        if found is None:
+        opened = self.find(f"output.{key}", location)
+        if opened is None:
             check_vacant(key, location)
             return False
-        if found.version is None:
+        if opened.version is None:
             raise OutputError.without_versions(str(location))
-        return bool(check_shape(found.rows, key, str(location), schema))
+        return bool(check_shape(opened.rows, key, str(location), schema))
 
     def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
         """Return the newest version of every table, those that an import commits last opened first.
@@ -190,8 +190,8 @@ class TableOpener:
             if not is_local(location) or has_session or local_disks.is_open(location, self.settings):
                 return UnreadableTable("it is not there, and not on this machine's disk alone")
             return look_at_path(location)
-        found = self._look_at_place(location) or open_local(location, version)
-        return found if isinstance(found, UnreadableTable) else look_at_writing(location.text, found)
+        table = self._look_at_place(location) or open_local(location, version)
+        return table if isinstance(table, UnreadableTable) else look_at_writing(location.text, table)
 
     def start_for(self, key: str, done: str, unfit: UnreadableTable) -> SparkSession:
         """Return the session, for what is done (read, written) to a table. Raises EnvironmentFault."""
@@ -203,11 +203,11 @@ class TableOpener:
 
     def _unfit(self, location: TableLocation, version: int | None) -> OpenedTable | UnreadableTable:
         """Return the table as delta-rs reads it, or why it does not."""
-        found = self._look_at_place(location) or open_local(location, version)
+        table = self._look_at_place(location) or open_local(location, version)
         return (
-            found
-            if isinstance(found, UnreadableTable)
-            else OpenedTable(dataset_of(location.text, found), found.version())
+            table
+            if isinstance(table, UnreadableTable)
+            else OpenedTable(dataset_of(location.text, table), table.version())
         )
 
     def _look_at_place(self, location: TableLocation) -> UnreadableTable | None:

@@ -53,9 +53,9 @@ class CommitMark:
 
     def as_text(self) -> str:
         """Return the mark as one line of JSON."""
-        told = {_OURS: self.kind, "run_id": self.run_id, "runs": self.runs}
+        identity = {_OURS: self.kind, "run_id": self.run_id, "runs": self.runs}
         others = {"version": self.version, "attempt": self.attempt}
-        return json.dumps({**told, **{name: value for name, value in others.items() if value is not None}})
+        return json.dumps({**identity, **{name: value for name, value in others.items() if value is not None}})
 
     def is_of_one_writer(self, other: CommitMark | None) -> bool:
         """Return True if both marks are of one attempt at one run."""
@@ -65,16 +65,16 @@ class CommitMark:
 def read_mark(text: str | None) -> CommitMark | None:
     """Return the mark that a commit's user metadata holds; None where it is somebody else's text."""
     try:
-        told = json.loads(text or "")
+        metadata = json.loads(text or "")
     except ValueError:
         return None
-    if not isinstance(told, dict) or not isinstance(told.get(_OURS), str):
+    if not isinstance(metadata, dict) or not isinstance(metadata.get(_OURS), str):
         return None
-    version, attempt = told.get("version"), told.get("attempt")
+    version, attempt = metadata.get("version"), metadata.get("attempt")
     return CommitMark(
-        told[_OURS],
-        str(told.get("run_id")),
-        str(told.get("runs")),
+        metadata[_OURS],
+        str(metadata.get("run_id")),
+        str(metadata.get("runs")),
         version if isinstance(version, int) else None,
         attempt if isinstance(attempt, str) else None,
     )
@@ -91,7 +91,7 @@ class TableCommit:
     version: int
     operation: str
     metadata: str | None = None
-    mark: CommitMark | None = None
+    commit_mark: CommitMark | None = None
     restored: int | None = None
 
     @property
@@ -165,13 +165,13 @@ class OutputTables(OutputHistories, Protocol):
         Raises RecordedAlready where the one that is to come does, by its id.
         """
 
-    def put(self, key: str, rows: Any, mark: CommitMark, *, adds: bool) -> None:
+    def put(self, key: str, rows: Any, commit_mark: CommitMark, *, adds: bool) -> None:
         """Add rows to a table, or replace it by them, in one commit; none where nothing changes."""
 
-    def restore(self, key: str, version: int, mark: CommitMark) -> None:
+    def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, in one commit; none where nothing changes."""
 
-    def record(self, row: Mapping[str, Any], mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
 
         With ``since``, a version of ``runs``, turns are those of runs that went on from that version.
@@ -217,25 +217,25 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     """
     run = CommitMark(RUN, run_id, tables.place("runs"), attempt=attempt)
     # In this order: a run that ends in between has recorded versions that are newer than these, not older.
-    found = {key: tables.newest(key) for key in tables.keys}
+    newest_versions = {key: tables.newest(key) for key in tables.keys}
     last = tables.last_run(run_id)
     if last is None:
         account = _RunsAccount.of_no_rows(tables)
-        unrecorded = _look_at_unrecorded(tables, found, {run.runs, *account.places})
-        return RunStart(run, None, _existing(found), notes=unrecorded, runs_since=account.since)
+        unrecorded = _look_at_unrecorded(tables, newest_versions, {run.runs, *account.places})
+        return RunStart(run, None, _existing(newest_versions), notes=unrecorded, runs_since=account.since)
     account = _RunsAccount.of(tables, last)
     if account.foreign is not None and not is_full:
         raise OutputError.runs_changed(
             tables.place("runs"), account.foreign.version, account.foreign.operation, account.restorable
         )
     for key, recorded in last.output_versions.items():
-        seen = found.get(key)
+        seen = newest_versions.get(key)
         if seen is None or seen < recorded:
-            found[key] = tables.newest(key)
-    ids = _ids(tables, last, found)
+            newest_versions[key] = tables.newest(key)
+    ids = _ids(tables, last, newest_versions)
     left_over, notes = dict[str, str](), account.notes()
     for key, recorded in last.output_versions.items():
-        finding = _look_at(tables, last, key, recorded, found.get(key), account.places)
+        finding = _look_at(tables, last, key, recorded, newest_versions.get(key), account.places)
         if finding.why is not None and not is_full:
             raise OutputError.full_run_needed(key, tables.place(key), finding.why)
         if finding.why is not None:
@@ -247,7 +247,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
             f"run {last.run_id!r} is one of release 0.1.0, which did not record what tells its tables from others:"
             " they are trusted this once"
         )
-    return RunStart(run, last, _existing(found), ids, left_over, tuple(notes), account.since)
+    return RunStart(run, last, _existing(newest_versions), ids, left_over, tuple(notes), account.since)
 
 
 def take_back(tables: OutputTables, start: RunStart) -> RunStart:
@@ -270,7 +270,9 @@ def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: 
     tables.put(key, rows, start.run, adds=adds)
     since = _own_commits(tables, start, key)
     # Delta leaves out a commit that changes nothing; a new table has one in any case.
-    return max((c.version for c in since if c.mark == start.run), default=max(start.versions.get(key, -1), 0))
+    return max(
+        (c.version for c in since if c.commit_mark == start.run), default=max(start.versions.get(key, -1), 0)
+    )
 
 
 def finish(
@@ -289,8 +291,8 @@ def finish(
     identities = {key: tables.identity(key, version) for key, version in written.items()}
     whole = {
         **row,
-        "table_ids": {**row["table_ids"], **_settle_given(ids)},
-        "commit_identities": {**row["commit_identities"], **_settle_given(identities)},
+        "table_ids": {**row["table_ids"], **_without_missing(ids)},
+        "commit_identities": {**row["commit_identities"], **_without_missing(identities)},
     }
     if not _record(tables, start, whole):
         raise StorageError.overtaken("runs", tables.place("runs"))
@@ -317,22 +319,22 @@ def _own_commits(tables: OutputTables, start: RunStart, key: str) -> list[TableC
     Raises StorageError where others' rows are among it.
     """
     since = tables.commits(key, start.versions.get(key, -1))
-    if any(not start.run.is_of_one_writer(c.mark) for c in since if _counts(key, c)):
+    if any(not start.run.is_of_one_writer(c.commit_mark) for c in since if _counts(key, c)):
         raise StorageError.overtaken(key, tables.place(key))
     return since
 
 
-def settle(tables: OutputHistories, key: str, recorded: int) -> int:
+def settled_version(tables: OutputHistories, key: str, recorded: int) -> int:
     """Return the version to read for what a run left: the recorded one, or that of maintenance right after it."""
     try:
         since = tables.commits(key, recorded)
     except HistoryGap:
         return recorded
     version = recorded
-    for found in since:
-        if _counts(key, found):
+    for table_commit in since:
+        if _counts(key, table_commit):
             break
-        version = found.version
+        version = table_commit.version
     return version
 
 
@@ -361,10 +363,10 @@ def _see_that_it_stands(tables: OutputTables, start: RunStart, written: Mapping[
 
 def _bring_back(tables: OutputTables, run: CommitMark, key: str, version: int, current: int) -> int:
     """Restore a version, by a commit that is marked; returns the version of that commit."""
-    mark = replace(run, kind=RESTORE, version=version)
-    tables.restore(key, version, mark)
+    restore_mark = replace(run, kind=RESTORE, version=version)
+    tables.restore(key, version, restore_mark)
     since = tables.commits(key, current)
-    return max((c.version for c in since if c.mark == mark), default=current)
+    return max((c.version for c in since if c.commit_mark == restore_mark), default=current)
 
 
 def _look_at(
@@ -384,8 +386,8 @@ def _look_at(
         since = [c for c in tables.commits(key, recorded) if c.version <= current]
     except HistoryGap as gap:
         return _Finding(str(gap))
-    known = (last.commit_identities or {}).get(key)
-    if known is not None and tables.identity(key, recorded) != known:
+    recorded_identity = (last.commit_identities or {}).get(key)
+    if recorded_identity is not None and tables.identity(key, recorded) != recorded_identity:
         return _Finding(
             f"version {recorded} is not the one that run {last.run_id!r} wrote: the table was put back"
         )
@@ -422,16 +424,18 @@ def _content_restored(restore: TableCommit, holds: Mapping[int, _Finding]) -> _F
 
 
 def _look_at_unrecorded(
-    tables: OutputTables, found: Mapping[str, int | None], places: Collection[str]
+    tables: OutputTables, newest_versions: Mapping[str, int | None], places: Collection[str]
 ) -> tuple[str, ...]:
     """Return notes on what stands at the outputs before any run counts. Raises OutputError for another job's.
 
     ``places`` are those at which this job has had its table ``runs``.
     """
     notes = []
-    for key, version in found.items():
+    for key, version in newest_versions.items():
         counting = [] if version is None else [c for c in tables.latest(key) if _counts(key, c)]
-        for found_mark in (c.mark for c in counting if c.mark is not None and c.mark.runs not in places):
+        for found_mark in (
+            c.commit_mark for c in counting if c.commit_mark is not None and c.commit_mark.runs not in places
+        ):
             raise OutputError.other_job(key, tables.place(key), found_mark.runs)
         if any(c.metadata is None for c in counting):
             notes.append(f"output.{key} held rows that no run had written; this run replaces them")
@@ -445,7 +449,7 @@ def _newest_counting(commits: Iterable[TableCommit]) -> TableCommit | None:
 
 def _places_in(commits: Iterable[TableCommit]) -> frozenset[str]:
     """Return where the runs that made these commits to ``runs`` had that table."""
-    return frozenset(c.mark.runs for c in commits if c.mark is not None)
+    return frozenset(c.commit_mark.runs for c in commits if c.commit_mark is not None)
 
 
 def _version_of(commit: TableCommit | None) -> int | None:
@@ -474,7 +478,7 @@ class _RunsAccount:
         """
         commits = [] if tables.newest("runs") is None else tables.latest("runs")
         newest = _newest_counting(commits)
-        if newest is not None and newest.mark is not None and not newest.is_restore:
+        if newest is not None and newest.commit_mark is not None and not newest.is_restore:
             raise StorageError.overtaken("runs", tables.place("runs"))
         return cls(_version_of(newest), places=_places_in(commits))
 
@@ -498,8 +502,10 @@ class _RunsAccount:
             return cls(_version_of(newest))
         if foreign is None and not newest.is_restore:
             foreign = newest
-        own = [version for version, c in foreign_in.items() if c is None and foreign and version < foreign.version]
-        return cls(newest.version, foreign, max(own, default=None), _places_in(commits))
+        own_versions = [
+            version for version, c in foreign_in.items() if c is None and foreign and version < foreign.version
+        ]
+        return cls(newest.version, foreign, max(own_versions, default=None), _places_in(commits))
 
     def notes(self) -> list[str]:
         """Return the notes that a full run prints on foreign commits to ``runs``."""
@@ -509,35 +515,39 @@ class _RunsAccount:
         return [f"output.runs: {what}; what this run records counts from now on"]
 
 
-def _writer(found: TableCommit) -> str | None:
-    return found.metadata if found.mark is None else found.mark.run_id
+def _writer(table_commit: TableCommit) -> str | None:
+    return table_commit.metadata if table_commit.commit_mark is None else table_commit.commit_mark.run_id
 
 
-def _ids(tables: OutputTables, last: LastRun, found: Mapping[str, int | None]) -> dict[str, str]:
+def _ids(tables: OutputTables, last: LastRun, newest_versions: Mapping[str, int | None]) -> dict[str, str]:
     """Return the ids of the tables that are there.
 
     Raises OutputError where one is another than the recorded one.
     """
-    known = last.table_ids or {}
-    ids = _settle_given({key: tables.table_id(key) for key in ("runs", *_existing(found))})
+    recorded_ids = last.table_ids or {}
+    ids = _without_missing({key: tables.table_id(key) for key in ("runs", *_existing(newest_versions))})
     for key, table_id in ids.items():
-        if known.get(key, table_id) != table_id:
+        if recorded_ids.get(key, table_id) != table_id:
             raise OutputError.other_table(key, tables.place(key), last.run_id)
     return ids
 
 
-def _is_of_a_run(found: TableCommit, last: LastRun, places: Collection[str]) -> bool:
+def _is_of_a_run(table_commit: TableCommit, last: LastRun, places: Collection[str]) -> bool:
     """Return whether a run of this job marked a commit; release 0.1.0 wrote its bare id."""
-    if found.mark is not None:
-        return found.mark.runs in (*places, last.runs)
-    return last.table_ids is None and found.metadata is not None and found.operation in _BY_ROWS_OF_0_1_0
+    if table_commit.commit_mark is not None:
+        return table_commit.commit_mark.runs in (*places, last.runs)
+    return (
+        last.table_ids is None
+        and table_commit.metadata is not None
+        and table_commit.operation in _BY_ROWS_OF_0_1_0
+    )
 
 
-def _counts(key: str, found: TableCommit) -> bool:
+def _counts(key: str, table_commit: TableCommit) -> bool:
     """Return True if a commit changes what a table holds."""
-    if found.operation == "DELETE":
+    if table_commit.operation == "DELETE":
         return key not in _MAY_BE_DELETED_FROM
-    return not is_maintenance(found.operation)
+    return not is_maintenance(table_commit.operation)
 
 
 def is_maintenance(operation: str) -> bool:
@@ -545,9 +555,9 @@ def is_maintenance(operation: str) -> bool:
     return operation in _MAINTENANCE
 
 
-def _existing(found: Mapping[str, int | None]) -> dict[str, int]:
-    return {key: version for key, version in found.items() if version is not None}
+def _existing(newest_versions: Mapping[str, int | None]) -> dict[str, int]:
+    return {key: version for key, version in newest_versions.items() if version is not None}
 
 
-def _settle_given(found: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: text for key, text in found.items() if text is not None}
+def _without_missing(texts: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: text for key, text in texts.items() if text is not None}

@@ -33,24 +33,24 @@ def check_release(runs: Table, location: str) -> None:
         if "release" in runs.columns:
             refuse_newer((str(row["release"]) for row in runs.select("release").distinct().collect()), location)
     elif "release" in runs.schema.names:
-        found = as_dataset(runs).to_table(columns=["release"])["release"].unique()
-        refuse_newer((str(release) for release in found.to_pylist()), location)
+        releases = as_dataset(runs).to_table(columns=["release"])["release"].unique()
+        refuse_newer((str(release) for release in releases.to_pylist()), location)
 
 
-def refuse_newer(found: Iterable[str], location: str) -> None:
+def refuse_newer(releases: Iterable[str], location: str) -> None:
     """Raise OutputError where one of some releases is newer than this one."""
-    newest = newer_than(release(), found)
+    newest = newer_than(release(), releases)
     if newest is not None:
         raise OutputError.newer_release(location, newest, release())
 
 
-def newer_than(own: str, others: Iterable[str]) -> str | None:
+def newer_than(own_release: str, others: Iterable[str]) -> str | None:
     """Return the newest of the releases, where it is newer than one's own; one of no known form is passed over."""
-    mine = parts(own)
-    known = [(number, text) for text in others if (number := parts(text)) is not None]
-    if mine is None or not known:
+    mine = parts(own_release)
+    numbered = [(number, text) for text in others if (number := parts(text)) is not None]
+    if mine is None or not numbered:
         return None
-    number, text = max(known)
+    number, text = max(numbered)
     return text if number > mine else None
 
 

@@ -38,8 +38,8 @@ class ReplacedOutput:
     writer: LocalTable | UnreadableTable | None
     lacks: tuple[str, ...] = ()
 
-    def replace(self, rows: pyarrow.RecordBatchReader, mark: str) -> int:
-        """Replace the table by delta-rs, and say which version that made; ``mark``: the commit's user metadata.
+    def replace(self, rows: pyarrow.RecordBatchReader, metadata: str) -> int:
+        """Replace the table by delta-rs and return the version that made; ``metadata`` is its user metadata.
 
         Raises StorageError.
         """
@@ -49,12 +49,12 @@ class ReplacedOutput:
             stored = LocalTable.make(self.location, self.schema.optional()) if self.writer is None else self.writer
             if self.lacks:
                 stored.add_columns(field for field in self.schema if field.name in self.lacks)
-            stored.commit(rows, adds=False, metadata=mark)
+            stored.commit(rows, adds=False, metadata=metadata)
         except Exception as error:
             raise StorageError.failed(self._writing, first_sentence(error)) from error
         return stored.version
 
-    def replace_by_spark(self, spark: SparkSession, rows: DataFrame, mark: str) -> int:
+    def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the output's rows by Spark; return the version."""
         from routing.delta import spark_tables
         from routing.sessions.holding import ExistingSession
@@ -63,10 +63,10 @@ class ReplacedOutput:
             # A catalog that makes a table together with its rows does not mark that commit.
             spark_tables.create_if_missing(spark, self.key, self.location, self.schema.optional())
         spark_tables.put(
-            rows, self.key, self.location, spark_tables.WriteOptions(mark, adds=False, widens=bool(self.lacks))
+            rows, self.key, self.location, spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
         )
-        found = commits.latest_commits(ExistingSession(spark), self.location)
-        ours = [commit.version for commit in found if commit.metadata == mark]
+        latest = commits.latest_commits(ExistingSession(spark), self.location)
+        ours = [commit.version for commit in latest if commit.metadata == metadata]
         if not ours:
             raise StorageError.failed(self._writing, "its commit is not in the table's history")
         return max(ours)
@@ -82,20 +82,20 @@ def look_at(opener: TableOpener, key: str, location: TableLocation, schema: Sche
     Columns that may be null may be missing, as in a table of an older release. Raises OutputError.
     """
     check_writable(key, location)
-    found = opener.find(f"output.{key}", location)
-    if found is None:
+    opened = opener.find(f"output.{key}", location)
+    if opened is None:
         check_vacant(key, location)
         return ReplacedOutput(key, location, schema, opener.open_to_write(location, None))
-    if found.version is None:
+    if opened.version is None:
         raise OutputError.without_versions(str(location))
-    lacks = check_shape(found.rows, key, str(location), schema)
-    return ReplacedOutput(key, location, schema, opener.open_to_write(location, found.version), tuple(lacks))
+    lacks = check_shape(opened.rows, key, str(location), schema)
+    return ReplacedOutput(key, location, schema, opener.open_to_write(location, opened.version), tuple(lacks))
 
 
 def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:
     """Return the user metadata of a commit as one line of JSON: what was read by which command of this release."""
-    known = {"command": command, "release": release(), "as_of": as_of and as_of.isoformat()}
-    return json.dumps({**known, "input_versions": dict(versions)}, sort_keys=True)
+    run_facts = {"command": command, "release": release(), "as_of": as_of and as_of.isoformat()}
+    return json.dumps({**run_facts, "input_versions": dict(versions)}, sort_keys=True)
 
 
 def reader_of(rows: pyarrow.Table, schema: Schema) -> pyarrow.RecordBatchReader:

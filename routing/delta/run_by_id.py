@@ -13,7 +13,7 @@ from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
 from routing.config.secrets import without_secrets
 from routing.delta.opening import TableOpener
 from routing.delta.releases import check_release
-from routing.delta.table_places import way
+from routing.delta.table_places import relative_path
 from routing.errors import RunError, quote
 from routing.schemas import RUNS, Schema
 from routing.tables.read_rows import read_rows
@@ -60,12 +60,12 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
 
     Raises OutputError where another table stands there, or a newer release has written to it.
     """
-    found = opener.find("output.runs", location)
-    if found is None:
+    opened = opener.find("output.runs", location)
+    if opened is None:
         return None
-    check_release(found.rows, str(location))
-    check_shape(found.rows, "runs", str(location), RUNS)
-    return found.rows
+    check_release(opened.rows, str(location))
+    check_shape(opened.rows, "runs", str(location), RUNS)
+    return opened.rows
 
 
 def find_recorded(
@@ -79,10 +79,10 @@ def find_recorded(
     runs = open_runs(opener, config.output["runs"])
     if runs is None:
         return None
-    found = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [run_id]})
-    if not found:
+    recorded_rows = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [run_id]})
+    if not recorded_rows:
         return None
-    [row] = found
+    [row] = recorded_rows
     settings = plain_settings(row["settings"])
     different = next(_differences(settings, json.loads(config.as_json()), row["now"], now), None)
     if different is not None:
@@ -127,17 +127,18 @@ def _differences(
         for key in sorted({*before, *after} - {*others}):
             old, new = before.get(key), after.get(key)
             if old != new and not (section in _OF_PLACES and _is_moved(then, old, now, new)):
-                yield f"{section}.{key} was {_told(old)} and is {_told(new)}"
+                yield f"{section}.{key} was {_quote_value(old)} and is {_quote_value(new)}"
     if try_at is not None and try_at != tried_at:
-        yield f"--now was {_told(tried_at and tried_at.isoformat())} and is {_told(try_at.isoformat())}"
+        before, after = _quote_value(tried_at and tried_at.isoformat()), _quote_value(try_at.isoformat())
+        yield f"--now was {before} and is {after}"
 
 
 def _is_moved(then: Mapping[str, Any], old: Any, now: Mapping[str, Any], new: Any) -> bool:
     """Return True if two locations lead to one table of a folder that was moved as a whole, with its ``runs``."""
     if old is None or new is None:
         return False
-    return way(then["output"]["runs"], old) == way(now["output"]["runs"], new)
+    return relative_path(then["output"]["runs"], old) == relative_path(now["output"]["runs"], new)
 
 
-def _told(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     return "not given" if value is None else quote(value)

@@ -35,7 +35,7 @@ def lock_file(runs: TableLocation) -> Path | None:
 
 
 # The lock files of this process, by the descriptors that hold them.
-_held: dict[int, Path] = {}
+_files_by_descriptor: dict[int, Path] = {}
 
 
 @contextmanager
@@ -45,28 +45,28 @@ def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
     if file is None:
         yield
         return
-    made = [folder for folder in (file.parent, *file.parents) if not folder.exists()]
+    missing_folders = [folder for folder in (file.parent, *file.parents) if not folder.exists()]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _acquire(file, run_id)
     except OSError as error:
         raise StorageError.failed(f"locking {file}", error.strerror or str(error)) from error
-    _held[descriptor] = file
+    _files_by_descriptor[descriptor] = file
     try:
         yield
     finally:
-        del _held[descriptor]
+        del _files_by_descriptor[descriptor]
         _remove(file, descriptor)
         os.close(descriptor)
         # A run that wrote nothing leaves no folders behind either.
         with suppress(OSError):
-            for folder in made:
+            for folder in missing_folders:
                 folder.rmdir()
 
 
 def give_up() -> None:
     """Remove the lock files of this process, which is about to end: the locks themselves end with it."""
-    for descriptor, file in list(_held.items()):
+    for descriptor, file in list(_files_by_descriptor.items()):
         # Whoever holds it may have let go of it meanwhile.
         with suppress(OSError):
             _remove(file, descriptor)
@@ -86,7 +86,7 @@ def _acquire(file: Path, run_id: str) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A run that has just ended may have removed the file between these two steps: then begin again.
             if _stands(file, descriptor):
-                _tell(descriptor, {"pid": os.getpid(), "run_id": run_id})
+                _write_holder(descriptor, {"pid": os.getpid(), "run_id": run_id})
                 return descriptor
         except BlockingIOError as error:
             pid, other = _holder(descriptor)
@@ -106,9 +106,9 @@ def _open(file: Path) -> int:
         if error.errno == errno.ELOOP:
             raise StorageError.no_lock_file(str(file)) from error
         raise
-    found = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     # A file that has just been removed has no name left, one with a second name is somebody's.
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise StorageError.no_lock_file(str(file))
     return descriptor
@@ -122,16 +122,16 @@ def _stands(file: Path, descriptor: int) -> bool:
         return False
 
 
-def _tell(descriptor: int, told: dict[str, object]) -> None:
+def _write_holder(descriptor: int, holder: dict[str, object]) -> None:
     """Write to the open file: what its name leads to may have changed."""
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(told).encode("utf-8"), 0)
+    os.pwrite(descriptor, json.dumps(holder).encode("utf-8"), 0)
 
 
 def _holder(descriptor: int) -> tuple[str, str]:
     """Return the process and the run that a lock file names."""
     try:
-        told = json.loads(os.read(descriptor, 4096) or b"{}")
-        return str(told.get("pid", "unknown")), str(told.get("run_id", "unknown"))
+        holder = json.loads(os.read(descriptor, 4096) or b"{}")
+        return str(holder.get("pid", "unknown")), str(holder.get("run_id", "unknown"))
     except (OSError, ValueError, AttributeError, RecursionError):
         return "unknown", "unknown"

@@ -83,12 +83,12 @@ def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
 def read(spark: SparkSession, files: Sequence[ListedFile]) -> dict[str, bytes]:
     """Return the content of files, by their paths. Raises OSError where one cannot be read."""
     filled = [file for file in files if file.size]
-    found: dict[str, bytes] = {}
+    contents_read: dict[str, bytes] = {}
     if filled:
         with _errors_of_files(filled[0].path):
             rows = _load(spark, [file.path for file in filled]).select("path", "content").collect()
-        found = {_inside(row["path"]): bytes(row["content"]) for row in rows}
-    content = {file.path: found.get(_inside(file.path), b"") for file in files}
+        contents_read = {_inside(row["path"]): bytes(row["content"]) for row in rows}
+    content = {file.path: contents_read.get(_inside(file.path), b"") for file in files}
     for file in filled:
         if len(content[file.path]) != file.size:
             raise OSError(errno.EIO, "it has changed while it was read", file.path)
@@ -104,11 +104,11 @@ def _list(spark: SparkSession, path: str) -> Mapping[str, ListedFile]:
     rows = frame.select("path", "length", written).collect()
     # Of files without a byte Spark reads nothing, so they are in no row.
     empty = (unquote(uri) for uri in frame.inputFiles())
-    found = {_inside(file): ListedFile(file, 0, _EPOCH) for file in empty}
+    files = {_inside(file): ListedFile(file, 0, _EPOCH) for file in empty}
     for row in rows:
         when = _EPOCH + timedelta(microseconds=row["written"])
-        found[_inside(row["path"])] = ListedFile(row["path"], row["length"], when)
-    return found
+        files[_inside(row["path"])] = ListedFile(row["path"], row["length"], when)
+    return files
 
 
 def _load(spark: SparkSession, paths: Sequence[str]) -> DataFrame:

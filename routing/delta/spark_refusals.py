@@ -45,5 +45,5 @@ def has_no_versions(error: BaseException, location: TableLocation) -> bool:
 
 def _is_one(error: BaseException, conditions: Iterable[str]) -> bool:
     """Return True if an error has one of these conditions, or one below them."""
-    told = f"{condition(error)}."
-    return any(told.startswith(f"{known}.") for known in conditions)
+    error_condition = f"{condition(error)}."
+    return any(error_condition.startswith(f"{known_condition}.") for known_condition in conditions)

@@ -91,17 +91,17 @@ def find(asked: HasSession, location: TableLocation) -> Input | None:
 
     Raises StorageError where that cannot be told, as where a permission is missing.
     """
-    found = _look_at_history(asked, location)
-    if not location.is_name or found is None:
-        return found
+    newest = _look_at_history(asked, location)
+    if not location.is_name or newest is None:
+        return newest
     try:
         # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
-        _ = found.read(asked.spark).schema
+        _ = newest.read(asked.spark).schema
     except Exception as error:
-        if isinstance(found, TableSnapshot) and spark_refusals.has_no_versions(error, location):
+        if isinstance(newest, TableSnapshot) and spark_refusals.has_no_versions(error, location):
             return AsItIs(location)
         raise StorageError.failed(f"reading {location}", first_sentence(error)) from error
-    return found
+    return newest
 
 
 def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None:
@@ -139,10 +139,10 @@ def current_version(asked: HasSession, location: TableLocation) -> int | None:
 
     Raises OutputError where a view or another kind of table stands there, and StorageError as `find` does.
     """
-    found = _look_at_history(asked, location)
-    if isinstance(found, AsItIs):
+    newest = _look_at_history(asked, location)
+    if isinstance(newest, AsItIs):
         raise OutputError.without_versions(str(location))
-    return None if found is None else found.version
+    return None if newest is None else newest.version
 
 
 def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[str, Input]:
@@ -152,10 +152,10 @@ def snapshots(asked: HasSession, tables: Mapping[str, TableLocation]) -> dict[st
     """
     inputs = {}
     for key in in_reading_order(tables):
-        found = find(asked, tables[key])
-        if found is None:
+        newest = find(asked, tables[key])
+        if newest is None:
             raise InputError.missing_table(key, str(tables[key]))
-        inputs[key] = found
+        inputs[key] = newest
     return {key: inputs[key] for key in tables}
 
 
@@ -218,8 +218,8 @@ def create_if_missing(spark: SparkSession, key: str, location: TableLocation, sc
         if version is None:
             sql_statements.create_table(spark, location, schema)
             return
-        found = {field.name.lower() for field in TableSnapshot(location, version).read(spark).schema}
-        missing = [field for field in schema if field.name not in found]
+        column_names = {field.name.lower() for field in TableSnapshot(location, version).read(spark).schema}
+        missing = [field for field in schema if field.name not in column_names]
         if missing:
             sql_statements.add_columns(spark, location, missing)
     except Exception as error:

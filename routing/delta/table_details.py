@@ -39,8 +39,8 @@ class TableDetail:
 
 def find_table_id(asked: HasSession, location: TableLocation) -> str:
     """Return the id of the table that stands there, of a local one without asking Spark."""
-    found = find_id(location)
-    return detail(asked.spark, location).table_id if found is None else found
+    table_id = find_id(location)
+    return detail(asked.spark, location).table_id if table_id is None else table_id
 
 
 def detail(spark: SparkSession, location: TableLocation) -> TableDetail:

@@ -27,6 +27,6 @@ def check_vacant(key: str, location: TableLocation) -> None:
         raise OutputError.not_a_table(key, str(location))
 
 
-def way(start: str, to: str) -> str:
+def relative_path(start: str, to: str) -> str:
     """Return the relative path between two local paths, which a moved folder keeps; another location as it is."""
     return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

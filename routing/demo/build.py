@@ -41,10 +41,10 @@ def check(folder: Path) -> None:
         raise OutputError.folder_not_writable(str(folder), f"{quote(nearest)} is not a folder")
     if not os.access(nearest, os.R_OK | os.W_OK | os.X_OK) and nearest.is_dir():
         raise OutputError.folder_not_writable(str(folder), f"{quote(nearest)} does not allow it")
-    found = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    mark = folder / CONFIG_FILE
-    ours = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
-    if (folder.exists() and not folder.is_dir()) or (found and (not ours or not found <= _MADE)):
+    entries = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    config_file = folder / CONFIG_FILE
+    ours = config_file.is_file() and config_file.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
+    if (folder.exists() and not folder.is_dir()) or (entries and (not ours or not entries <= _MADE)):
         raise ContractError(
             f"{quote(folder)} holds what sbroute demo did not make", "name another folder with --out"
         )
@@ -114,7 +114,7 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
 def read_resolved(opener: TableOpener, config: Config, version: int) -> list[dict[str, Any]]:
     """Return the resolved messages, in the columns that are shown or counted. Raises StorageError."""
     location = config.output["resolved_routes"]
-    found = opener.find("output.resolved_routes", location, version)
-    if found is None:
+    opened = opener.find("output.resolved_routes", location, version)
+    if opened is None:
         raise StorageError.failed(f"reading output.resolved_routes at {location}", "the table is gone")
-    return read_rows(found.rows, _SHOWN)
+    return read_rows(opened.rows, _SHOWN)

@@ -108,9 +108,9 @@ def _instances() -> dict[str, dict[str, str]]:
     instances["edge-partners"] = {"Exchange": "Partners/Exchange"}
     for place in PRICING:
         instances[split(place)[0]] = {"Pricing": "Pricing/Quotes"}
-    for side in ("East", "West"):
-        databases = {name: f"Depot/{side}/{name}" for name in ("Picking", "Shipping")}
-        instances[f"depot-{side.lower()}"] = databases
+    for region in ("East", "West"):
+        databases = {name: f"Depot/{region}/{name}" for name in ("Picking", "Shipping")}
+        instances[f"depot-{region.lower()}"] = databases
     for store in STORES:
         databases = {name: f"Stores/{store.title()}/{name}" for name in ("Till", "Shelf")}
         instances[f"store-{store}"] = databases
@@ -120,11 +120,13 @@ def _instances() -> dict[str, dict[str, str]]:
 def _add_database(company: CompanyTables, rng: random.Random, place: str, name: str) -> None:
     instance, database = split(place)
     company.broker_ids[place] = guid(rng)
-    held = []
+    held_services = []
     if name:
         company.services[place] = service(name)
-        held.append(service(name))
-    company.draft.database(instance, database, company.broker_ids[place], *held, enabled=place not in _DISABLED)
+        held_services.append(service(name))
+    company.draft.database(
+        instance, database, company.broker_ids[place], *held_services, enabled=place not in _DISABLED
+    )
     if place not in _WITHOUT_LOCAL:
         company.draft.local(instance, database)
     if instance.startswith(("hq-", "pricing-")) and name and place not in _WITHOUT_OUTBOUND:
@@ -209,12 +211,12 @@ def _route_partners(company: CompanyTables) -> None:
 
 def _route_depots(company: CompanyTables) -> None:
     draft = company.draft
-    lost, found = (at_hour(hour) for hour in LABELS_LOST)
+    labels_lost, labels_back = (at_hour(hour) for hour in LABELS_LOST)
     labels = address("hq-orders"), service("Shipping/Labels")
     for instance in ("depot-east", "depot-west"):
         # The first version's lifetime runs out before the second one is there.
-        draft.route(instance, "Shipping", "Labels", *labels, lifetime=lost, valid_to=found)
-        draft.route(instance, "Shipping", "Labels", *labels, valid_from=found)
+        draft.route(instance, "Shipping", "Labels", *labels, lifetime=labels_lost, valid_to=labels_back)
+        draft.route(instance, "Shipping", "Labels", *labels, valid_from=labels_back)
 
 
 def _route_forwarders(company: CompanyTables) -> None:

@@ -40,7 +40,7 @@ class ConversationKind:
 
     ``start`` is a place, or an instance alone where the sender is outside; ``path`` the instances
     at which messages arrive; ``target`` the place that answers; ``back`` the instances at which
-    answers arrive. ``bound`` is the place whose broker id the sender knows, or an id itself;
+    answers arrive. ``bound_to`` is the place whose broker id the sender knows, or an id itself;
     ``balanced`` the places of which the dialog id picks one. ``hours`` bound the messages' times;
     ``pause`` and ``seen_waiting`` (minutes after the sending) are ranges; ``lifetime`` in minutes.
     """
@@ -51,7 +51,7 @@ class ConversationKind:
     path: tuple[str, ...] = ()
     target: str | None = None
     back: tuple[str, ...] = ()
-    bound: str | None = None
+    bound_to: str | None = None
     balanced: tuple[str, ...] = ()
     hours: tuple[float, float] = (0.0, 24.0)
     messages: tuple[int, int] = (1, 3)
@@ -68,29 +68,29 @@ def all_flows() -> list[ConversationKind]:
 
 
 def _store(store: str) -> Iterator[ConversationKind]:
-    till, shelf, home = f"store-{store}.Till", f"store-{store}.Shelf", f"store-{store}"
+    till, shelf_database, home = f"store-{store}.Till", f"store-{store}.Shelf", f"store-{store}"
     forwarder = "fwd-north" if store in NORTHERN_STORES else "fwd-south"
     back = ("fwd-north", home)
-    yield ConversationKind(16, till, f"Stores/{store.title()}/Shelf", target=shelf)
+    yield ConversationKind(16, till, f"Stores/{store.title()}/Shelf", target=shelf_database)
     yield ConversationKind(6, till, "Orders/Entry", (forwarder, "hq-orders"), "hq-orders.Orders", back)
     yield ConversationKind(18, till, "Pricing/Quotes", balanced=PRICING, back=back)
     yield ConversationKind(5, till, "Finance/Ledger", ("hq-finance",), messages=(1, 4))
     loyalty = "hq-customers.Loyalty"
     path = ("fwd-north", "hq-customers")
-    yield ConversationKind(5, till, "Customers/Loyalty", path, loyalty, back, bound=loyalty)
+    yield ConversationKind(5, till, "Customers/Loyalty", path, loyalty, back, bound_to=loyalty)
     yield ConversationKind(3, till, "Reports/Sales", (forwarder, "hq-reports"), hours=(19.5, 23.0))
     stock, leaves, returns = "hq-stock.Stock", *STOCK_DETOUR
     direct = ("hq-stock",)
-    yield ConversationKind(2.5, shelf, "Stock/Levels", direct, stock, back, hours=(0.0, leaves))
+    yield ConversationKind(2.5, shelf_database, "Stock/Levels", direct, stock, back, hours=(0.0, leaves))
     detour = ("fwd-south", "hq-stock")
-    yield ConversationKind(1, shelf, "Stock/Levels", detour, stock, back, hours=STOCK_DETOUR)
-    yield ConversationKind(3, shelf, "Stock/Levels", direct, stock, back, hours=(returns, 24.0))
+    yield ConversationKind(1, shelf_database, "Stock/Levels", detour, stock, back, hours=STOCK_DETOUR)
+    yield ConversationKind(3, shelf_database, "Stock/Levels", direct, stock, back, hours=(returns, 24.0))
 
 
 def _headquarters() -> Iterator[ConversationKind]:
     orders, purchasing, care = "hq-orders.Orders", "hq-stock.Purchasing", "hq-customers.Care"
     back = ("fwd-north", "hq-orders")
-    yield ConversationKind(8, orders, "Stock/Purchasing", ("hq-stock",), purchasing, back, bound=purchasing)
+    yield ConversationKind(8, orders, "Stock/Purchasing", ("hq-stock",), purchasing, back, bound_to=purchasing)
     yield ConversationKind(5, orders, "Finance/Ledger", ("fwd-north", "hq-finance"))
     yield ConversationKind(4, orders, "Finance/Invoices", ("hq-finance",), lifetime=240)
     yield ConversationKind(6, purchasing, "Stock/Levels", target="hq-stock.Stock")
@@ -104,13 +104,13 @@ def _depots() -> Iterator[ConversationKind]:
         "depot-east.Picking",
         "Depot/East/Shipping",
         target="depot-east.Shipping",
-        bound="depot-east.Shipping",
+        bound_to="depot-east.Shipping",
     )
     yield ConversationKind(6, "depot-west.Picking", "Depot/West/Shipping", target="depot-west.Shipping")
-    lost, found = LABELS_LOST
+    labels_lost, labels_back = LABELS_LOST
     for instance in ("depot-east", "depot-west"):
         shipping, labels = f"{instance}.Shipping", "hq-orders.Labels"
-        for hours in ((0.0, lost), (found, 24.0)):
+        for hours in ((0.0, labels_lost), (labels_back, 24.0)):
             back = ("fwd-north", instance)
             yield ConversationKind(5, shipping, "Shipping/Labels", ("hq-orders",), labels, back, hours=hours)
         yield ConversationKind(20, shipping, "Shipping/Labels", hours=LABELS_LOST)
@@ -137,8 +137,8 @@ def _faults() -> Iterator[ConversationKind]:
     yield ConversationKind(1, "store-york.Till", "orders/entry", north)
     yield ConversationKind(1, "depot-west.Picking", "Depot/West/Sorting")
     path = ("fwd-south", "hq-orders")
-    yield ConversationKind(1, "store-bath.Till", "Orders/Returns", path, bound=OLD_ID)
-    yield ConversationKind(0.7, "depot-west.Picking", "Depot/West/Shipping", bound=OLD_ID)
+    yield ConversationKind(1, "store-bath.Till", "Orders/Returns", path, bound_to=OLD_ID)
+    yield ConversationKind(0.7, "depot-west.Picking", "Depot/West/Shipping", bound_to=OLD_ID)
     yield ConversationKind(1, "hq-orders.Orders", "Orders/Archive")
     yield ConversationKind(0.7, "hq-reports.Reporting", "Orders/Archive", (*north, "hq-orders"))
     yield ConversationKind(1, "hq-orders.Archive", "Reports/Sales", hours=(1.0, 4.0))

@@ -79,7 +79,7 @@ class ConversationWriter:
     def _begin(self, flow: ConversationKind, at: datetime) -> _Talk:
         self._number += 1
         ids, conversation_id = self.company.broker_ids, guid(self.rng)
-        known = ids.get(flow.bound, flow.bound) if flow.bound else None
+        known_id = ids.get(flow.bound_to, flow.bound_to) if flow.bound_to else None
         path, target, picked = flow.path, flow.target, None
         if flow.balanced:
             by_id = {ids[place]: place for place in flow.balanced}
@@ -87,7 +87,7 @@ class ConversationWriter:
             target = by_id[picked]
             path = (split(target)[0],)
         expires = None if flow.lifetime is None else at + _minutes(flow.lifetime)
-        return _Talk(flow, self._number, conversation_id, path, target, known, picked, expires)
+        return _Talk(flow, self._number, conversation_id, path, target, known_id, picked, expires)
 
     def _send(self, talk: _Talk, sequence: int, at: datetime, ends: datetime) -> None:
         """Write a message of the initiator at every instance that it passes."""
@@ -99,7 +99,7 @@ class ConversationWriter:
             seen = at + _minutes(rng.uniform(*flow.seen_waiting))
             seen = min(seen, ends - timedelta(seconds=1))
         # Some senders name the broker id in the message, for the others the dialog row knows it.
-        own = talk.known_id if talk.number % 3 == 0 else None
+        named_id = talk.known_id if talk.number % 3 == 0 else None
         self.draft.message(
             message_id,
             talk.conversation_id,
@@ -107,7 +107,7 @@ class ConversationWriter:
             start,
             database or None,
             name,
-            own,
+            named_id,
             sequence=sequence,
             observed_at=seen,
             hops_remaining=None if database else flow.hops,

@@ -45,8 +45,8 @@ def _describe_message(row: Row) -> Words:
     where = "" if place is None else f" to {place}"
     route = "" if row["route_name"] is None else f" by {row['route_name']}"
     step = f"step {row['matching_step']}, {row['reason']}"
-    said = f"{row['message_id']} for {row['to_service_name']}: "
-    return (said, mark_outcome(row["outcome"]), f"{where}{route} ({step})")
+    message_and_service = f"{row['message_id']} for {row['to_service_name']}: "
+    return (message_and_service, mark_outcome(row["outcome"]), f"{where}{route} ({step})")
 
 
 def _describe_day(resolved: Iterable[Row]) -> Iterator[Block]:

@@ -71,11 +71,11 @@ def complete_imports(
     return earlier
 
 
-def note_events(earlier: EarlierImports, own: Collection[str] = ()) -> list[str]:
-    """Return a note on each import of events in the journal; ``own`` are the ids of those completed now."""
+def note_events(earlier: EarlierImports, completed_ids: Collection[str] = ()) -> list[str]:
+    """Return a note on each import of events in the journal; ``completed_ids`` are ids of those completed now."""
     return [
         f"the import of events that began at {begun_at(one.started_at)} is completed by this one"
-        if one.import_id in own
+        if one.import_id in completed_ids
         else say_events(one.started_at)
         for one in earlier.of_events
     ]
@@ -111,10 +111,10 @@ def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key
     return decode_changes(key, parts, stored_tables.find_id(store, key))
 
 
-def _find_later(imports: Sequence[Row], own: TableChanges) -> list[str]:
+def _find_later(imports: Sequence[Row], changes: TableChanges) -> list[str]:
     """List later imports of the same subjects, as phrases, without the changes of the import itself."""
-    known = {_values(row) for row in [*own.put, *own.remove]}
-    return order.find_later([row for row in imports if _values(row) not in known], own.put)
+    changed_values = {_values(row) for row in [*changes.put, *changes.remove]}
+    return order.find_later([row for row in imports if _values(row) not in changed_values], changes.put)
 
 
 def _values(row: Row) -> tuple[Any, ...]:
@@ -158,9 +158,9 @@ def _count_rows(store: stored_tables.StoredTables, key: str, change: TableChange
     if key in APPENDED:
         return Counter(put=len(change.put) - len(stored_tables.find_new(store, key, change.put)))
     names = {"instance_name": {row["instance_name"] for row in [*change.put, *change.remove]}}
-    standing: Mapping[Any, Row] = {key_of(key, row): row for row in store.rows(key, names)}
-    put = sum(_equals(standing.get(key_of(key, row)), row) for row in change.put)
-    return Counter(put=put, remove=sum(key_of(key, row) not in standing for row in change.remove))
+    rows_by_key: Mapping[Any, Row] = {key_of(key, row): row for row in store.rows(key, names)}
+    put = sum(_equals(rows_by_key.get(key_of(key, row)), row) for row in change.put)
+    return Counter(put=put, remove=sum(key_of(key, row) not in rows_by_key for row in change.remove))
 
 
 def _equals(stored: Row | None, wanted: Row) -> bool:

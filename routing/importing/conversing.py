@@ -16,17 +16,17 @@ def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Coll
     An acknowledgement whose time is stored stays, and the exported broker id is then its id; else that id holds as
     of the export.
     """
-    standing = {key_of("dialogs", row): row for row in stored}
+    stored_by_key = {key_of("dialogs", row): row for row in stored}
     changes = TableChanges()
     for row in exported:
-        old = standing.pop(key_of("dialogs", row), None)
+        old = stored_by_key.pop(key_of("dialogs", row), None)
         new = row if old is None else _keep_acknowledgement(row, old)
         if old is not None and all(old[name] == new[name] for name in new if name not in ON["dialogs"]):
             changes.counts["unchanged"] += 1
             continue
         changes.put.append(new)
         changes.counts["added" if old is None else "changed"] += 1
-    for row in standing.values():
+    for row in stored_by_key.values():
         if (row["instance_name"], row["database_name"]) in covered:
             changes.remove.append(row)
             changes.counts["removed"] += 1

@@ -17,12 +17,16 @@ Dropped = Mapping[str, Mapping[Unit, datetime]]
 
 
 def find_dropped(
-    covered: CoveredRows, databases: Sequence[Row], held: Mapping[str, Collection[Unit]], imports: Sequence[Row]
+    covered: CoveredRows,
+    databases: Sequence[Row],
+    units_by_table: Mapping[str, Collection[Unit]],
+    imports: Sequence[Row],
 ) -> Dropped:
     """Return the databases that sys.databases does not list any more, though tables hold something of them.
 
-    ``databases`` are the rows of that table, ``held`` by table the databases that it has rows of. A database whose
-    line was rejected is left alone, and so is msdb, which no export has to list, and what is of a later time.
+    ``databases`` are the rows of that table, ``units_by_table`` by table the databases that it has rows of. A
+    database whose line was rejected is left alone, and so is msdb, which no export has to list, and what is of a
+    later time.
     """
     stored = {(row["instance_name"], row["name"]) for row in databases}
     listed = {(row["instance_name"], row["name"]) for row in covered.rows.get("databases", ())}
@@ -37,12 +41,15 @@ def find_dropped(
         return not is_listed and not covered.is_doubtful("databases", {"instance_name": instance, "name": name})
 
     def is_newer(table: str, unit: Unit) -> bool:
-        own, last = covered.units.get(_VIEWS[table], {}).get(unit), order.find_last(imports, _VIEWS[table], unit)
-        return any(at is not None and at > times[unit[0]] for at in (own, last))
+        exported_at, last = (
+            covered.units.get(_VIEWS[table], {}).get(unit),
+            order.find_last(imports, _VIEWS[table], unit),
+        )
+        return any(at is not None and at > times[unit[0]] for at in (exported_at, last))
 
     return {
         table: {unit: times[unit[0]] for unit in units if is_gone(*unit) and not is_newer(table, unit)}
-        for table, units in held.items()
+        for table, units in units_by_table.items()
     }
 
 

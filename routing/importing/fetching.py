@@ -61,11 +61,11 @@ class _Fetcher:
     def look(self, text: str) -> Folder | ListedFile | None:
         why = UnreadableTable("it is a URI" if is_uri(text) else "it is not on this machine's disk")
         spark = self.opener.start_for(quote(text), "read", why)
-        found = session_files.look(spark, text)
-        if found == {} and PurePosixPath(text).name.startswith(("_", ".")):
+        listing = session_files.look(spark, text)
+        if listing == {} and PurePosixPath(text).name.startswith(("_", ".")):
             raise OSError(errno.EPERM, "the session reads no file whose name begins with _ or .", text)
-        self._waiting.update((file.path, file) for file in _in_order(found))
-        return found
+        self._waiting.update((file.path, file) for file in _in_order(listing))
+        return listing
 
     def content(self, file: ListedFile) -> bytes:
         """Return the content of a file; with it those are fetched that come next and end like it."""
@@ -84,13 +84,13 @@ class _Fetcher:
         return [other for other, size in zip(alike, sizes, strict=True) if size <= _AT_ONCE] or [file]
 
 
-def _in_order(found: Folder | ListedFile | None) -> Iterator[ListedFile]:
+def _in_order(listing: Folder | ListedFile | None) -> Iterator[ListedFile]:
     """Yield the files, in the order in which they are read."""
-    if isinstance(found, ListedFile):
-        yield found
-    elif found is not None:
-        for name in sorted(found):
-            yield from _in_order(found[name])
+    if isinstance(listing, ListedFile):
+        yield listing
+    elif listing is not None:
+        for name in sorted(listing):
+            yield from _in_order(listing[name])
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class SessionPath:
         self._text = text if _ROOT.fullmatch(text) else text.rstrip("/") or "/"
 
     @cached_property
-    def _found(self) -> Folder | ListedFile | None:
+    def _listing(self) -> Folder | ListedFile | None:
         return self._fetcher.look(self._text) if self._listed is None else self._listed
 
     def __str__(self) -> str:
@@ -141,22 +141,22 @@ class SessionPath:
 
     def exists(self) -> bool:
         """Return whether the place holds a file or folder."""
-        return self._found is not None
+        return self._listing is not None
 
     def is_dir(self) -> bool:
         """Return whether the place is a folder."""
-        return isinstance(self._found, dict)
+        return isinstance(self._listing, dict)
 
     def is_file(self) -> bool:
         """Return whether the place is a file."""
-        return isinstance(self._found, ListedFile)
+        return isinstance(self._listing, ListedFile)
 
     def iterdir(self) -> Iterator[SessionPath]:
         """Yield the entries of the folder, without asking the session again."""
-        if not isinstance(self._found, dict):
+        if not isinstance(self._listing, dict):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._text)
-        for name, found in self._found.items():
-            yield SessionPath(self._fetcher, str(self / name), found)
+        for name, entry in self._listing.items():
+            yield SessionPath(self._fetcher, str(self / name), entry)
 
     def read_bytes(self) -> bytes:
         """Read the file by the session."""
@@ -167,7 +167,7 @@ class SessionPath:
         return _Stat(self._file().modified.timestamp())
 
     def _file(self) -> ListedFile:
-        if not isinstance(self._found, ListedFile):
-            number = errno.ENOENT if self._found is None else errno.EISDIR
+        if not isinstance(self._listing, ListedFile):
+            number = errno.ENOENT if self._listing is None else errno.EISDIR
             raise OSError(number, os.strerror(number), self._text)
-        return self._found
+        return self._listing

@@ -84,7 +84,7 @@ def _bring_export(
     stored["routes"] = list(taken_back.routes)
     dropped = _find_dropped(store, covered, stored, [row for row in imports if row["exported_at"] <= latest])
     cover_dropped(covered, dropped)
-    own = order.rows_of_views(covered.units, now, digest)
+    import_rows = order.rows_of_views(covered.units, now, digest)
     first, lost = order.find_first(imports, covered.instances, {row["instance_name"] for row in stored["routes"]})
     covered.notes += taken_back.notes
     changes = _changes(covered, stored, dropped, first, taken_back)
@@ -98,10 +98,10 @@ def _bring_export(
     if "messages" in store.locations:
         changes |= _added_rows(store, covered)
     for key, change in changes.items():
-        done.tell(key, change.counts)
+        done.count_written(key, change.counts)
     if not dry_run:
         progress("writing the tables")
-        changes["imports"] = order.imports_changes(imports, own, latest)
+        changes["imports"] = order.imports_changes(imports, import_rows, latest)
         stored_tables.commit_changes(store, changes, now)
     done.rejected.sort(key=line_order)
     return done
@@ -126,12 +126,12 @@ def _find_dropped(
     of_views = covered.units.get("databases", {})
     if not of_views:
         return {}
-    held = {key: {unit_of(row) for row in stored[key]} for key in _OF_DATABASES}
+    units_by_table = {key: {unit_of(row) for row in stored[key]} for key in _OF_DATABASES}
     if "dialogs" in store.locations:
-        held["dialogs"] = store.units("dialogs", {instance for instance, _ in of_views})
-    for key in held:
-        held[key] |= {unit_of(row) for row in covered.rows.get(key, ())}
-    return find_dropped(covered, stored["databases"], held, imports)
+        units_by_table["dialogs"] = store.units("dialogs", {instance for instance, _ in of_views})
+    for key in units_by_table:
+        units_by_table[key] |= {unit_of(row) for row in covered.rows.get(key, ())}
+    return find_dropped(covered, stored["databases"], units_by_table, imports)
 
 
 def _changes(
@@ -214,7 +214,7 @@ def _added_rows(store: stored_tables.StoredTables, covered: CoveredRows) -> dict
     messages, observed = covered.rows.get("messages", []), covered.rows.get("observed_routing", [])
     ids = store.find_message_ids(messages)
     new = {
-        "messages": [row for row, known in zip(messages, ids, strict=True) if known is None],
+        "messages": [row for row, stored_id in zip(messages, ids, strict=True) if stored_id is None],
         # Each observation is of the message in the same place.
         "observed_routing": stored_tables.find_new(store, "observed_routing", with_stored_ids(observed, ids)),
     }

@@ -60,28 +60,28 @@ def import_events(
         store = stored_tables.open_stored(opener, config, keys)
         # Read alone: which messages are stored, and under which ids.
         messages = stored_tables.open_stored(opener, config, ["messages"] if "messages" in config.tables else [])
-        course = _Course.of(store, messages, instance, latest_time(now))
+        event_import = _EventImport.of(store, messages, instance, latest_time(now))
         source = {"files": list(sources), "instance": instance}
         again = stored_tables.find_of_sources(store, source)
         progress("bringing in the events")
-        for rows in course.batches(read_events(sources, reach, course.not_read)):
+        for rows in event_import.batches(read_events(sources, reach, event_import.not_read)):
             if not dry_run:
-                if not course.added:
+                if not event_import.added:
                     stored_tables.make_ready(store)
                     stored_tables.store_sources(store, "observed_routing", source, now)
                 stored_tables.add(store, "observed_routing", rows, EVENT_KEY)
-            course.added += len(rows)
-        dialogs = course.acknowledged()
+            event_import.added += len(rows)
+        dialogs = event_import.acknowledged()
         if not dry_run:
             stored_tables.put(store, "dialogs", dialogs)
             stored_tables.remove_sources(store, source)
-    done = course.told(dry_run, dialogs)
+    done = event_import.summarize(dry_run, dialogs)
     done.notes[:0] = [*earlier.notes, *note_events(earlier, () if dry_run else again)]
     return done
 
 
 @dataclass
-class _Course:
+class _EventImport:
     """One import: what it knows of the tables, and what became of the rows so far."""
 
     store: stored_tables.StoredTables
@@ -89,7 +89,7 @@ class _Course:
     instance: str | None
     spelling: NameSpelling
     databases: dict[tuple[str, int], str]
-    known: set[bytes]
+    known_digests: set[bytes]
     latest: datetime
     counted: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
@@ -110,7 +110,7 @@ class _Course:
         messages: stored_tables.StoredTables,
         instance: str | None,
         latest: datetime,
-    ) -> _Course:
+    ) -> _EventImport:
         """Begin an import into these tables."""
         databases = store.rows("databases")
         spelling = NameSpelling.of_tables(store.rows("instances"), databases)
@@ -144,10 +144,10 @@ class _Course:
             if row is None:
                 continue
             digest = stored_tables.event_digest(row["instance_name"], row["event_hash"])
-            if digest in self.known:
+            if digest in self.known_digests:
                 self.unchanged += 1
                 continue
-            self.known.add(digest)
+            self.known_digests.add(digest)
             yield row
 
     def _row(self, raw: RawEvent) -> Row | None:
@@ -173,42 +173,44 @@ class _Course:
             row["message_id"] = name_message(row)
         if not read.is_acknowledgement:
             return row
-        side = tuple(row[name] for name in _DIALOG)
-        self.acknowledgements[side] = min(self.acknowledgements.get(side, row["observed_at"]), row["observed_at"])
+        dialog_key = tuple(row[name] for name in _DIALOG)
+        self.acknowledgements[dialog_key] = min(
+            self.acknowledgements.get(dialog_key, row["observed_at"]), row["observed_at"]
+        )
         return None
 
     def acknowledged(self) -> TableChanges:
         """Return the dialogs that were acknowledged, as far as the table does not say when."""
-        found = TableChanges()
+        changes = TableChanges()
         if "dialogs" not in self.store.locations or not self.acknowledgements:
             self.lost = len(self.acknowledgements)
-            return found
-        ids = {str(side[1]) for side in self.acknowledgements}
+            return changes
+        ids = {str(dialog_key[1]) for dialog_key in self.acknowledgements}
         wanted = {
             "instance_name": sorted(self.instances),
             "conversation_id": sorted(ids | set(map(str.upper, ids))),
         }
         there = set()
         for row in self.store.rows("dialogs", wanted):
-            side = (row["instance_name"], row["conversation_id"].lower(), row["is_initiator"])
-            at = self.acknowledgements.get(side)
+            dialog_key = (row["instance_name"], row["conversation_id"].lower(), row["is_initiator"])
+            at = self.acknowledgements.get(dialog_key)
             if at is None:
                 continue
-            there.add(side)
+            there.add(dialog_key)
             if row["acknowledged_at"] is None:
-                found.put.append({**row, "acknowledged_at": at})
-        found.counts["changed"] = len(found.put)
-        found.counts["unchanged"] = len(there) - len(found.put)
+                changes.put.append({**row, "acknowledged_at": at})
+        changes.counts["changed"] = len(changes.put)
+        changes.counts["unchanged"] = len(there) - len(changes.put)
         self.lost = len(self.acknowledgements) - len(there)
-        return found
+        return changes
 
-    def told(self, dry_run: bool, dialogs: TableChanges) -> ImportResult:
+    def summarize(self, dry_run: bool, dialogs: TableChanges) -> ImportResult:
         """Return the result: the numbers of events read, rejected and written."""
         done = ImportResult(dry_run, counted="rows", rejected=self.sentences)
         for file, rows in self.counted.items():
             done.rows_read[file] = (rows, self.rejected[file], 0)
-        done.tell("observed_routing", {"added": self.added, "unchanged": self.unchanged})
-        done.tell("dialogs", dialogs.counts)
+        done.count_written("observed_routing", {"added": self.added, "unchanged": self.unchanged})
+        done.count_written("dialogs", dialogs.counts)
         done.notes += self._notes()
         return done
 

@@ -67,25 +67,31 @@ def _bring_scripts(
     databases, instances = store.rows("databases"), store.rows("instances")
     spelling = NameSpelling.of_tables(instances, databases)
     name = spelling.instance(instance)
-    own = {key: store.rows(key, {"instance_name": [name]}) for key in ("routes", "services", "imports")}
-    own["databases"] = [row for row in databases if row["instance_name"] == name]
-    own["instances"] = [row for row in instances if row["instance_name"] == name]
-    known = [*instances, *databases]
+    instance_tables = {
+        key: store.rows(key, {"instance_name": [name]}) for key in ("routes", "services", "imports")
+    }
+    instance_tables["databases"] = [row for row in databases if row["instance_name"] == name]
+    instance_tables["instances"] = [row for row in instances if row["instance_name"] == name]
+    named_rows = [*instances, *databases]
     servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
-    notes = [*say_near_names([name], known), *say_servers(servers, name, known)]
+    notes = [*say_near_names([name], named_rows), *say_servers(servers, name, named_rows)]
     done = ImportResult(dry_run, counted="statements", notes=notes)
     latest = latest_time(now)
-    taken_back = order.take_back(own["routes"], own["imports"], latest)
-    own["routes"], done.notes = list(taken_back.routes), [*done.notes, *taken_back.notes]
-    fresh, rows = _leave_out_known(done, scripts, own["imports"], name, spelling, now, snapshot)
-    order.refuse_older(own["imports"], rows, latest)
-    first, lost = order.find_first(own["imports"], [name], {row["instance_name"] for row in own["routes"]})
-    changes = apply_in_turn(done, own, fresh, spelling, name, snapshot=snapshot, is_first=bool(first), now=now)
+    taken_back = order.take_back(instance_tables["routes"], instance_tables["imports"], latest)
+    instance_tables["routes"], done.notes = list(taken_back.routes), [*done.notes, *taken_back.notes]
+    fresh, rows = _leave_out_known(done, scripts, instance_tables["imports"], name, spelling, now, snapshot)
+    order.refuse_older(instance_tables["imports"], rows, latest)
+    first, lost = order.find_first(
+        instance_tables["imports"], [name], {row["instance_name"] for row in instance_tables["routes"]}
+    )
+    changes = apply_in_turn(
+        done, instance_tables, fresh, spelling, name, snapshot=snapshot, is_first=bool(first), now=now
+    )
     changes["routes"] = taken_back.with_changes(changes["routes"])
     done.notes += order.say_lost(lost if changes["routes"] else ())
     for key, change in changes.items():
-        done.tell(key, change.counts)
-    changes["imports"] = order.imports_changes(own["imports"], rows, latest)
+        done.count_written(key, change.counts)
+    changes["imports"] = order.imports_changes(instance_tables["imports"], rows, latest)
     if not dry_run and (fresh or any(changes.values())):
         progress("writing the tables")
         stored_tables.commit_changes(store, changes, now)
@@ -113,20 +119,20 @@ def _leave_out_known(
                 " (--scripted-at)"
             )
         digest = order.digest_script(script.content_digest, snapshot=snapshot)
-        own = order.rows_of_script(Path(script.file).name, units, at, now, digest)
-        if order.is_known([*imports, *rows], own):
+        import_rows = order.rows_of_script(Path(script.file).name, units, at, now, digest)
+        if order.is_known([*imports, *rows], import_rows):
             done.notes.append(f"{script.file}: it was imported before; nothing of it is done again")
         else:
             fresh.append(TimedScript(script, at, units))
-            rows += own
+            rows += import_rows
     return fresh, rows
 
 
 def _units(script: ReadScript, instance: str, spelling: NameSpelling) -> set[Unit]:
     """Return the databases whose routes and services a script speaks of, and None for the instance's own."""
-    found: set[Unit] = set()
+    units: set[Unit] = set()
     for statement in script.statements:
         is_of_database = isinstance(statement, OF_A_DATABASE) and statement.database is not None
         database = spelling.database(instance, str(statement.database)) if is_of_database else None
-        found.add((instance, database))
-    return found or {(instance, None)}
+        units.add((instance, database))
+    return units or {(instance, None)}

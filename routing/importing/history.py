@@ -41,10 +41,10 @@ def apply_changes(key: str, rows: Iterable[Row], changes: TableChanges) -> list[
 
 def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> TableChanges:
     """Find the changes from some rows of a table to others, without counts."""
-    standing, wanted = ({key_of(key, row): row for row in rows} for rows in (before, after))
+    before_by_key, after_by_key = ({key_of(key, row): row for row in rows} for rows in (before, after))
     return TableChanges(
-        put=[row for of, row in wanted.items() if standing.get(of) != row],
-        remove=[row for of, row in standing.items() if of not in wanted],
+        put=[row for of, row in after_by_key.items() if before_by_key.get(of) != row],
+        remove=[row for of, row in before_by_key.items() if of not in after_by_key],
     )
 
 
@@ -96,18 +96,18 @@ def route_changes(
         at = covered.get((key[0], key[1]))
         if at is None:
             continue
-        standing = [row for row in versions.get(key, ()) if stands(row, at)]
+        current_versions = [row for row in versions.get(key, ()) if stands(row, at)]
         target = targets.get(key)
-        if target is None and any(is_doubtful(row) for row in standing):
+        if target is None and any(is_doubtful(row) for row in current_versions):
             changes.counts["unchanged"] += 1
             continue
-        if target is not None and any(_is_same(row, target) for row in standing):
+        if target is not None and any(_is_same(row, target) for row in current_versions):
             changes.counts["unchanged"] += 1
             continue
-        for row in standing:
+        for row in current_versions:
             end_route(changes, row, at, is_replaced=target is not None)
         if target is not None:
-            _begin(changes, target, at, versions.get(key, ()), key[0] in first, bool(standing))
+            _begin(changes, target, at, versions.get(key, ()), key[0] in first, bool(current_versions))
     return changes
 
 
@@ -156,19 +156,19 @@ def present_changes(
     is_covered: Callable[[Row], bool] = lambda row: True,
 ) -> TableChanges:
     """Find the changes that leave the covered part of a table exactly the wanted rows."""
-    standing = {tuple(row.get(name) for name in key): row for row in stored}
+    stored_by_key = {tuple(row.get(name) for name in key): row for row in stored}
     changes = TableChanges()
     wanted_keys = set()
     for row in wanted:
         values = tuple(row[name] for name in key)
         wanted_keys.add(values)
-        old = standing.get(values)
+        old = stored_by_key.get(values)
         if old is not None and all(old.get(name) == value for name, value in row.items()):
             changes.counts["unchanged"] += 1
             continue
         changes.put.append(row)
         changes.counts["added" if old is None else "changed"] += 1
-    for values, row in standing.items():
+    for values, row in stored_by_key.items():
         if values not in wanted_keys and is_covered(row):
             changes.remove.append(row)
             changes.counts["removed"] += 1

@@ -59,10 +59,10 @@ def list_unfinished(rows: Iterable[Row]) -> list[UnfinishedImport]:
         UnfinishedImport(
             import_id,
             started_at,
-            tuple({row["release"] for row in own}),
-            in_order({row["table_key"] for row in own if row["part"] != _SOURCES}),
+            tuple({row["release"] for row in part_rows}),
+            in_order({row["table_key"] for row in part_rows if row["part"] != _SOURCES}),
         )
-        for (started_at, import_id), own in sorted(parts.items(), key=lambda item: item[0])
+        for (started_at, import_id), part_rows in sorted(parts.items(), key=lambda item: item[0])
     ]
 
 
@@ -78,17 +78,23 @@ def encode_changes(
 
     ``table_ids`` are those of the changed tables, None for one that is still to be made.
     """
-    own = {"import_id": import_id, "started_at": started_at, "release": release()}
+    import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
     for key, change in changes.items():
         for action, rows in ((PUT, change.put), (REMOVE, change.remove)):
             for part, text in enumerate(_encode_parts(key, rows, table_ids[key]), _SOURCES + 1):
-                yield {**own, "table_key": key, "action": action, "part": part, "rows": text}
+                yield {**import_columns, "table_key": key, "action": action, "part": part, "rows": text}
 
 
 def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapping[str, Any]) -> Row:
     """Return the journal's one row for an import that streams from sources to a table."""
-    own = {"import_id": import_id, "started_at": started_at, "release": release()}
-    return {**own, "table_key": key, "action": PUT, "part": _SOURCES, "rows": json.dumps(sources, sort_keys=True)}
+    import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
+    return {
+        **import_columns,
+        "table_key": key,
+        "action": PUT,
+        "part": _SOURCES,
+        "rows": json.dumps(sources, sort_keys=True),
+    }
 
 
 def is_of_sources(row: Row, sources: Mapping[str, Any]) -> bool:
@@ -136,8 +142,8 @@ def decode_changes(key: str, parts: Iterable[Row], table_id: str | None) -> Tabl
             raise UnfitError(f"tables.{key} is another table than the one that it began to write")
         if part["action"] not in (PUT, REMOVE):
             raise UnfitError(f"tables.{key} has an action that is neither put nor remove")
-        found = changes.put if part["action"] == PUT else changes.remove
-        found.extend(_decode_rows(key, columns, rows))
+        target_rows = changes.put if part["action"] == PUT else changes.remove
+        target_rows.extend(_decode_rows(key, columns, rows))
     return changes
 
 

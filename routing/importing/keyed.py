@@ -51,4 +51,4 @@ def bounds_of(table: str, rows: Iterable[Row]) -> Only:
     kinds = {field.name: field.kind for field in TABLES[table]}
     names = (n for n in ON[table] if kinds[n] == ColumnKind.STRING and n not in FOLDED.get(table, ()))
     values = {name: {row.get(name) for row in rows} for name in names}
-    return {name: found for name, found in values.items() if None not in found}
+    return {name: column_values for name, column_values in values.items() if None not in column_values}

@@ -23,13 +23,15 @@ def phrase_to_come(what: str, at: datetime) -> str:
 
 def find_exports_to_come(rows: Mapping[str, Iterable[Row]], now: datetime) -> list[str]:
     """Return a phrase for each file of an export with a time that has not come yet; ``rows`` are those by view."""
-    latest, found = latest_time(now), dict[str, str]()
+    latest, phrases_by_file = latest_time(now), dict[str, str]()
     for of_view in rows.values():
         for row in of_view:
             if row["exported_at"] > latest:
                 file = row["place"].rpartition(", row ")[0] or row["place"]
-                found.setdefault(file, phrase_to_come(f"{row['place']}: exported_at", row["exported_at"]))
-    return list(found.values())
+                phrases_by_file.setdefault(
+                    file, phrase_to_come(f"{row['place']}: exported_at", row["exported_at"])
+                )
+    return list(phrases_by_file.values())
 
 
 def find_scripts_to_come(times: Iterable[tuple[str, datetime]], now: datetime) -> list[str]:

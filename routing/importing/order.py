@@ -75,7 +75,7 @@ def is_known(imports: Iterable[Row], rows: Sequence[Row]) -> bool:
 
     Older releases stored no digest of the content: there the name and the time decide.
     """
-    known = {
+    known_imports = {
         (_unit(row), row["view_or_file"], row["exported_at"], row.get("content_digest"))
         for row in imports
         if not is_of_view(row)
@@ -83,7 +83,7 @@ def is_known(imports: Iterable[Row], rows: Sequence[Row]) -> bool:
 
     def has(row: Row) -> bool:
         same = (_unit(row), row["view_or_file"], row["exported_at"])
-        return (*same, row["content_digest"]) in known or (*same, None) in known
+        return (*same, row["content_digest"]) in known_imports or (*same, None) in known_imports
 
     return all(map(has, rows))
 
@@ -155,13 +155,13 @@ def find_first(
     ``with_routes`` are the instances that have rows in ``routes``. Where no script may have made these, rows of
     ``imports`` are lost, or nobody imported the routes: an import is not their first one.
     """
-    known, scripted = set(), set()
+    imported, scripted = set(), set()
     for row in imports:
         if speaks_of_routes(row):
-            known.add(row["instance_name"])
+            imported.add(row["instance_name"])
         if not is_of_view(row):
             scripted.add(row["instance_name"])
-    unknown = set(instances) - known
+    unknown = set(instances) - imported
     lost = (unknown & set(with_routes)) - scripted
     return unknown - lost, lost
 
@@ -195,9 +195,9 @@ class TakenBack:
         """Combine these changes with further changes of the table."""
         if not self.notes:
             return changes
-        found = changes_between("routes", self.stored, apply_changes("routes", self.routes, changes))
-        found.counts = changes.counts + Counter(removed=len(self.stored) - len(self.routes))
-        return found
+        all_changes = changes_between("routes", self.stored, apply_changes("routes", self.routes, changes))
+        all_changes.counts = changes.counts + Counter(removed=len(self.stored) - len(self.routes))
+        return all_changes
 
 
 def find_ahead(imports: Iterable[Row], latest: datetime) -> set[str]:
@@ -214,7 +214,7 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
     instances = find_ahead(imports, latest)
     if not instances:
         return TakenBack(routes, routes)
-    kept: list[Row] = []
+    remaining: list[Row] = []
     counts: Counter[tuple[str, str]] = Counter()
     for row in routes:
         name, begins, ends = row["instance_name"], row["valid_from"], row["valid_to"]
@@ -222,15 +222,15 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
             counts[name, "removed"] += 1
         elif name in instances and ends is not None and ends > latest:
             counts[name, "reopened"] += 1
-            kept.append({**row, "valid_to": None})
+            remaining.append({**row, "valid_to": None})
         else:
-            kept.append(row)
+            remaining.append(row)
     notes = [
         f"{name}: an earlier import was of a time that has not come yet; of its versions of routes"
         f" {counts[name, 'removed']} are removed, and {counts[name, 'reopened']} that it closed are open again"
         for name in sorted({name for name, _ in counts})
     ]
-    return TakenBack(routes, kept, notes)
+    return TakenBack(routes, remaining, notes)
 
 
 def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetime = _EVER) -> TableChanges:
@@ -256,6 +256,6 @@ def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetim
         is_taken_back = row["exported_at"] > latest and row["view_or_file"] != _QUEUE
         if is_taken_back and row not in changes.remove:
             changes.remove.append(row)
-            own = (new["exported_at"] for new in rows if new["instance_name"] == row["instance_name"])
-            changes.put.append({**row, "exported_at": min(row["imported_at"], *own, latest)})
+            import_times = (new["exported_at"] for new in rows if new["instance_name"] == row["instance_name"])
+            changes.put.append({**row, "exported_at": min(row["imported_at"], *import_times, latest)})
     return changes

@@ -57,20 +57,20 @@ def _batches(
     put = {key_of(key, row): row for row in changes.put}
     touched = {**put, **{key_of(key, row): None for row in changes.remove}}
     bounds = bounds_of(key, [*changes.put, *changes.remove])
-    found: set[Key] = set()
+    replaced_keys: set[Key] = set()
     for batch in table.to_batches():
         part = pyarrow.Table.from_batches([batch]).cast(schema)
         places = _find_places(part, key, bounds, touched)
         if not places:
             yield from part.to_batches()
             continue
-        found.update(places.values())
+        replaced_keys.update(places.values())
         rest = sorted(set(range(part.num_rows)) - set(places))
         yield from part.take(pyarrow.array(rest, pyarrow.int64())).to_batches()
         replaced = {place: put[of] for place, of in places.items() if of in put}
         theirs = part.take(pyarrow.array(replaced, pyarrow.int64()))
         yield from _put_values(theirs, key, list(replaced.values())).to_batches()
-    new = [row for of, row in put.items() if of not in found]
+    new = [row for of, row in put.items() if of not in replaced_keys]
     yield from rows_to_add(schema, key, new).to_batches()
 
 

@@ -31,7 +31,7 @@ class ImportResult:
     notes: list[str] = field(default_factory=list)
     problems: list[StatementProblem] = field(default_factory=list)
 
-    def tell(self, table: str, counts: Mapping[str, int]) -> None:
+    def count_written(self, table: str, counts: Mapping[str, int]) -> None:
         """Record the counts of rows written into a table."""
         self.written[table] = Counter(counts)
 
@@ -71,16 +71,20 @@ def describe_import(imported: ImportResult) -> Document:
 
 def _say_written(imported: ImportResult) -> str:
     totals: Counter[str] = sum(imported.written.values(), Counter())
-    said = ", ".join(f"{totals[kind]:,} {kind}" for kind in KINDS[:-1] if totals[kind])
+    phrase = ", ".join(f"{totals[kind]:,} {kind}" for kind in KINDS[:-1] if totals[kind])
     why = ": the tables hold all of it already" if totals["unchanged"] else ""
     if imported.is_dry_run:
-        return f"This was a dry run. Rows that an import would write: {said or 'none'}."
-    return f"Rows written: {said}." if said else f"Nothing was written{why}."
+        return f"This was a dry run. Rows that an import would write: {phrase or 'none'}."
+    return f"Rows written: {phrase}." if phrase else f"Nothing was written{why}."
 
 
 def _say_read(imported: ImportResult) -> Words:
     read, rejected, left_out = (sum(row[at] for row in imported.rows_read.values()) for at in range(3))
     noun = "row" if imported.counted == "rows" else "statement"
-    said = f"{rejected:,} rejected"
+    rejected_phrase = f"{rejected:,} rejected"
     left = f", {left_out:,} left out" if left_out else ""
-    return (f"{count(read, noun)} read, ", TonedText(said, Tone.BAD) if rejected else said, f"{left}.")
+    return (
+        f"{count(read, noun)} read, ",
+        TonedText(rejected_phrase, Tone.BAD) if rejected else rejected_phrase,
+        f"{left}.",
+    )

@@ -45,7 +45,7 @@ from routing.importing.tsql.state import ROUTES as VIEW_OF_ROUTES
 from routing.importing.tsql.state_changes import NOTHING_TELLS
 from routing.terms import ZERO_GUID
 
-Own = Mapping[str, Sequence[Row]]
+InstanceTables = Mapping[str, Sequence[Row]]
 """The rows of one instance by table."""
 
 ROUTES = (CreateRoute, AlterRoute, DropRoute)
@@ -56,17 +56,17 @@ _NONE_TO_DROP = 15151
 _KEYS = {"databases": ("instance_name", "name"), "services": ("instance_name", "database_name", "name")}
 
 
-def state_of(own: Own, at: datetime) -> InstanceState:
+def state_of(instance_tables: InstanceTables, at: datetime) -> InstanceState:
     """Build the state of the instance from the tables, as of a time."""
-    row = own["instances"][0] if own["instances"] else None
+    row = instance_tables["instances"][0] if instance_tables["instances"] else None
     forwards = bool(row and row["is_message_forwarding_enabled"])
     return InstanceState(
-        routes=tuple(_route(row) for row in own["routes"] if stands(row, at)),
-        services=tuple(ServiceState(row["database_name"], row["name"]) for row in own["services"]),
-        databases=tuple(_database(row) for row in own["databases"]),
+        routes=tuple(_route(row) for row in instance_tables["routes"] if stands(row, at)),
+        services=tuple(ServiceState(row["database_name"], row["name"]) for row in instance_tables["services"]),
+        databases=tuple(_database(row) for row in instance_tables["databases"]),
         # No table holds its name and port.
         endpoint=EndpointState(is_message_forwarding_enabled=forwards),
-        in_part=_find_in_part(own.get("imports", ())),
+        in_part=_find_in_part(instance_tables.get("imports", ())),
     )
 
 
@@ -112,7 +112,7 @@ class TimedScript:
 
 def apply_in_turn(
     done: ImportResult,
-    own: Own,
+    instance_tables: InstanceTables,
     scripts: Sequence[TimedScript],
     spelling: NameSpelling,
     instance: str,
@@ -134,17 +134,17 @@ def apply_in_turn(
     groups = [(at, list(of_one_time)) for at, of_one_time in groupby(scripts, lambda one: one.at)]
     all_of = [_databases_of_routes(group, spelling, instance) if snapshot else set() for _, group in groups]
     # By database the routes that scripts of this import have said, where they say all.
-    said: dict[str, tuple[RouteState, ...]] = {}
-    routes, touched = list(own["routes"]), set[str]()
-    begins = state = state_of(own, groups[0][0] if groups else now)
+    routes_by_database: dict[str, tuple[RouteState, ...]] = {}
+    routes, touched = list(instance_tables["routes"]), set[str]()
+    begins = state = state_of(instance_tables, groups[0][0] if groups else now)
     for place, (at, group) in enumerate(groups):
-        before = replace(state, routes=state_of({**own, "routes": routes}, at).routes)
+        before = replace(state, routes=state_of({**instance_tables, "routes": routes}, at).routes)
         others = (route for route in before.routes if route.database_name not in all_of[place])
-        known = (route for name in sorted(all_of[place]) for route in said.get(name, ()))
-        state = replace(before, routes=(*others, *known))
+        earlier_routes = (route for name in sorted(all_of[place]) for route in routes_by_database.get(name, ()))
+        state = replace(before, routes=(*others, *earlier_routes))
         state = apply_all(done, state, [one.script for one in group], ignores_missing=snapshot)
         for name in all_of[place]:
-            said[name] = tuple(route for route in state.routes if route.database_name == name)
+            routes_by_database[name] = tuple(route for route in state.routes if route.database_name == name)
         later = set[str]().union(*all_of[place + 1 :])
         after = replace(state, routes=(*state.routes, *_find_unsaid(before, state, all_of[place] & later)))
         times = {unit: at for one in group for unit in one.units}
@@ -152,9 +152,12 @@ def apply_in_turn(
         now_touched = _touched(before, after)
         changes = _routes(routes, _route_rows(after, instance), now_touched, instance, times, first)
         routes, touched = apply_changes("routes", routes, changes), touched | now_touched
-    found = changes_between("routes", own["routes"], routes)
-    found.counts = count_versions(own["routes"], routes, touched, last_at)
-    return {**_present_changes(own, begins, state, instance, is_said=bool(scripts)), "routes": found}
+    route_table_changes = changes_between("routes", instance_tables["routes"], routes)
+    route_table_changes.counts = count_versions(instance_tables["routes"], routes, touched, last_at)
+    return {
+        **_present_changes(instance_tables, begins, state, instance, is_said=bool(scripts)),
+        "routes": route_table_changes,
+    }
 
 
 def _databases_of_routes(scripts: Iterable[TimedScript], spelling: NameSpelling, instance: str) -> set[str]:
@@ -214,7 +217,7 @@ def _is_no_route(problem: StatementProblem) -> bool:
 
 def say_nothing(script: ReadScript) -> str:
     """Return the note on a script that says nothing of routing."""
-    return f"{script.file}: none of its {script.found} statements is about routing"
+    return f"{script.file}: none of its {script.statement_count} statements is about routing"
 
 
 def phrase(problem: StatementProblem) -> str:
@@ -224,7 +227,7 @@ def phrase(problem: StatementProblem) -> str:
 
 
 def changes_of(
-    own: Own,
+    instance_tables: InstanceTables,
     before: InstanceState,
     after: InstanceState,
     instance: str,
@@ -237,30 +240,34 @@ def changes_of(
     """
     wanted = _route_rows(after, instance)
     return {
-        **_present_changes(own, before, after, instance, is_said=bool(times)),
-        "routes": _routes(own["routes"], wanted, _touched(before, after), instance, times, first),
+        **_present_changes(instance_tables, before, after, instance, is_said=bool(times)),
+        "routes": _routes(instance_tables["routes"], wanted, _touched(before, after), instance, times, first),
     }
 
 
 def _present_changes(
-    own: Own, before: InstanceState, after: InstanceState, instance: str, *, is_said: bool
+    instance_tables: InstanceTables, before: InstanceState, after: InstanceState, instance: str, *, is_said: bool
 ) -> dict[str, TableChanges]:
     """Find the changes to tables that hold the present; ``is_said`` where scripts name the instance."""
-    wanted = rows_of(own, before, after, instance)
-    said = wanted["instances"] if is_said else []
+    wanted = rows_of(instance_tables, before, after, instance)
+    wanted_instances = wanted["instances"] if is_said else []
     return {
-        "databases": present_changes(own["databases"], wanted["databases"], _KEYS["databases"]),
-        "services": present_changes(own["services"], wanted["services"], _KEYS["services"]),
-        "instances": present_changes(own["instances"], said, ("instance_name",), lambda row: False),
+        "databases": present_changes(instance_tables["databases"], wanted["databases"], _KEYS["databases"]),
+        "services": present_changes(instance_tables["services"], wanted["services"], _KEYS["services"]),
+        "instances": present_changes(
+            instance_tables["instances"], wanted_instances, ("instance_name",), lambda row: False
+        ),
     }
 
 
-def rows_of(own: Own, before: InstanceState, after: InstanceState, instance: str) -> dict[str, list[Row]]:
+def rows_of(
+    instance_tables: InstanceTables, before: InstanceState, after: InstanceState, instance: str
+) -> dict[str, list[Row]]:
     """Return the rows of an instance after a change of state; routes without the times of their history."""
     return {
-        "databases": _databases(own, after, instance),
+        "databases": _databases(instance_tables, after, instance),
         "services": [{"instance_name": instance, **vars(service)} for service in after.services],
-        "instances": instance_rows(own["instances"], [_instance(instance, before, after)]),
+        "instances": instance_rows(instance_tables["instances"], [_instance(instance, before, after)]),
         "routes": _route_rows(after, instance),
     }
 
@@ -269,8 +276,8 @@ def _route_rows(state: InstanceState, instance: str) -> list[Row]:
     return [{"instance_name": instance, **vars(route)} for route in state.routes]
 
 
-def _databases(own: Own, after: InstanceState, instance: str) -> list[Row]:
-    rows_by_name = {row["name"]: row for row in own["databases"]}
+def _databases(instance_tables: InstanceTables, after: InstanceState, instance: str) -> list[Row]:
+    rows_by_name = {row["name"]: row for row in instance_tables["databases"]}
     rows = []
     for database in after.databases:
         row = rows_by_name.get(database.name)

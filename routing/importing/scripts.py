@@ -32,8 +32,8 @@ def read_scripts(
     for file in files:
         try:
             place = reach(file)
-            own = scripted_at or datetime.fromtimestamp(place.stat().st_mtime, timezone.utc)
-            at = max([own, *(last.scripted_at for last in scripts[-1:])])
+            own_time = scripted_at or datetime.fromtimestamp(place.stat().st_mtime, timezone.utc)
+            at = max([own_time, *(last.scripted_at for last in scripts[-1:])])
             script = read_file(
                 place,
                 scripted_at=at,
@@ -45,10 +45,10 @@ def read_scripts(
             raise unreadable_file(file, error.strerror or str(error)) from error
         except ValueError as error:
             raise unreadable_file(file, str(error)) from error
-        if at > own:
-            script = replace(script, own_time=own)
+        if at > own_time:
+            script = replace(script, own_time=own_time)
         elif scripted_at is None:
-            when = format_time(own.replace(microsecond=0))
+            when = format_time(own_time.replace(microsecond=0))
             note(f"{place}: its time is taken to be {when}, the file's own (--scripted-at)")
         scripts.append(_with_statements(script, file))
     return scripts
@@ -80,7 +80,7 @@ def read_text(
 
 def _with_statements(script: ReadScript, file: str) -> ReadScript:
     """Return the script; one that holds no statement at all raises InputError."""
-    if script.found == 0 and not script.statements:
+    if script.statement_count == 0 and not script.statements:
         wrong = [f"line {problem.line}: {problem.why}" for problem in script.problems]
         raise no_statement(file, wrong[0] if wrong else None)
     return script

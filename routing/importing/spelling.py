@@ -50,9 +50,9 @@ class NameSpelling:
 
 def say_near_names(names: Iterable[str], rows: Iterable[Row]) -> list[str]:
     """Return a note on each instance that ``rows`` of the tables do not know, but one of nearly the same name."""
-    known = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
-    new = [name for name in names if name.casefold()[:_LENGTH] not in known]
-    nearest = {name: find_near_name(name, list(known.values())) for name in new[:_COMPARED]}
+    known_names = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
+    new = [name for name in names if name.casefold()[:_LENGTH] not in known_names]
+    nearest = {name: find_near_name(name, list(known_names.values())) for name in new[:_COMPARED]}
     return [
         f"the instance {quote(name)} is new to the tables, which know {quote(near)}: is it another?"
         for name, near in nearest.items()
@@ -60,28 +60,35 @@ def say_near_names(names: Iterable[str], rows: Iterable[Row]) -> list[str]:
     ]
 
 
-def say_servers(servers: Sequence[str], own: str | None, rows: Iterable[Row]) -> list[str]:
+def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable[Row]) -> list[str]:
     """Return a note on each server of ``:connect`` that is not known, but is near to an instance that is.
 
-    ``own`` is the instance that the script is for; ``rows`` of the tables know others.
+    ``own_instance`` is the instance that the script is for; ``rows`` of the tables know others.
     """
-    names = [*([] if own is None else [own]), *dict.fromkeys(row["instance_name"] for row in rows)]
+    names = [
+        *([] if own_instance is None else [own_instance]),
+        *dict.fromkeys(row["instance_name"] for row in rows),
+    ]
     folded = {name.casefold() for name in names}
     notes = []
     for server in [server for server in servers if server.casefold() not in folded][:_COMPARED]:
         named = f"the server {quote(server)} of :connect"
         near = find_near_name(server, names)
-        if is_local(server) and own is not None:
-            meant = f"is taken for {quote(own)}" if is_same_server(server, own) else f"may be {quote(own)}"
+        if is_local(server) and own_instance is not None:
+            meant = (
+                f"is taken for {quote(own_instance)}"
+                if is_same_server(server, own_instance)
+                else f"may be {quote(own_instance)}"
+            )
             notes.append(f"{named} {meant}: it is on the machine that runs the script")
         elif near is not None:
             notes.append(f"{named} is not known: is {quote(near)} meant?")
     return notes
 
 
-def find_near_name(name: str, known: Sequence[str]) -> str | None:
+def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
     """Return the known instance of nearly this name: short or full, without its instance part, or mistyped."""
-    spelt = {one.casefold()[:_LENGTH]: one for one in known[:_KNOWN]}
+    spelt = {one.casefold()[:_LENGTH]: one for one in known_names[:_KNOWN]}
     folded = name.casefold()[:_LENGTH]
     host, part = _host_and_part(folded)
     for one in sorted(spelt):

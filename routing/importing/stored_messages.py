@@ -35,15 +35,18 @@ def find_message_ids(table: Table, rows: Sequence[Row]) -> list[str | None]:
     """
     ids: list[str | None] = [None] * len(rows)
     if rows:
-        found = _find_in_spark(table, rows) if is_frame(table) else _find_in_arrow(table, rows)
-        for place, message_id in found:
+        matches = _find_in_spark(table, rows) if is_frame(table) else _find_in_arrow(table, rows)
+        for place, message_id in matches:
             ids[place] = message_id
     return ids
 
 
 def with_stored_ids(rows: Sequence[Row], ids: Sequence[str | None]) -> list[Row]:
     """Return observations that carry the ids of their stored messages; one without keeps its own."""
-    return [row if known is None else {**row, "message_id": known} for row, known in zip(rows, ids, strict=True)]
+    return [
+        row if stored_id is None else {**row, "message_id": stored_id}
+        for row, stored_id in zip(rows, ids, strict=True)
+    ]
 
 
 def _find_in_arrow(table: Any, rows: Sequence[Row]) -> Iterable[tuple[int, str]]:
@@ -65,8 +68,8 @@ def _find_in_arrow(table: Any, rows: Sequence[Row]) -> Iterable[tuple[int, str]]
         }
     )
     stored = _compare(stored).group_by(_KNOWN_BY.names).aggregate([(_ID, "min")])
-    found = asked.join(stored, _KNOWN_BY.names, join_type="inner")
-    return zip(found[_PLACE].to_pylist(), found[f"{_ID}_min"].to_pylist(), strict=True)
+    matches = asked.join(stored, _KNOWN_BY.names, join_type="inner")
+    return zip(matches[_PLACE].to_pylist(), matches[f"{_ID}_min"].to_pylist(), strict=True)
 
 
 def _compare(rows: pyarrow.Table) -> pyarrow.Table:

@@ -22,10 +22,10 @@ def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...
 
         asked = frames.frame_of(table.sparkSession, rows, schema.optional())
         there = frames.with_columns_of(table, schema).join(asked, list(ON[key]), "left_semi")
-        found = read_rows(there, schema)
+        matching_rows = read_rows(there, schema)
     else:
-        found = read_rows(table, schema, only=bounds_of(key, rows))
-    return {key_of(key, row) for row in rows} & {key_of(key, row) for row in found}
+        matching_rows = read_rows(table, schema, only=bounds_of(key, rows))
+    return {key_of(key, row) for row in rows} & {key_of(key, row) for row in matching_rows}
 
 
 def key_columns(key: str) -> Schema:

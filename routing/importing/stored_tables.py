@@ -69,8 +69,8 @@ class StoredTables:
     def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
         """Return the keys of these rows that are in a table."""
         if key == "messages":
-            known = zip(rows, self.find_message_ids(rows), strict=True)
-            return {key_of(key, row) for row, message_id in known if message_id is not None}
+            rows_with_ids = zip(rows, self.find_message_ids(rows), strict=True)
+            return {key_of(key, row) for row, message_id in rows_with_ids if message_id is not None}
         return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
 
     def find_message_ids(self, rows: Sequence[Row]) -> list[str | None]:
@@ -85,9 +85,9 @@ class StoredTables:
         if table is None or is_frame(table) or EVENT_KEY[1] not in table.schema.names:
             return
         for batch in as_dataset(table).to_batches(columns=list(EVENT_KEY)):
-            for instance, told in zip(*(batch[name].to_pylist() for name in EVENT_KEY), strict=True):
-                if told is not None:
-                    yield event_digest(instance, told)
+            for instance, event_hash in zip(*(batch[name].to_pylist() for name in EVENT_KEY), strict=True):
+                if event_hash is not None:
+                    yield event_digest(instance, event_hash)
 
     def new_events(self, rows: Sequence[Row]) -> list[Row]:
         """Return events that ``observed_routing`` lacks, where Spark reads it; else all."""
@@ -99,8 +99,8 @@ class StoredTables:
         schema = Schema(tuple(field for field in TABLES[_OBSERVED] if field.name in EVENT_KEY))
         asked = frame_of(table.sparkSession, rows, schema.optional())
         there = read_rows(with_columns_of(table, schema).join(asked, list(EVENT_KEY), "left_semi"), schema)
-        known = {tuple(row[name] for name in EVENT_KEY) for row in there}
-        return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in known]
+        stored_events = {tuple(row[name] for name in EVENT_KEY) for row in there}
+        return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in stored_events]
 
     def writer(self, key: str) -> TableWriter:
         """Return the writer of a table, which is chosen at the first write."""
@@ -109,12 +109,12 @@ class StoredTables:
         return self.writers[key]
 
     def _choose_writer(self, key: str) -> TableWriter:
-        location, told = self.locations[key], f"tables.{key}"
-        found = self.opener.open_to_write(location, self.versions[key])
-        if isinstance(found, UnreadableTable):
-            return SparkWriter(key, location, self.opener.start_for(told, "written", found))
-        self.opener.tell(f"{told}: written by deltalake")
-        return LocalWriter(key, location, found)
+        location, table_key = self.locations[key], f"tables.{key}"
+        local_table = self.opener.open_to_write(location, self.versions[key])
+        if isinstance(local_table, UnreadableTable):
+            return SparkWriter(key, location, self.opener.start_for(table_key, "written", local_table))
+        self.opener.tell(f"{table_key}: written by deltalake")
+        return LocalWriter(key, location, local_table)
 
 
 def open_stored(
@@ -134,12 +134,12 @@ def open_stored(
     locations |= {key: named[key] for key in optional if key in named}
     opened = {}
     for key, location in list(locations.items()):
-        found = opener.find(f"tables.{key}", location)
-        if found is not None and found.version is None:
+        table = opener.find(f"tables.{key}", location)
+        if table is not None and table.version is None:
             raise OutputError.without_versions(str(location))
-        if found is not None:
-            opened[key] = found
-            faults = cannot_hold(types_of(found.rows), TABLES[key])
+        if table is not None:
+            opened[key] = table
+            faults = cannot_hold(types_of(table.rows), TABLES[key])
             if faults:
                 raise InputError.wrong_columns(key, faults)
         elif _holds_files(location):
@@ -239,8 +239,8 @@ def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[Row]]
 
 def store_sources(store: StoredTables, key: str, sources: Mapping[str, Any], now: datetime) -> None:
     """Note in the journal what an import streams to a table, until `remove_sources`. Raises StorageError."""
-    own = encode_sources(new_run_id(), now, key, sources)
-    replace_journal(store, [*_without_sources(store, sources), own])
+    journal_row = encode_sources(new_run_id(), now, key, sources)
+    replace_journal(store, [*_without_sources(store, sources), journal_row])
     store.is_journaled = True
 
 

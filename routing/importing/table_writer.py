@@ -73,11 +73,11 @@ class LocalWriter:
         """Replace rows by key; where the table has no such key the rows are appended."""
         with _phrase_failures("writing", self.key, self.location):
             table = self._require_table()
-            standing = table.rows()
-            if find_keys(standing, self.key, [*changes.put, *changes.remove]):
-                table.commit(stream_changed(standing, self.key, changes), adds=False)
+            current_rows = table.rows()
+            if find_keys(current_rows, self.key, [*changes.put, *changes.remove]):
+                table.commit(stream_changed(current_rows, self.key, changes), adds=False)
             elif changes.put:
-                table.commit(rows_to_add(standing.schema, self.key, changes.put), adds=True)
+                table.commit(rows_to_add(current_rows.schema, self.key, changes.put), adds=True)
 
     def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
         """Append rows by delta-rs."""

@@ -74,6 +74,6 @@ _SHOWN, _BEFORE = 100, 40
 
 def _around(text: str) -> str:
     """Return the part of a long text in which its first half character stands."""
-    found = _HALF.search(text)
-    start = max((found.start() if found else 0) - _BEFORE, 0)
+    half_character = _HALF.search(text)
+    start = max((half_character.start() if half_character else 0) - _BEFORE, 0)
     return f"…{text[start : start + _SHOWN]}…"

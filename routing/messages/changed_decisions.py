@@ -21,7 +21,7 @@ from routing.tables import spark_forms
 from routing.tables.declared_columns import in_shape
 from routing.terms import REJECTED
 
-BEFORE, AFTER = (tuple(f"{name}_{side}" for name in DECIDED) for side in ("before", "after"))
+BEFORE, AFTER = (tuple(f"{name}_{when}" for name in DECIDED) for when in ("before", "after"))
 _GROUP = [name for name in KEY_CHANGES.names if name != "messages"]
 _ENDS = [name for name in EXAMPLES.names if name.endswith(("_before", "_after"))]
 _LOWEST = [name for name in EXAMPLES.names if name not in _ENDS]
@@ -36,13 +36,13 @@ def decide_sides(messages: DataFrame, before: ResolveJob, after: ResolveJob) -> 
     Both sides must have the same dialogs. A message that is set aside has outcome REJECTED, its codes as reason,
     and nothing else.
     """
-    as_read = messages.withColumns({kept: F.col(name) for name, kept in _AS_READ.items()})
+    as_read = messages.withColumns({copied_name: F.col(name) for name, copied_name in _AS_READ.items()})
     prepared = keying.prepare(as_read, before.options.as_of)
     # Which row of the dialogs is a message's does not depend on the side: it is looked up once.
     decided = keying.find_dialog(prepared, before.source.dialog_side)
-    for side, names in ((before, BEFORE), (after, AFTER)):
-        decided = _decide_side(decided, side, names)
-    return in_shape(decided, MESSAGE_CHANGES, {name: F.col(kept) for name, kept in _AS_READ.items()})
+    for job, names in ((before, BEFORE), (after, AFTER)):
+        decided = _decide_side(decided, job, names)
+    return in_shape(decided, MESSAGE_CHANGES, {name: F.col(copied_name) for name, copied_name in _AS_READ.items()})
 
 
 def _decide_side(messages: DataFrame, job: ResolveJob, names: tuple[str, ...]) -> DataFrame:

@@ -67,31 +67,33 @@ def compile_messages(
     *,
     keying: MessageKeying = OF_INSTANCE,
     lookups: RunLookups | None = None,
-    known: KnownKeys | None = None,
+    known_keys: KnownKeys | None = None,
     notes: list[str] | None = None,
     decide: DecideKeys = decide_keys,
 ) -> ResolveJob:
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
     What ``keeper`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
-    ``lookups`` are those of ``checked``, and ``known`` the keys of an instance, where they are known already.
+    ``lookups`` are those of ``checked``, and ``known_keys`` the keys of an instance, where they are known already.
     ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
     """
-    if known is not None:
-        keying = OF_INSTANCE if known.counts.texts is None else OF_TEXTS
+    if known_keys is not None:
+        keying = OF_INSTANCE if known_keys.counts.texts is None else OF_TEXTS
     with clock.stage("lookups"):
         if lookups is None:
             lookups = look_into(messages.sparkSession, checked, keeper, is_wide=keying.is_wide)
         source, broadcasts = _source(messages, lookups, options, notes, keying)
-    if known is None:
+    if known_keys is None:
         with clock.stage("keys") as tally:
             counts = _count_keys(source)
             tally.rows = counts.rows_read
         with clock.stage("plan") as tally:
             prepared = plan_of(counts, checked, is_wide=keying.is_wide, decide=decide)
             tally.rows = len(counts.keys)
-            known = KnownKeys(counts, prepared.on(lookups.spark, keeper))
-    job = _choose(KeyPass(source, broadcasts, known.counts, options.may_change), known.plan, options, keeper)
+            known_keys = KnownKeys(counts, prepared.on(lookups.spark, keeper))
+    job = _choose(
+        KeyPass(source, broadcasts, known_keys.counts, options.may_change), known_keys.plan, options, keeper
+    )
     if not job.may_ask:
         return job
     with clock.stage("requests"):
@@ -115,9 +117,9 @@ def _source(
 def _count_keys(source: MessageSource) -> KeyCounts:
     """Find the keys of messages: one pass over them, a hash aggregate."""
     is_exact = source.keying.is_exact
-    found = collect(source.keys(is_exact=is_exact))
-    read, valid = sum(found.values["rows"]), sum(found.values["valid"])
-    return KeyCounts(found.where("valid"), read, valid, is_exact)
+    collected = collect(source.keys(is_exact=is_exact))
+    read, valid = sum(collected.values["rows"]), sum(collected.values["valid"])
+    return KeyCounts(collected.where("valid"), read, valid, is_exact)
 
 
 def plan_of(

@@ -43,19 +43,23 @@ class DistinctMessages:
 
 
 def set_doubles_aside(
-    messages: DataFrame, found: DoubledKeys, scopes: DataFrame, keeper: FrameCache, broadcasts: BroadcastBudget
+    messages: DataFrame,
+    doubled_keys: DoubledKeys,
+    scopes: DataFrame,
+    keeper: FrameCache,
+    broadcasts: BroadcastBudget,
 ) -> DistinctMessages:
     """Keep the row that counts of each doubled key, and reject the others.
 
-    ``messages`` are new rows, conformed, and ``found`` the doubled keys among them; ``scopes`` as in
+    ``messages`` are new rows, conformed, and ``doubled_keys`` the doubled keys among them; ``scopes`` as in
     `lookups.RunLookups`. Of doubles within ``messages`` the smallest by enqueue_time, conversation_id,
     is_initiator
     and message_sequence_number counts, among those without another fault. What ``keeper`` is given must stay until
     both are written.
     """
-    if not found.count:
+    if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)
-    doubled = broadcasts.side("the doubled message ids", found.keys, found.count)
+    doubled = broadcasts.join_side("the doubled message ids", doubled_keys.keys, doubled_keys.count)
     judged = keeper.keep(_judge(messages, doubled, scopes))
     is_duplicate = F.col("is_duplicate")
     others = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
@@ -82,11 +86,11 @@ def search_doubles(spark: SparkSession, new: Any, stored: Any | None, keeper: Fr
         return None
     counted = rows.group_by(KEY).aggregate([([], "count_all")])
     keys = counted.select(KEY)
-    held = keys.slice(0, 0) if stored is None else find_held(stored, keys)
+    stored_keys = keys.slice(0, 0) if stored is None else find_held(stored, keys)
     twice = counted.filter(pc.field("count_all") > 1).select(KEY)
     both = [
         part.append_column("is_stored", pyarrow.repeat(is_stored, len(part)))
-        for part, is_stored in ((held, True), (twice, False))
+        for part, is_stored in ((stored_keys, True), (twice, False))
     ]
     marked = pyarrow.concat_tables(both).group_by(KEY).aggregate([("is_stored", "any")])
     doubled = marked.rename_columns([*KEY, "is_stored"])
@@ -104,12 +108,12 @@ def find_doubles(
     """Find doubled keys by Spark, however many; ``count`` is the number of new rows, if it is known."""
     new = messages.select(*KEY).where("instance_name IS NOT NULL AND message_id IS NOT NULL")
     twice = new.groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
-    found = twice.select(*KEY, F.lit(False).alias("is_stored"))
+    doubled = twice.select(*KEY, F.lit(False).alias("is_stored"))
     if stored is not None:
-        side = broadcasts.side("the keys of the new messages", new, count)
-        hits = stored.select(*KEY).join(side.with_hint(), KEY, how="left_semi")
-        found = found.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
-    keys = keeper.keep(found.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored")))
+        new_keys = broadcasts.join_side("the keys of the new messages", new, count)
+        hits = stored.select(*KEY).join(new_keys.with_hint(), KEY, how="left_semi")
+        doubled = doubled.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
+    keys = keeper.keep(doubled.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored")))
     return DoubledKeys(keys, keys.count())
 
 

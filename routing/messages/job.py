@@ -169,5 +169,5 @@ class ResolveJob:
         """Keep rows that several passes read, and choose how they are joined."""
         found = self.keeper.keep_sized(rows)
         if found.size is None:
-            return self.broadcasts.side(what, found.rows)
+            return self.broadcasts.join_side(what, found.rows)
         return self.broadcasts.of_size(what, found.rows, found.size)

@@ -90,25 +90,25 @@ def _read_names(messages: DataFrame) -> DataFrame:
 
 def look_up(
     messages: DataFrame,
-    side: DataFrame,
+    lookup: DataFrame,
     on: Sequence[str],
     when: Column | None = None,
     *,
     optional: Sequence[str] = (),
     shuffled: bool = False,
 ) -> DataFrame:
-    """Join messages with the row of ``side`` that has the same values ``on``; a left join.
+    """Join messages with the row of ``lookup`` that has the same values ``on``; a left join.
 
-    ``side`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
+    ``lookup`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
     number of messages; a null finds nothing. ``when`` is a further condition. The join's key is one 64-bit hash
     of the columns, and their equality its condition: Spark looks up a bigint in a fraction of the time that it
     needs for several texts. Two values of one hash are told apart by the condition. ``optional`` are the columns
     that many messages lack: with one of these null nothing is looked up. ``shuffled``: the side is not broadcast;
     then messages with a null have a hash of their other values, for one task would get all nulls.
     """
-    renamed = side.select(
+    renamed = lookup.select(
         F.xxhash64(*on).alias("_side_hash"),
-        *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in side.columns),
+        *(F.col(name).alias(f"_side_{name}" if name in on else name) for name in lookup.columns),
     )
     of_message = F.xxhash64(*on)
     if optional and not shuffled:
@@ -167,8 +167,8 @@ def add_conversation(messages: DataFrame, conversations: JoinSide | None) -> Dat
     """
     if conversations is None:
         return messages.withColumn("key_conversation", F.lit(""))
-    side = conversations.with_hint().withColumn("is_waiting", F.lit(True))
-    joined = look_up(messages, side, ["conversation_id"], shuffled=not conversations.fits)
+    waiting = conversations.with_hint().withColumn("is_waiting", F.lit(True))
+    joined = look_up(messages, waiting, ["conversation_id"], shuffled=not conversations.fits)
     key = F.when(F.col("is_waiting"), F.col("conversation_id")).otherwise("")
     return joined.withColumn("key_conversation", key).drop("is_waiting")
 
@@ -195,10 +195,10 @@ def count_keys(
     groups = messages.groupBy(*keying.read, "dialog_broker").agg(
         F.count(F.lit(1)).alias("rows"), F.count(sound).alias("valid")
     )
-    known = add_scope(_read_names(groups), lookups)
+    known_groups = add_scope(_read_names(groups), lookups)
     has_key = F.col("own_addresses").isNotNull() & (F.col("to_service_name") != "")
     valid = F.when(has_key & F.col("is_initiator").isNotNull(), F.col("valid")).otherwise(0)
-    marked = keying.add(bind(known.withColumn("valid", valid)), lookups, transport)
+    marked = keying.add(bind(known_groups.withColumn("valid", valid)), lookups, transport)
     key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in keying.columns]
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
     return marked.select(*key, "rows", "valid").groupBy(*keying.columns).agg(*sums)

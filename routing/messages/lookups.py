@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.messages.validate import matters
+from routing.messages.validate import may_change_decision
 from routing.plan.checked import CheckedInputs
 from routing.plan.keys import FROM_NETWORK
 from routing.rules.requesting import ConversationEndpoint
@@ -86,7 +86,7 @@ def look_into(
     """
     requests, dialogs, named = checked.settings.get("route_requests"), checked.dialogs, checked.named
     wanted = ROUTE_REQUESTS.optional()
-    found = RunLookups(
+    lookups = RunLookups(
         spark,
         checked,
         keeper,
@@ -96,12 +96,12 @@ def look_into(
         dialogs=None if dialogs is None else _select(dialogs),
     )
     if not is_wide:
-        return found
+        return lookups
     addresses = None
     if checked.has_transport:
         addresses = _frame(spark, keeper, _singly(named.addresses), _one("address"))
     return replace(
-        found,
+        lookups,
         named_services=(_singly(named.services_anywhere()), _one("service")),
         named_brokers=(_singly(named.brokers_anywhere()), _one("broker")),
         addresses=addresses,
@@ -121,9 +121,9 @@ def _singly(values: Iterable[str]) -> list[tuple[str]]:
 
 def _frame(spark: SparkSession, keeper: FrameCache, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
     many = list(rows)
-    made = frames.frame_of_tuples(spark, many, schema)
+    frame = frames.frame_of_tuples(spark, many, schema)
     # Without Arrow rows are read by Python workers, in every job that uses them.
-    return keeper.store(made) if len(many) > HELD_ROWS or not frames.has_arrow() else made
+    return keeper.store(frame) if len(many) > HELD_ROWS or not frames.has_arrow() else frame
 
 
 def _one(column: str) -> Schema:
@@ -144,7 +144,7 @@ def _scopes(checked: CheckedInputs) -> Iterable[tuple[str, str, list[str]]]:
 def _select(dialogs: DataFrame) -> DataFrame:
     """Return the dialogs that may change a decision, in the columns that a message is looked up by and finds."""
     read = read_brokers(
-        dialogs.where(matters()),
+        dialogs.where(may_change_decision()),
         acknowledged_broker="acknowledged_broker_instance",
         far_broker="far_broker_instance",
     )

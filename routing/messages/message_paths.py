@@ -27,20 +27,20 @@ def message_paths(job: ResolveJob) -> DataFrame:
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
     messages = messages.withColumn("path", _by_hops(F.col("choice.paths")))
-    way, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
+    path, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
     if requests is not None:
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
         asked = _of_its_own(REQUESTED, F.when(here, scope).otherwise(MSDB))
-        way = F.when(here | in_msdb, asked).otherwise(way)
+        path = F.when(here | in_msdb, asked).otherwise(path)
     if dialogs is not None and dialogs.end:
-        way = F.when(F.col("is_expired"), _of_its_own(EXPIRED, scope)).otherwise(way)
+        path = F.when(F.col("is_expired"), _of_its_own(EXPIRED, scope)).otherwise(path)
     # A column of its own, so that the code made for each row asks once, not for each value.
-    messages, way = messages.withColumn("way", way), F.col("way")
-    values = {name: way[name] for name in PathRow._fields}
+    messages, path = messages.withColumn("way", path), F.col("way")
+    values = {name: path[name] for name in PathRow._fields}
     if uses.reads_addresses:
         in_name = spark_forms.leading_address(F.col("to_service_name"))
-        messages = messages.withColumn("in_name", F.when(way[READS_ADDRESS], in_name))
-        values = _with_address(values, way[READS_ADDRESS], spark_forms.empty_as_null(F.col("in_name")))
+        messages = messages.withColumn("in_name", F.when(path[READS_ADDRESS], in_name))
+        values = _with_address(values, path[READS_ADDRESS], spark_forms.empty_as_null(F.col("in_name")))
     values["from_service_name"] = spark_forms.empty_as_null(F.col("from_service_name"))
     return in_shape(messages, MESSAGE_PATHS, values)
 
@@ -70,7 +70,7 @@ def _of_its_own(first: FirstHop, scope: Column) -> Column:
     fixed = {"instance_name": F.col("instance_name"), "scope": scope, "matching_step": _literal(first.step)}
     fixed |= {"outcome": _literal(str(first.ending)), "reason": _literal(str(first.reason))}
     hop = F.struct(*(fixed.get(name, F.lit(None)).alias(name) for name in HopRow._fields))
-    own = {
+    values = {
         "outcome": fixed["outcome"],
         "reason": fixed["reason"],
         "final_instance_name": fixed["instance_name"],
@@ -78,7 +78,7 @@ def _of_its_own(first: FirstHop, scope: Column) -> Column:
         "ways_agree": F.lit(True),
         "multiple_targets": F.lit(False),
     }
-    return F.struct(*(own.get(name, F.lit(None)).alias(name) for name in PATH.names))
+    return F.struct(*(values.get(name, F.lit(None)).alias(name) for name in PATH.names))
 
 
 def _literal(value: str | int | None) -> Column:

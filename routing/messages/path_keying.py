@@ -41,8 +41,8 @@ def add_path_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> 
     sent = named.withColumn("back_to", F.when(is_sent_here, F.col("from_service_name")))
     answered = _add_name(sent, lookups, "back_to", "key_from", addresses).drop("back_to")
     classes = F.col("key_service_class") * SERVICE_FACTOR + F.col("key_from_class") * FROM_FACTOR
-    bound = add_broker(answered, lookups, ["bound_broker"])
-    return bound.withColumn("key_kind", F.col("key_role") + classes).drop(
+    with_broker = add_broker(answered, lookups, ["bound_broker"])
+    return with_broker.withColumn("key_kind", F.col("key_role") + classes).drop(
         "key_role", "key_service_class", "key_from_class"
     )
 
@@ -76,8 +76,8 @@ def _add_name(
     read = joined.withColumn("in_name", F.coalesce(F.when(may_hold_one, leading), F.lit("")))
     # Nothing stands around an address that was found in a name: folded it is as two are compared.
     read = read.withColumn("compared", F.when(in_name != "", spark_forms.fold_any(in_name)))
-    found = look_up(read, small_side(owned), ["compared"], optional=["compared"])
+    with_owned = look_up(read, small_side(owned), ["compared"], optional=["compared"])
     elsewhere = F.when(in_name == "", NO_ADDRESS).otherwise(ADDRESS_ELSEWHERE)
     kind = F.when(is_known, KNOWN).when(F.col("owned"), OWN_ADDRESS).otherwise(elsewhere)
     text = F.coalesce(F.when(F.col("known"), F.col(name)).when(F.col("owned"), in_name), F.lit(""))
-    return found.withColumns({key: text, f"{key}_class": kind}).drop("known", "in_name", "compared", "owned")
+    return with_owned.withColumns({key: text, f"{key}_class": kind}).drop("known", "in_name", "compared", "owned")

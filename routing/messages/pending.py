@@ -46,8 +46,10 @@ def _columns(messages: DataFrame, values: dict[str, Column]) -> DataFrame:
     """Return the columns of conformed messages, whose integers are bigint, and attempt."""
     kinds = {f.name: "bigint" if f.kind == ColumnKind.INT else str(f.kind) for f in MESSAGES}
     kinds["attempt"] = "int"
-    given = [values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()]
-    return messages.select(*given, *(F.col(name).cast(kinds[name]).alias(came) for name, came in _AS_CAME.items()))
+    columns = [values.get(name, F.col(name)).cast(kind).alias(name) for name, kind in kinds.items()]
+    return messages.select(
+        *columns, *(F.col(name).cast(kinds[name]).alias(original_name) for name, original_name in _AS_CAME.items())
+    )
 
 
 def own_times(pending: DataFrame) -> DataFrame:
@@ -56,10 +58,10 @@ def own_times(pending: DataFrame) -> DataFrame:
     return pending.select(*keys, F.col("observed_at").alias("own_time"), F.lit(True).alias("is_again"))
 
 
-def as_read(rejected: DataFrame, own: JoinSide) -> DataFrame:
-    """Restore the own observed_at of rejected rows that were tried again (``own``: `own_times`)."""
+def as_read(rejected: DataFrame, times_of_tried: JoinSide) -> DataFrame:
+    """Restore the own observed_at of rejected rows that were tried again (``times_of_tried``: `own_times`)."""
     # A message is pending once, so the join keeps the number of rows.
-    joined = rejected.join(own.with_hint(), KEY, how="left")
+    joined = rejected.join(times_of_tried.with_hint(), KEY, how="left")
     observed = F.when(F.col("is_again"), F.col("own_time")).otherwise(F.col("observed_at"))
     return joined.withColumn("observed_at", observed).select(*rejected.columns)
 
@@ -70,7 +72,7 @@ def pending_messages(decided: DataFrame, run_id: str) -> DataFrame:
     ``decided`` are its messages, those of `try_first` and `try_again`, as it read them, with outcome, reason and
     decided_at: a row a message.
     """
-    values = {name: F.col(came) for name, came in _AS_CAME.items()}
+    values = {name: F.col(original_name) for name, original_name in _AS_CAME.items()}
     values |= {"last_decided_at": F.col("decided_at"), "last_reason": F.col("reason"), "run_id": F.lit(run_id)}
     return in_shape(decided.where(is_pending()), PENDING_MESSAGES, values)
 
@@ -93,8 +95,8 @@ def after_full_run(messages: DataFrame, waiting: JoinSide) -> DataFrame:
     run does not look for doubled ids; of doubles that are delayed the smallest is tried again.
     """
     same_key = [F.col(name) == F.col(f"resolved_{name}") for name in KEY]
-    own = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}
-    same_row = [own[name].eqNullSafe(F.col(f"resolved_{name}")) for name in _SAME_ROW]
+    own_values = {**{name: F.col(name) for name in _SAME_ROW}, "conversation_id": F.lower("conversation_id")}
+    same_row = [own_values[name].eqNullSafe(F.col(f"resolved_{name}")) for name in _SAME_ROW]
     condition = reduce(Column.__and__, same_key + same_row)
     first = F.row_number().over(Window.partitionBy(*KEY).orderBy(*order_of_doubles()))
     rows = messages.select(*MESSAGES.names).join(waiting.with_hint(), condition, how="inner")

@@ -20,12 +20,14 @@ def add_reasons(messages: DataFrame, scopes: DataFrame) -> DataFrame:
     # Both have one row a key, so the joins keep the number of messages.
     rows = (
         messages.withColumn("key_database", F.coalesce("database_name", F.lit(FROM_NETWORK)))
-        .join(small_side(_mark(instances.select("instance_name"), "instance_is_known")), "instance_name", "left")
-        .join(small_side(_mark(databases, "database_is_known")), ["instance_name", "key_database"], how="left")
+        .join(
+            small_side(_add_flag(instances.select("instance_name"), "instance_is_known")), "instance_name", "left"
+        )
+        .join(small_side(_add_flag(databases, "database_is_known")), ["instance_name", "key_database"], how="left")
     )
     codes = find_codes(F.col("instance_is_known").isNotNull(), F.col("database_is_known").isNotNull())
     return rows.withColumn("reasons", F.array_compact(F.array(*codes)))
 
 
-def _mark(names: DataFrame, mark: str) -> DataFrame:
-    return names.withColumn(mark, F.lit(True))
+def _add_flag(names: DataFrame, flag: str) -> DataFrame:
+    return names.withColumn(flag, F.lit(True))

@@ -55,9 +55,9 @@ def choose(
 
 def _look_up_timeline(messages: DataFrame, rows: DataFrame, in_time: Column | None) -> DataFrame:
     """Join messages with the row of their timeline by its number, which is a hash already."""
-    side = rows.withColumnRenamed(TIMELINE, "_side_timeline")
+    timelines = rows.withColumnRenamed(TIMELINE, "_side_timeline")
     same = F.col(TIMELINE) == F.col("_side_timeline")
-    joined = messages.join(side, same if in_time is None else same & in_time, how="left")
+    joined = messages.join(timelines, same if in_time is None else same & in_time, how="left")
     return joined.drop(TIMELINE, "_side_timeline")
 
 
@@ -131,25 +131,25 @@ def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
     """
     uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
     may_be_long = requests is not None or job.source.has_transport
-    messages, way = cut(chosen) if may_be_long else chosen, F.col("choice")
+    messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
         asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
-        way = F.when(F.col("requested") | F.col("requested_in_msdb"), asked).otherwise(way)
+        decision = F.when(F.col("requested") | F.col("requested_in_msdb"), asked).otherwise(decision)
     if dialogs is not None and dialogs.end:
         expired = _of_its_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None)
-        way = F.when(F.col("is_expired"), expired).otherwise(way)
+        decision = F.when(F.col("is_expired"), expired).otherwise(decision)
     # A column of its own, so that the code made for each row asks once, not for each value.
-    messages, way = messages.withColumn("way", way), F.col("way")
-    values = {name: way[name] for name in VERDICT_COLUMNS}
+    messages, decision = messages.withColumn("way", decision), F.col("way")
+    values = {name: decision[name] for name in VERDICT_COLUMNS}
     if uses.reads_addresses:
         in_name = spark_forms.leading_address(F.col("to_service_name"))
-        messages = messages.withColumn("in_name", F.when(way[READS_ADDRESS], in_name))
+        messages = messages.withColumn("in_name", F.when(decision[READS_ADDRESS], in_name))
         address = spark_forms.empty_as_null(F.col("in_name"))
-        values["address"] = F.when(way[READS_ADDRESS], address).otherwise(way["address"])
-    no_hops = way["counts_hops"] & (F.col("hops_remaining") <= 0)
-    values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(way["outcome"])
-    values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(way["reason"])
+        values["address"] = F.when(decision[READS_ADDRESS], address).otherwise(decision["address"])
+    no_hops = decision["counts_hops"] & (F.col("hops_remaining") <= 0)
+    values["outcome"] = F.when(no_hops, str(Outcome.DROPPED)).otherwise(decision["outcome"])
+    values["reason"] = F.when(no_hops, str(Reason.HOP_LIMIT)).otherwise(decision["reason"])
     if requests is not None:
         # A message that waits in msdb keeps the id picked before and the route that led it back.
         is_led = ~(F.col("is_expired") | F.col("requested"))
@@ -172,8 +172,8 @@ def cut(chosen: DataFrame) -> DataFrame:
 
 def _of_its_own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> Column:
     """Return a choice of no route, which is not the plan's: a constant."""
-    given = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
-    return F.struct(*(F.lit(given.get(name)).alias(name) for name in CHOICE.names))
+    values = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
+    return F.struct(*(F.lit(values.get(name)).alias(name) for name in CHOICE.names))
 
 
 def rejected_messages(job: ResolveJob) -> DataFrame:

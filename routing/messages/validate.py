@@ -46,26 +46,26 @@ def read(tables: Mapping[str, Table]) -> InputTables:
 def check(inputs: InputTables) -> CheckedInputs:
     """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
     settings, dialogs = inputs.settings, inputs.dialogs
-    found, others = DialogSurvey(), list[RowFault]()
+    survey, others = DialogSurvey(), list[RowFault]()
     if dialogs is not None and is_frame(dialogs):
-        found = _survey(dialogs)
-        others = _first_faults(dialogs) if found.faults else []
+        survey = _survey(dialogs)
+        others = _first_faults(dialogs) if survey.faults else []
     elif dialogs is not None:
         return check_without_spark(settings, dialogs)
-    refuse_faults(settings, others, found.faults)
-    return CheckedInputs(settings, dialogs if found.rows else None, found.rows, found.ending)
+    refuse_faults(settings, others, survey.faults)
+    return CheckedInputs(settings, dialogs if survey.rows else None, survey.rows, survey.ending)
 
 
 @dataclass(frozen=True)
 class DialogSurvey:
-    """What is counted of dialogs: those that may change a decision (`matters`), those with an end, and faults."""
+    """Counts of dialogs: those that may change a decision (`may_change_decision`), those that end, and faults."""
 
     rows: int = 0
     ending: int = 0
     faults: int = 0
 
 
-def matters() -> Column:
+def may_change_decision() -> Column:
     """Return whether a dialog may change a decision: it ends, is acknowledged, or may bind by a text.
 
     Of plain columns only: a text that turns out to be no broker id does no harm later on, and is rare.
@@ -77,17 +77,17 @@ def _survey(dialogs: DataFrame) -> DialogSurvey:
     """Count dialogs and their faults in one pass, an aggregate by their keys."""
     counted = dialogs.groupBy(*_keys()).agg(
         F.count(F.lit(1)).alias("rows"),
-        F.count_if(matters()).alias("mattering"),
+        F.count_if(may_change_decision()).alias("mattering"),
         F.count("lifetime").alias("ending"),
         F.sum(F.size(_missing()) + _count_undecodable()).alias("faults"),
     )
     doubled = F.count_if(F.col("rows") > 1)
-    found = counted.agg(
+    totals = counted.agg(
         F.coalesce(F.sum("mattering"), F.lit(0)).alias("rows"),
         F.coalesce(F.sum("ending"), F.lit(0)).alias("ending"),
         F.coalesce(F.sum("faults") + doubled, F.lit(0)).alias("faults"),
     ).collect()[0]
-    return DialogSurvey(int(found["rows"]), int(found["ending"]), int(found["faults"]))
+    return DialogSurvey(int(totals["rows"]), int(totals["ending"]), int(totals["faults"]))
 
 
 def _keys() -> list[Column]:
@@ -130,7 +130,7 @@ def _first_faults(dialogs: DataFrame) -> list[RowFault]:
     row_key = F.concat_ws(", ", *(F.coalesce(part, F.lit("NULL")) for part in shown))
     rows = dialogs.select(row_key.alias("row_key"), F.explode(F.concat(_missing(), _undecodable())).alias("fault"))
     doubled = dialogs.groupBy(*_keys()).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
-    said = F.format_string("%s rows have this key", F.col("rows").cast("string"))
-    keys = doubled.select(F.concat_ws(", ", *shown).alias("row_key"), said.alias("fault"))
-    found = rows.unionByName(keys).orderBy("row_key", "fault").limit(SHOWN).collect()
-    return [RowFault("dialogs", row["row_key"], row["fault"]) for row in found]
+    fault = F.format_string("%s rows have this key", F.col("rows").cast("string"))
+    keys = doubled.select(F.concat_ws(", ", *shown).alias("row_key"), fault.alias("fault"))
+    first_rows = rows.unionByName(keys).orderBy("row_key", "fault").limit(SHOWN).collect()
+    return [RowFault("dialogs", row["row_key"], row["fault"]) for row in first_rows]

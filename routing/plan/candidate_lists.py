@@ -73,15 +73,17 @@ class CandidateLists:
 
     def _lists(self, decision: Decision, routes: ConcerningRoutes, span: TimeSpan) -> tuple[int | None, ...]:
         """Return the numbers of the lists of a decision, in the order of `LISTED_CHOICE`."""
-        key, instance, (own, returned) = routes.key, routes.instance, span.tables
+        key, instance, (scope_routes, returned) = routes.key, routes.instance, span.tables
         first, again = decision
-        before = _candidates(key, instance, first, _OWN, own)
+        before = _candidates(key, instance, first, _OWN, scope_routes)
         goes_on = before
         if again is not None:
             goes_on = before + _candidates(key, instance, again, _IN_MSDB, returned, first.pick)
         requested = requested_in_msdb = None
         if decision.asks:
-            requested = self._number(_candidates(key, instance, first, _OWN, own, is_requested=True), _OWN)
+            requested = self._number(
+                _candidates(key, instance, first, _OWN, scope_routes, is_requested=True), _OWN
+            )
         if again is not None and decision.asks_again:
             asking = _candidates(key, instance, again, _IN_MSDB, returned, first.pick, is_requested=True)
             requested_in_msdb = self._number(before + asking, _IN_MSDB)
@@ -103,7 +105,7 @@ class CandidateLists:
 def _candidates(
     key: RoutingKey,
     instance: SqlInstance,
-    leg: RouteSearch,
+    route_search: RouteSearch,
     search: int,
     routes: tuple[EstateRoute, ...],
     picked_before: str | None = None,
@@ -111,7 +113,7 @@ def _candidates(
     is_requested: bool = False,
 ) -> list[CandidateRow]:
     """Return the candidates of a search; those of step 4 only where it ``is_requested`` there."""
-    stop = MatchingStep.ROUTE_REQUEST if is_requested else leg.step
-    found = list_candidates(leg, key.service, instance, routes, stop=stop)
-    listed = [one for one in found if is_requested or one.step is not MatchingStep.ROUTE_REQUEST]
+    stop = MatchingStep.ROUTE_REQUEST if is_requested else route_search.step
+    candidates = list_candidates(route_search, key.service, instance, routes, stop=stop)
+    listed = [one for one in candidates if is_requested or one.step is not MatchingStep.ROUTE_REQUEST]
     return [row_of(one, search, picked_before) for one in listed]

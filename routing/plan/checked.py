@@ -78,6 +78,6 @@ def _count_mattering(dialogs: Table) -> tuple[int, int]:
     import pyarrow.compute as pc
 
     shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
-    given = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
-    mattering = rows.count_rows(filter=reduce(operator.or_, given.values())) if given else 0
-    return mattering, rows.count_rows(filter=given["lifetime"]) if "lifetime" in given else 0
+    conditions = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
+    mattering = rows.count_rows(filter=reduce(operator.or_, conditions.values())) if conditions else 0
+    return mattering, rows.count_rows(filter=conditions["lifetime"]) if "lifetime" in conditions else 0

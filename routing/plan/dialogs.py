@@ -31,15 +31,15 @@ class KnownDialogs:
     @classmethod
     def of_columns(cls, batches: Iterable[TableColumns]) -> KnownDialogs:
         """Return the dialogs of columns; a row without a conversation or a role is nobody's."""
-        found: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
+        by_database: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
         for batch in batches:
-            ends, said = batch.rows(*_END), batch.rows(*DIALOG_COLUMNS)
-            for (instance, database, conversation, is_initiator), row in zip(ends, said, strict=True):
+            ends, rows = batch.rows(*_END), batch.rows(*DIALOG_COLUMNS)
+            for (instance, database, conversation, is_initiator), row in zip(ends, rows, strict=True):
                 if conversation is None or is_initiator is None:
                     continue
-                there = found.setdefault((instance, database), ({}, {}))
+                there = by_database.setdefault((instance, database), ({}, {}))
                 there[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
-        return cls(found)
+        return cls(by_database)
 
     @classmethod
     def of_table(cls, dialogs: Table | None) -> KnownDialogs:
@@ -67,7 +67,7 @@ def _read_mattering(dialogs: Table) -> Iterable[TableColumns]:
     import pyarrow.compute as pc
 
     shape = shape_of(dialogs, "dialogs")
-    given: list[Any] = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
-    if not given:
+    conditions: list[Any] = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
+    if not conditions:
         return ()
-    return stream_arrow(dialogs, "dialogs", reduce(operator.or_, given), (*_END, *DIALOG_COLUMNS))
+    return stream_arrow(dialogs, "dialogs", reduce(operator.or_, conditions), (*_END, *DIALOG_COLUMNS))

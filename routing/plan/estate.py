@@ -9,7 +9,7 @@ from typing import Any
 
 from routing.process.garbage import no_search_for_cycles
 from routing.rules import text
-from routing.rules.estate import EstateRoute, SqlInstance, furnish, list_instances
+from routing.rules.estate import EstateRoute, SqlInstance, list_instances, with_services_and_routes
 from routing.rules.network import EstateNetwork
 from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.schemas import ROUTE_REQUESTS
@@ -27,7 +27,7 @@ REQUEST_COLUMNS = ROUTE_REQUESTS.names
 def instances_of(tables: Settings) -> dict[str, SqlInstance]:
     """Return instances from columns of instances, databases and, if given, services and routes."""
     routes, services = tables.get("routes"), tables.get("services")
-    return furnish(
+    return with_services_and_routes(
         list_instances(
             tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
             tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
@@ -52,7 +52,7 @@ def furnish_for(
     holding = settings["services"].naming("name", names)
     routes = settings["routes"].naming("remote_service_name", names)
     with no_search_for_cycles():
-        return furnish(listed, _services_of(holding), routes_of(routes))
+        return with_services_and_routes(listed, _services_of(holding), routes_of(routes))
 
 
 def network_of(settings: Settings, services: Collection[str] | None = None) -> EstateNetwork:
@@ -70,22 +70,24 @@ def network_of(settings: Settings, services: Collection[str] | None = None) -> E
 
 def requests_of(requests: TableColumns) -> dict[tuple[str, str, str], list[RouteRequest]]:
     """Return requests by instance, database and service."""
-    found: dict[tuple[str, str, str], list[RouteRequest]] = defaultdict(list)
+    requests_by_service: dict[tuple[str, str, str], list[RouteRequest]] = defaultdict(list)
     for instance, database, service, requested_at, message_id, ended_at, *of in requests.rows(*REQUEST_COLUMNS):
         endpoint = ConversationEndpoint.of_row(*of)
-        found[instance, database, service].append(RouteRequest(requested_at, message_id, ended_at, endpoint))
-    return dict(found)
+        requests_by_service[instance, database, service].append(
+            RouteRequest(requested_at, message_id, ended_at, endpoint)
+        )
+    return dict(requests_by_service)
 
 
 def routes_of(routes: TableColumns) -> Iterator[tuple[str, str, EstateRoute]]:
     """Yield routes with their instance and database; equal ones are one object, of any database."""
-    made: dict[tuple[Any, ...], EstateRoute] = {}
+    routes_by_row: dict[tuple[Any, ...], EstateRoute] = {}
     places = routes.rows("instance_name", "database_name")
     for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
-        found = made.get(row)
-        if found is None:
-            found = made[row] = EstateRoute.of_row(*row)
-        yield *place, found
+        estate_route = routes_by_row.get(row)
+        if estate_route is None:
+            estate_route = routes_by_row[row] = EstateRoute.of_row(*row)
+        yield *place, estate_route
 
 
 def _services_of(services: TableColumns) -> Iterator[tuple[str, str, str]]:

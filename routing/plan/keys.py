@@ -117,8 +117,8 @@ def path_key_of(row: PathKeyRow) -> PathKey:
     of_sender = kind // FROM_FACTOR % CLASSES
     back_to = None if (of_sender, sender) == (KNOWN, "") else _addressee(of_sender, sender)
     to = _addressee(kind // SERVICE_FACTOR % CLASSES, service)
-    bound = _broker(broker, kind)
-    return PathKey(instance, database or None, to, bound, back_to, bool(kind & 1), conversation or None)
+    bound_broker = _broker(broker, kind)
+    return PathKey(instance, database or None, to, bound_broker, back_to, bool(kind & 1), conversation or None)
 
 
 def _broker(broker: str, kind: int) -> str | None:

@@ -27,7 +27,7 @@ from routing.rules.following import (
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.path_rows import PathRow, path_row, reads_address
 from routing.rules.pathing import PathSender, PathWithReturn, earliest, trace_back, trace_reply
-from routing.rules.resolving import RoutedMessage, Verdict, settled
+from routing.rules.resolving import RoutedMessage, Verdict, verdict_of
 from routing.rules.timeline import TimeInterval
 from routing.rules.ways import HopPath, MessageTrace
 from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending
@@ -93,15 +93,15 @@ class PathTimeline:
         self.network, self.deciding, self.sender, self.to, self.broker = network, deciding, sender, to, broker
         self.key = to.key(sender.instance, sender.database, broker, is_initiator=sender.is_initiator)
         # By a number of picks, and what is left of the dialog's hash, divided by it.
-        self._found: dict[int, dict[int, list[FoundPath]]] = {}
+        self._paths_by_picks: dict[int, dict[int, list[FoundPath]]] = {}
 
     def intervals(self) -> Iterator[TimeInterval[PathChoice]]:
         """Yield the paths of all messages, in the order of time."""
         start: int | None = None
         while True:
-            found = self.at(_EVER if start is None else start)
-            yield replace(found, valid_from=start)
-            start = found.valid_to
+            interval = self.at(_EVER if start is None else start)
+            yield replace(interval, valid_from=start)
+            start = interval.valid_to
             if start is None:
                 return
 
@@ -120,12 +120,12 @@ class PathTimeline:
         """Return the path of a message that `PathChoice` is right for."""
         left = None if message.hops_remaining is None else max(message.hops_remaining, 0)
         hashed: int | None = None
-        for picks, by_rest in self._found.items():
+        for picks, by_rest in self._paths_by_picks.items():
             if picks > 1 and hashed is None:
                 hashed = hashing.dialog_id_hash(message.conversation_id or "")
-            for found in by_rest.get((hashed or 0) % picks, ()):
-                if found.fits(message.t, left):
-                    return found
+            for path in by_rest.get((hashed or 0) % picks, ()):
+                if path.fits(message.t, left):
+                    return path
         return self._follow(message.t, hashing.dialog_id_hash(message.conversation_id or ""), left)
 
     def _follow(self, t: int, hashed: int, left: int | None) -> FoundPath:
@@ -137,19 +137,19 @@ class PathTimeline:
         if left is not None and is_exact:
             one, hops = paths.follow(decision, hashed, left), left
         path = paths.add_reply(one.trace)
-        found = FoundPath(t, earliest(decided.valid_to, paths.until), hops, is_exact, path)
+        found_path = FoundPath(t, earliest(decided.valid_to, paths.until), hops, is_exact, path)
         picks = lcm(len(decided.choices), one.picks)
-        _add(self._found.setdefault(picks, {}).setdefault(hashed % picks, []), found)
-        return found
+        _add(self._paths_by_picks.setdefault(picks, {}).setdefault(hashed % picks, []), found_path)
+        return found_path
 
 
-def _add(there: list[FoundPath], found: FoundPath) -> None:
+def _add(there: list[FoundPath], new_path: FoundPath) -> None:
     """Add a path; one that was found before, at a later time until the same moment, is right since this time."""
     for other in there:
-        if (other.until, other.hops, other.is_exact) == (found.until, found.hops, found.is_exact):
-            other.since = min(other.since, found.since)
+        if (other.until, other.hops, other.is_exact) == (new_path.until, new_path.hops, new_path.is_exact):
+            other.since = min(other.since, new_path.since)
             return
-    there.append(found)
+    there.append(new_path)
 
 
 def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | None:
@@ -172,7 +172,7 @@ class _PathsAtTime:
     def __init__(self, timeline: PathTimeline, t: int) -> None:
         self.timeline, self.t = timeline, t
         self.until: int | None = None
-        self._found: dict[tuple[int, int | None], FollowedTrace] = {}
+        self._followed: dict[tuple[int, int | None], FollowedTrace] = {}
 
     def choice(self, decision: Decision, hashed: int, *, is_cut: bool) -> PathChoice:
         """Return the paths of a hash, by the hops that its messages have left."""
@@ -184,17 +184,19 @@ class _PathsAtTime:
 
     def follow(self, decision: Decision, hashed: int, left: int | None) -> FollowedTrace:
         """Follow a message that has so many hops left, past step 4; ``decision`` is that of its hash."""
-        known = self._found.get((hashed, left))
-        if known is not None:
-            return known
+        remembered = self._followed.get((hashed, left))
+        if remembered is not None:
+            return remembered
         whose = self.timeline
-        verdict = settled(decision, whose.broker, left, whose.to.address)
-        errand = TracedMessage(whose.to, whose.sender.is_initiator, self.t, hashed, whose.sender.conversation_id)
-        args = (errand, whose.sender.instance, verdict, whose.key.scope, left)
-        found = follow(whose.network, whose.deciding, *args)
-        self.until = earliest(self.until, found.until)
-        self._found[hashed, left] = found
-        return found
+        verdict = verdict_of(decision, whose.broker, left, whose.to.address)
+        traced_message = TracedMessage(
+            whose.to, whose.sender.is_initiator, self.t, hashed, whose.sender.conversation_id
+        )
+        args = (traced_message, whose.sender.instance, verdict, whose.key.scope, left)
+        followed = follow(whose.network, whose.deciding, *args)
+        self.until = earliest(self.until, followed.until)
+        self._followed[hashed, left] = followed
+        return followed
 
     def add_reply(self, there: MessageTrace) -> PathWithReturn:
         """Return the path of a trace with the reply to it."""
@@ -221,9 +223,9 @@ class PathPlanner:
     def follow(self, sender: PathSender, message: RoutedMessage, verdict: Verdict, hashed: int) -> FollowedTrace:
         """Follow one message on from what its first instance does with it."""
         to = ServiceAddress.of_name(message.service)
-        errand = TracedMessage(to, message.is_initiator, message.t, hashed, sender.conversation_id)
+        traced_message = TracedMessage(to, message.is_initiator, message.t, hashed, sender.conversation_id)
         scope = scope_of(message.database)
-        args = (errand, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
+        args = (traced_message, sender.instance, verdict, scope, message.hops_remaining, self._most_ways)
         return follow(self.network, self._deciding, *args)
 
     def paths(
@@ -269,7 +271,7 @@ def trace_open_messages(
         decision = decided.pick(hashed)
         if decision.asks or decision.asks_again:
             return None
-        verdict = settled(decision, None, None, to.address)
+        verdict = verdict_of(decision, None, None, to.address)
         return follow(network, deciding, TracedMessage(to, True, t, hashed), here, verdict, key.scope, None)
 
     return (one.trace for one in follow_dialogs(len(decided.choices), follow_one))
@@ -306,8 +308,8 @@ class MessagePaths:
         timeline = self._by_names.get(names)
         if timeline is None:
             timeline = remember(self._by_names, names, self._timeline(message, broker, from_service))
-        found = timeline.find(message)
-        return _with_address(found.row, message.service) if found.reads_address else found.row
+        found_path = timeline.find(message)
+        return _with_address(found_path.row, message.service) if found_path.reads_address else found_path.row
 
     def _find_ended(self, message: RoutedMessage, verdict: Verdict) -> PathRow:
         """Return the path of a message that its own instance keeps or drops, whatever the routes."""

@@ -37,8 +37,8 @@ class AskingMessage(NamedTuple):
     def databases(self) -> tuple[str, ...]:
         """Where it asks, in this order: in its scope, and in msdb once it has come back."""
         decision = self.decision
-        legs = (decision.first, decision.again)
-        return tuple(leg.scope for leg in legs if leg is not None and leg.asks)
+        searches = (decision.first, decision.again)
+        return tuple(search.scope for search in searches if search is not None and search.asks)
 
 
 def open_requests(asking: Iterable[AskingMessage], requests: InstanceRequests) -> None:
@@ -93,8 +93,8 @@ def _order(asking: AskingMessage) -> tuple[int, str, str, bool]:
 
 def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]:
     """Collect the requests on record by instance."""
-    found: dict[str, list[tuple[str, str, RouteRequest]]] = {name: [] for name in network.instances}
+    rows_by_instance: dict[str, list[tuple[str, str, RouteRequest]]] = {name: [] for name in network.instances}
     for (instance, database, service), requests in network.on_record.items():
-        if instance in found:
-            found[instance] += [(database, service, request) for request in requests]
-    return {name: InstanceRequests.on_record(rows) for name, rows in found.items()}
+        if instance in rows_by_instance:
+            rows_by_instance[instance] += [(database, service, request) for request in requests]
+    return {name: InstanceRequests.on_record(rows) for name, rows in rows_by_instance.items()}

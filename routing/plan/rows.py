@@ -18,7 +18,7 @@ from routing.rules.deciding import Decision, scope_of, signature
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.path_rows import PathRow, path_row, reads_address
-from routing.rules.resolving import VERDICT_COLUMNS, settled
+from routing.rules.resolving import VERDICT_COLUMNS, verdict_of
 from routing.rules.timeline import TimeInterval
 from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, ColumnKind, Field, Schema
 from routing.tables.table_columns import TableColumns
@@ -127,15 +127,19 @@ class KeyDecider:
 
     def decide(self, keys: Iterable[KeyRow], instances: Mapping[str, SqlInstance]) -> list[int]:
         """Return the places of the timelines of keys; ``instances`` is what is known for all services of these."""
-        planner, made, numbers = Planner(choice_of, signature), dict[DecisionTimeline[Choice], int](), list[int]()
+        planner, places, numbers = (
+            Planner(choice_of, signature),
+            dict[DecisionTimeline[Choice], int](),
+            list[int](),
+        )
         with no_search_for_cycles():
             for row in keys:
                 instance = instances[row[0]]
                 key = key_of(row, instance)
                 timeline = planner.timeline(key, instance)
-                number = made.get(timeline)
+                number = places.get(timeline)
                 if number is None:
-                    number = made[timeline] = self._shared.add(timeline.intervals(), key.scope)
+                    number = places[timeline] = self._shared.add(timeline.intervals(), key.scope)
                 numbers.append(number)
         return numbers
 
@@ -180,7 +184,7 @@ class SharedRows:
     def add(self, intervals: Iterable[TimeInterval[Choice]], scope: str) -> int:
         """Return the place of a timeline of a key in a scope."""
         rows = _join_neighbours(intervals)
-        choices = [choice for _, _, several in rows for choice in several]
+        choices = [choice for _, _, choices_of_row in rows for choice in choices_of_row]
         asks = any(choice[_OWN] for choice in choices)
         self.uses |= PlanUses(
             has_times=len(rows) > 1,
@@ -210,8 +214,8 @@ def _join_neighbours(intervals: Iterable[TimeInterval[Choice]]) -> tuple[Timelin
 
 def choice_of(decision: Decision) -> Choice:
     """Return the fields of `CHOICE`; the columns are those of a message that brings nothing of its own."""
-    leg, columns = decision.last, settled(decision, None, None, None).plain()
-    return decision.asks, decision.asks_again, leg.reads_address, leg.end.counts_hops, *columns.values()
+    search, columns = decision.last, verdict_of(decision, None, None, None).plain()
+    return decision.asks, decision.asks_again, search.reads_address, search.end.counts_hops, *columns.values()
 
 
 def _reads_address(choice: Choice) -> bool:

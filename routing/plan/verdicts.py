@@ -29,7 +29,7 @@ from routing.rules.resolving import (
     judge,
     requested,
     requested_again,
-    settled,
+    verdict_of,
 )
 from routing.rules.text import address_in_name
 from routing.tables.table_columns import TableColumns
@@ -91,7 +91,7 @@ class KeyedMessages:
 
     def verdict_of(self, decision: Decision, hops_remaining: int | None) -> Verdict:
         """Return the verdict of a decision for these messages, where step 4 does not end it."""
-        return settled(decision, self.broker, hops_remaining, address_in_name(self.service))
+        return verdict_of(decision, self.broker, hops_remaining, address_in_name(self.service))
 
 
 def place_of_pick(decisions: Sized, message: RoutedMessage) -> int:

@@ -20,9 +20,9 @@ def end_children(seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     were_any = False
     # Again and again: a process that is being started loses what it is sent before it has become another program.
-    while found := find_children():
+    while children := find_children():
         were_any = True
-        _send(found, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
+        _send(children, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
         time.sleep(_PAUSE)
     return were_any
 
@@ -37,11 +37,11 @@ def _send(processes: set[int], number: signal.Signals) -> None:
 def find_children() -> set[int]:
     """Return the ids of all processes that descend from this one and still run."""
     parents = dict(_parents())
-    found, newest = set[int](), {os.getpid()}
+    descendants, newest = set[int](), {os.getpid()}
     while newest:
-        newest = {process for process, parent in parents.items() if parent in newest} - found
-        found |= newest
-    return found
+        newest = {process for process, parent in parents.items() if parent in newest} - descendants
+        descendants |= newest
+    return descendants
 
 
 def _parents() -> Iterator[tuple[int, int]]:

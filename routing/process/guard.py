@@ -54,7 +54,7 @@ class SignalGuard:
     """Ends the process when a signal says so, from the moment it is made until the process is gone."""
 
     def __init__(self, clean_up: Callable[[], None]) -> None:
-        self.standing = CommandProgress()
+        self.progress = CommandProgress()
         self._clean_up = clean_up
         self._told_to = -1
         # While Java starts, what is written to standard error goes elsewhere.
@@ -77,7 +77,7 @@ class SignalGuard:
 
         def work() -> None:
             try:
-                done.append(command(self.standing))
+                done.append(command(self.progress))
             # Handed on to the main thread: SystemExit too.
             except BaseException as error:  # noqa: BLE001
                 failed.append(error)
@@ -96,14 +96,14 @@ class SignalGuard:
 
     def _end(self, number: int, _: FrameType | None) -> None:
         """Handle SIGINT and SIGTERM; it does not return."""
-        if self.standing.is_interrupted:
+        if self.progress.is_interrupted:
             # The second one: whoever sent it has waited long enough.
-            self._tell(number)
+            self._report_end(number)
             end_children(0)
             self._leave(number)
-        self.standing.is_interrupted = True
-        self.standing.deciding.acquire()
-        self._tell(number)
+        self.progress.is_interrupted = True
+        self.progress.deciding.acquire()
+        self._report_end(number)
         sys.addaudithook(_start_nothing)
         if end_children(_JAVA_SECONDS) and self._worker is not None:
             # Without Java the command fails, and puts away what it holds.
@@ -114,13 +114,13 @@ class SignalGuard:
         end_children(_JAVA_SECONDS)
         self._leave(number)
 
-    def _tell(self, number: int) -> None:
+    def _report_end(self, number: int) -> None:
         if self._is_told:
             return
         # Before it is told: a second signal, which would not wait, tells it then.
-        self.standing.clear()
+        self.progress.clear()
         self._is_told = True
-        line = self.standing.as_line(f"sbroute: {_SIGNALS[signal.Signals(number)]}: {self.standing.text}")
+        line = self.progress.as_line(f"sbroute: {_SIGNALS[signal.Signals(number)]}: {self.progress.text}")
         # What fails from now on does so because of this end.
         sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         say(line, self._told_to)

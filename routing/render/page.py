@@ -35,8 +35,8 @@ def _elements(block: Block) -> Iterator[str]:
     elif isinstance(block, Paragraph):
         yield f"<p>{_markup(block.words)}</p>"
     elif isinstance(block, ListItem):
-        mark = "" if block.mark == "-" else f"{_text(block.mark)} "
-        yield f'<p class="item">{mark}{_markup(block.words)}</p>'
+        item_mark = "" if block.mark == "-" else f"{_text(block.mark)} "
+        yield f'<p class="item">{item_mark}{_markup(block.words)}</p>'
     elif isinstance(block, LabelledFact):
         yield f"<p><b>{_text(block.label)}:</b> {_markup(block.words)}</p>"
     elif isinstance(block, SqlStatement):

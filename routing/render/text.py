@@ -228,12 +228,12 @@ def _lift_constants(
     if len(rows) < 2:
         return list(columns), [list(row) for row in rows], []
     constant = {at for at in range(len(columns)) if len({format_value(row[at]) for row in rows}) == 1}
-    kept = [at for at in range(len(columns)) if at not in constant]
-    if not kept:
+    varying = [at for at in range(len(columns)) if at not in constant]
+    if not varying:
         return list(columns), [list(row) for row in rows], []
     return (
-        [columns[at] for at in kept],
-        [[row[at] for at in kept] for row in rows],
+        [columns[at] for at in varying],
+        [[row[at] for at in varying] for row in rows],
         [(columns[at], rows[0][at]) for at in sorted(constant)],
     )
 

@@ -43,7 +43,7 @@ class Candidate(NamedTuple):
 
 
 def list_candidates(
-    leg: RouteSearch,
+    search: RouteSearch,
     service: str | None,
     instance: SqlInstance,
     routes: Iterable[EstateRoute],
@@ -53,27 +53,27 @@ def list_candidates(
     """Return the candidates of a search, in the order of ``routes``.
 
     Args:
-        leg: the search; where it looked at no route, there is no candidate.
+        search: the search; where it looked at no route, there is no candidate.
         service: the service that the message is for, None for a name that nothing names.
         instance: the instance whose routes are searched.
         routes: the routes of the scope that are in force, by name; those that match in no step are left out.
         stop: the step that ended the search, which is step 4 where the message waits for a requested route there.
     """
-    if leg.match is None or leg.is_reply:
+    if search.match is None or search.is_reply:
         return []
-    bound, first_of = MatchKey(service, leg.broker), dict[Hashable, EstateRoute]()
+    match_key, first_of = MatchKey(service, search.broker), dict[Hashable, EstateRoute]()
     candidates = []
-    for route in (*routes, *((IMPLIED_LOCAL,) if leg.holders else ())):
-        step = matching.step_of(bound, route)
+    for route in (*routes, *((IMPLIED_LOCAL,) if search.holders else ())):
+        step = matching.step_of(match_key, route)
         if step is not None:
             first = first_of.setdefault((step, choosing.identity_of(route)), route)
             same = None if first is route else first
-            candidates.append(_candidate(leg, instance, route, step, same, is_reached=step is stop))
+            candidates.append(_candidate(search, instance, route, step, same, is_reached=step is stop))
     return candidates
 
 
 def _candidate(
-    leg: RouteSearch,
+    search: RouteSearch,
     instance: SqlInstance,
     route: EstateRoute,
     step: MatchingStep,
@@ -81,11 +81,11 @@ def _candidate(
     *,
     is_reached: bool,
 ) -> Candidate:
-    broker = route.broker if step in _BY_ROUTE else leg.broker
-    is_picked = route.broker == leg.pick if step is MatchingStep.BALANCED else None
+    broker = route.broker if step in _BY_ROUTE else search.broker
+    is_picked = route.broker == search.pick if step is MatchingStep.BALANCED else None
     if step is MatchingStep.ROUTE_REQUEST:
         return Candidate(route, step, None, broker, is_picked, same, False, None, is_reached)
-    situation = leg.situation._replace(location=locate(instance, leg.holders, leg.sender, broker))
+    situation = search.situation._replace(location=locate(instance, search.holders, search.sender, broker))
     tier = choosing.tier_of(route)
     leads_back = tier is not None and tier.is_own(route, situation)
     why_not = None if tier is None else tier.why_not(situation)

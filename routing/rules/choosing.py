@@ -136,31 +136,31 @@ def distinct_routes(matches: Sequence[EstateRoute]) -> list[EstateRoute]:
     """Return the first by name of the routes that are one (`identity_of`), for each."""
     if len(matches) < 2:
         return list(matches)
-    found: dict[Hashable, EstateRoute] = {}
+    first_by_identity: dict[Hashable, EstateRoute] = {}
     for route in matches:
-        found.setdefault(identity_of(route), route)
-    return list(found.values())
+        first_by_identity.setdefault(identity_of(route), route)
+    return list(first_by_identity.values())
 
 
 def choose(routes: Sequence[EstateRoute], situation: ChoiceSituation) -> TierChoice:
     """Choose the first usable tier of distinct routes, which are in the order of their names."""
     unusable: TierChoice | None = None
-    for tier, held in tiers(routes):
+    for tier, tier_routes in tiers(routes):
         why_not = tier.why_not(situation)
         if why_not is None:
-            return TierChoice(tier, held, None)
-        unusable = unusable or TierChoice(tier, held, why_not)
+            return TierChoice(tier, tier_routes, None)
+        unusable = unusable or TierChoice(tier, tier_routes, why_not)
     return unusable or TierChoice(None, (), None)
 
 
 def tiers(routes: Sequence[EstateRoute]) -> list[tuple[RouteTier, tuple[EstateRoute, ...]]]:
     """Return the tiers that hold any of the routes, in their order, with these."""
-    held: dict[str, list[EstateRoute]] = {}
+    routes_by_letter: dict[str, list[EstateRoute]] = {}
     for route in routes:
         tier = tier_of(route)
         if tier is not None:
-            held.setdefault(tier.letter, []).append(route)
-    return [(tier, tuple(held[tier.letter])) for tier in TIERS if tier.letter in held]
+            routes_by_letter.setdefault(tier.letter, []).append(route)
+    return [(tier, tuple(routes_by_letter[tier.letter])) for tier in TIERS if tier.letter in routes_by_letter]
 
 
 class ChoiceEnd(NamedTuple):

@@ -137,7 +137,7 @@ class SqlInstance:
     @cached_property
     def brokers(self) -> frozenset[str]:
         """The broker ids of its databases."""
-        return frozenset(found.broker for found in self.databases.values() if found.broker is not None)
+        return frozenset(database.broker for database in self.databases.values() if database.broker is not None)
 
     @cached_property
     def machine_names(self) -> frozenset[str]:
@@ -178,15 +178,15 @@ class SqlInstance:
         live: dict[str, dict[str | None, tuple[EstateRoute, ...]]] = {}
         for database, by_service in self.routes.items():
             for service, routes in by_service.items():
-                found = tuple(route for route in routes if route.is_live(t))
-                if found:
-                    live.setdefault(database, {})[service] = found
+                live_routes = tuple(route for route in routes if route.is_live(t))
+                if live_routes:
+                    live.setdefault(database, {})[service] = live_routes
         return replace(self, routes=live)
 
     def is_enabled(self, database: str) -> bool:
         """Return True if the broker of a database is on; one that is not listed is taken to be."""
-        found = self.databases.get(database)
-        return found is None or found.is_enabled
+        listed = self.databases.get(database)
+        return listed is None or listed.is_enabled
 
     def routes_for(self, database: str, service: str | None) -> list[EstateRoute]:
         """Return a database's routes for a service, for any, and for requests for routes, by name."""
@@ -194,8 +194,8 @@ class SqlInstance:
         if by_service is None:
             return []
         names = dict.fromkeys((service, None, BROKER_CONFIGURATION_SERVICE))
-        found = [route for name in names for route in by_service.get(name, ())]
-        return sorted(found, key=_by_name)
+        routes = [route for name in names for route in by_service.get(name, ())]
+        return sorted(routes, key=_by_name)
 
     def naming(self, database: str, service: str | None) -> tuple[EstateRoute, ...]:
         """Return the routes of a database that name this very service, by name."""
@@ -232,19 +232,19 @@ def _by_name(route: EstateRoute) -> tuple[str, int]:
 
 def own_addresses(addresses: Iterable[str | None] | None) -> frozenset[str]:
     """Fold an instance's addresses and add loopback names with its ports (section 3)."""
-    own = {text.comparable_address(address) for address in addresses or () if address}
-    ports = {text.port(address) for address in own} - {None}
-    return frozenset(own | {f"tcp://{host}:{port}" for port in ports for host in LOOPBACK_HOSTS})
+    compared = {text.comparable_address(address) for address in addresses or () if address}
+    ports = {text.port(address) for address in compared} - {None}
+    return frozenset(compared | {f"tcp://{host}:{port}" for port in ports for host in LOOPBACK_HOSTS})
 
 
 def places_of(instances: Iterable[SqlInstance]) -> dict[str, tuple[SqlInstance, ...]]:
     """Return the instances by address, sorted by name; loopback names lead nowhere from outside."""
-    found: dict[str, list[SqlInstance]] = {}
+    owners_by_address: dict[str, list[SqlInstance]] = {}
     for instance in sorted(instances, key=lambda one: one.name):
         for address in instance.own_addresses:
             if text.host(address) not in (None, *LOOPBACK_HOSTS):
-                found.setdefault(address, []).append(instance)
-    return {address: tuple(owners) for address, owners in found.items()}
+                owners_by_address.setdefault(address, []).append(instance)
+    return {address: tuple(owners) for address, owners in owners_by_address.items()}
 
 
 InstanceRow = tuple[str, bool | None, Iterable[str | None] | None]
@@ -280,42 +280,43 @@ def estate_of(
     services: Iterable[ServiceRow],
     routes: Iterable[RouteRow],
 ) -> dict[str, SqlInstance]:
-    """Build whole instances by name from the rows of the configuration (`list_instances`, `furnish`)."""
-    return furnish(list_instances(instances, databases), services, routes)
+    """Build whole instances by name from the rows of the configuration (`list_instances`)."""
+    return with_services_and_routes(list_instances(instances, databases), services, routes)
 
 
-def furnish(
+def with_services_and_routes(
     instances: Mapping[str, SqlInstance], services: Iterable[ServiceRow], routes: Iterable[RouteRow]
 ) -> dict[str, SqlInstance]:
     """Add services and routes to listed instances.
 
     Rows: (instance_name, database_name, name); (instance_name, database_name, `EstateRoute`). Routes that are
-    in force
-    at no time are left out; so are services of databases, and routes of instances, that are not listed. Of an
-    instance whose routes are not all given, ``has_routes`` tells that there are some.
+    in force at no time are left out; so are services of databases, and routes of instances, that are not listed.
+    Of an instance whose routes are not all given, ``has_routes`` tells that there are some.
     """
     holding: dict[str, dict[str, list[Database]]] = {}
-    for instance, database, service in services:
-        found = instances[instance].databases.get(database) if instance in instances else None
-        if found is not None:
-            holding.setdefault(instance, {}).setdefault(service, []).append(found)
+    for instance, database_name, service in services:
+        holder = instances[instance].databases.get(database_name) if instance in instances else None
+        if holder is not None:
+            holding.setdefault(instance, {}).setdefault(service, []).append(holder)
     routed: dict[str, dict[str, dict[str | None, list[EstateRoute]]]] = {}
     with_routes = set()
-    for instance, database, route in routes:
+    for instance, database_name, route in routes:
         with_routes.add(instance)
         if route.is_ever_live:
-            scope = routed.setdefault(instance, {}).setdefault(database, {})
+            scope = routed.setdefault(instance, {}).setdefault(database_name, {})
             scope.setdefault(route.service, []).append(route)
     return {
         name: replace(
             instance,
             routes={
-                database: {service: tuple(sorted(found, key=_by_name)) for service, found in scope.items()}
-                for database, scope in routed.get(name, {}).items()
+                database_name: {
+                    service: tuple(sorted(versions, key=_by_name)) for service, versions in scope.items()
+                }
+                for database_name, scope in routed.get(name, {}).items()
             },
             holders={
-                service: tuple(sorted(found, key=lambda database: database.name))
-                for service, found in holding.get(name, {}).items()
+                service: tuple(sorted(holders, key=lambda database: database.name))
+                for service, holders in holding.get(name, {}).items()
             },
             has_routes=instance.has_routes or name in with_routes,
         )
@@ -331,12 +332,12 @@ class NameAddress(Enum):
     OWN = "own"
 
 
-def address_of_name(service: str, own: frozenset[str]) -> NameAddress:
+def address_of_name(service: str, instance_addresses: frozenset[str]) -> NameAddress:
     """Return whether a service name holds an address, and whether it is one of the instance's own."""
     address = text.address_in_name(service)
     if address is None:
         return NameAddress.NONE
-    return NameAddress.OWN if text.comparable_address(address) in own else NameAddress.ELSEWHERE
+    return NameAddress.OWN if text.comparable_address(address) in instance_addresses else NameAddress.ELSEWHERE
 
 
 IMPLIED_LOCAL = EstateRoute.implied(LOCAL_ADDRESS)

@@ -15,7 +15,7 @@ from routing.rules.deciding import Decision, RouteSearch, RoutingKey
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.requesting import ConversationEndpoint
-from routing.rules.resolving import Verdict, requested, settled
+from routing.rules.resolving import Verdict, requested, verdict_of
 from routing.rules.timeline import TimeInterval
 from routing.rules.ways import HopPath, MessageTrace, PathHop
 from routing.terms import Ending, MatchingStep, Outcome
@@ -86,7 +86,7 @@ class _Ahead(NamedTuple):
 def follow(
     network: EstateNetwork,
     deciding: Deciding,
-    errand: TracedMessage,
+    message: TracedMessage,
     instance: SqlInstance,
     verdict: Verdict,
     scope: str,
@@ -99,7 +99,7 @@ def follow(
     in which the rules report them: the chosen route before its alternatives, an address before its mirror, its
     owners by name.
     """
-    walk = _Walk(network, deciding, errand, most_ways)
+    walk = _Walk(network, deciding, message, most_ways)
     searches = _searches(verdict, instance)
     start = _Ahead((), instance, verdict.broker_instance, hops_remaining, 0, searches, ())
     return walk.run(start, verdict, scope)
@@ -114,11 +114,11 @@ def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
     if decision is None:
         return ()
     brought = verdict.broker_instance if decision.pick is None else None
-    own = (instance.name, brought, decision.first.scope)
+    first_search = (instance.name, brought, decision.first.scope)
     if decision.again is None:
-        return (own,)
+        return (first_search,)
     picked = decision.first.pick
-    return own, (instance.name, brought if picked is None else picked, decision.again.scope)
+    return first_search, (instance.name, brought if picked is None else picked, decision.again.scope)
 
 
 def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]) -> Iterator[FollowedTrace]:
@@ -129,19 +129,19 @@ def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]
     """
     hashed, picks = 0, first
     while hashed < max(first, min(picks, MOST_PICKS)):
-        found = follow_one(hashed)
-        if found is not None:
-            picks = lcm(picks, found.picks)
-            yield found
+        followed = follow_one(hashed)
+        if followed is not None:
+            picks = lcm(picks, followed.picks)
+            yield followed
         hashed += 1
 
 
 class _Walk:
     """One walk, depth first; ``targets`` are the broker ids that ways past each choice of an open dialog reach."""
 
-    def __init__(self, network: EstateNetwork, deciding: Deciding, errand: TracedMessage, most_ways: int) -> None:
-        self.network, self.deciding, self.errand, self._most_ways = network, deciding, errand, most_ways
-        self.ways: list[HopPath] = []
+    def __init__(self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_ways: int) -> None:
+        self.network, self.deciding, self.message, self._most_ways = network, deciding, message, most_ways
+        self.paths: list[HopPath] = []
         self.targets: list[set[str | None]] = []
         self.until: int | None = None
         self.picks, self.tested = 1, 0
@@ -149,40 +149,42 @@ class _Walk:
     def run(self, start: _Ahead, verdict: Verdict, scope: str) -> FollowedTrace:
         """Follow all ways from a first verdict."""
         ahead = self._leave(start, verdict, scope)
-        while ahead and len(self.ways) < self._most_ways:
+        while ahead and len(self.paths) < self._most_ways:
             ahead += self._arrive(ahead.pop())
         is_cut = bool(ahead) or self.picks > MOST_PICKS
-        several = any(len(reached) > 1 for reached in self.targets)
-        return FollowedTrace(MessageTrace(tuple(self.ways), several, is_cut), self.until, self.picks, self.tested)
+        has_several_targets = any(len(reached) > 1 for reached in self.targets)
+        return FollowedTrace(
+            MessageTrace(tuple(self.paths), has_several_targets, is_cut), self.until, self.picks, self.tested
+        )
 
     def _arrive(self, ahead: _Ahead) -> list[_Ahead]:
         """Decide a message that comes from the network; return the ways ahead of it, the first one last."""
-        here, t = ahead.owner, self.errand.t
+        here, t = ahead.owner, self.message.t
         if here is None:
-            self.ways.append(HopPath(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
+            self.paths.append(HopPath(ahead.hops, Ending.LEFT_ESTATE, address=ahead.hops[-1].address))
             return []
         search = (here.name, ahead.broker, ARRIVALS)
         if search in ahead.searches or here.is_only_addressed:
             ending = Ending.LOOP if search in ahead.searches else Ending.NOT_KNOWN
-            self.ways.append(HopPath(ahead.hops, ending, instance=here.name))
+            self.paths.append(HopPath(ahead.hops, ending, instance=here.name))
             return []
-        key = self.errand.to.key(here, None, ahead.broker, is_initiator=self.errand.is_initiator)
+        key = self.message.to.key(here, None, ahead.broker, is_initiator=self.message.is_initiator)
         timed = self.deciding(key, here, t)
         self._ends_at(timed.valid_to)
         self.picks = lcm(self.picks, len(timed.choices))
-        decision = timed.pick(self.errand.hashed)
+        decision = timed.pick(self.message.hashed)
         verdict = self._judge(decision, here, ahead)
         arrived = ahead._replace(searches=(*ahead.searches, search), broker=verdict.broker_instance)
         return self._leave(arrived, verdict, ARRIVALS)
 
     def _judge(self, decision: Decision, here: SqlInstance, ahead: _Ahead) -> Verdict:
         if decision.asks:
-            errand = self.errand
-            stops, until = self.network.is_requested(here, ARRIVALS, errand.to, errand.t, errand.endpoint)
+            message = self.message
+            stops, until = self.network.is_requested(here, ARRIVALS, message.to, message.t, message.endpoint)
             self._ends_at(until)
             if stops:
                 return requested(decision, ahead.broker, ARRIVALS)
-        return settled(decision, ahead.broker, ahead.hops_remaining, self.errand.to.address)
+        return verdict_of(decision, ahead.broker, ahead.hops_remaining, self.message.to.address)
 
     def _ends_at(self, moment: int | None) -> None:
         if moment is not None:
@@ -204,13 +206,13 @@ class _Walk:
         if verdict.outcome is Outcome.FORWARDED and left is not None:
             left -= 1
         onward = here._replace(hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
-        ways = []
-        for name, address in () if last is None else last.taken(self.errand.to.address):
+        onward_paths = []
+        for name, address in () if last is None else last.taken(self.message.to.address):
             is_reported = (name, address) == (hop.route_name, hop.address)
-            taken = hop if is_reported else replace(hop, route_name=name, address=address)
-            hops = (*here.hops, taken)
-            ways += [onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance)]
-        return ways[::-1]
+            taken_hop = hop if is_reported else replace(hop, route_name=name, address=address)
+            hops = (*here.hops, taken_hop)
+            onward_paths += [onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance)]
+        return onward_paths[::-1]
 
     def _owners(self, address: str | None, here: SqlInstance) -> tuple[SqlInstance | None, ...]:
         # An address that is read from a name and not known is one that no known instance has.
@@ -219,14 +221,14 @@ class _Walk:
     def _end(self, here: _Ahead, instance: SqlInstance, hop: PathHop, verdict: Verdict) -> None:
         database = verdict.destination_database
         ending = _ENDINGS[verdict.outcome]
-        self.ways.append(HopPath((*here.hops, hop), ending, verdict.reason, instance.name, database))
+        self.paths.append(HopPath((*here.hops, hop), ending, verdict.reason, instance.name, database))
         if database is not None:
             for node in here.nodes:
                 self.targets[node].add(instance.databases[database].broker)
 
-    def _nodes(self, here: _Ahead, leg: RouteSearch | None) -> tuple[int, ...]:
+    def _nodes(self, here: _Ahead, search: RouteSearch | None) -> tuple[int, ...]:
         """Return the choices of an open dialog up to this one; a bound or balanced one makes none."""
-        if leg is None or leg.step not in OPEN_STEPS or leg.broker is not None:
+        if search is None or search.step not in OPEN_STEPS or search.broker is not None:
             return here.nodes
         self.targets.append(set())
         return (*here.nodes, len(self.targets) - 1)

@@ -69,30 +69,30 @@ class EstateNetwork:
 
     def _listening_beside(self, here: SqlInstance, loopback: str) -> tuple[SqlInstance, ...]:
         """Return the other instances of a machine that listen on the port of a loopback address, by name."""
-        return tuple(other for other in self._beside(here) if loopback in other.own_addresses)
+        return tuple(other for other in self._on_machine_of(here) if loopback in other.own_addresses)
 
     def addresses_beside(self, here: SqlInstance) -> frozenset[str]:
         """Return the addresses of the other instances of a machine, as they are compared."""
-        return frozenset().union(*(other.own_addresses for other in self._beside(here)))
+        return frozenset().union(*(other.own_addresses for other in self._on_machine_of(here)))
 
-    def _beside(self, here: SqlInstance) -> list[SqlInstance]:
+    def _on_machine_of(self, here: SqlInstance) -> list[SqlInstance]:
         """Return the other instances of a machine, by name."""
         near = (other for name in here.machine_names for other in self._by_machine.get(name, ()))
-        found = {other.name: other for other in near if other.name != here.name}
-        return [found[name] for name in sorted(found)]
+        others = {other.name: other for other in near if other.name != here.name}
+        return [others[name] for name in sorted(others)]
 
     @cached_property
     def _by_machine(self) -> Mapping[str, Sequence[SqlInstance]]:
-        found: dict[str, list[SqlInstance]] = {}
+        by_machine: dict[str, list[SqlInstance]] = {}
         for instance in self.instances.values():
             for name in instance.machine_names:
-                found.setdefault(name, []).append(instance)
-        return found
+                by_machine.setdefault(name, []).append(instance)
+        return by_machine
 
     @cached_property
     def waiting_conversations(self) -> frozenset[str]:
         """The conversations, by id as compared, whose requests are on record: each waits by itself (D10)."""
-        requests = (request for found in self.on_record.values() for request in found)
+        requests = (request for recorded in self.on_record.values() for request in recorded)
         return frozenset(one.endpoint.conversation_id for one in requests if one.endpoint is not None)
 
     def is_requested(

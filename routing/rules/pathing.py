@@ -8,7 +8,7 @@ from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.following import MOST_WAYS, Deciding, FollowedTrace, TracedMessage, follow
 from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.resolving import Verdict, requested, requested_again, settled
+from routing.rules.resolving import Verdict, requested, requested_again, verdict_of
 from routing.rules.ways import HopPath, MessageTrace
 from routing.terms import Ending
 
@@ -92,27 +92,27 @@ def trace_reply(
     timed = deciding(key, here, t)
     # Bound to an id there is nothing to pick.
     [decision] = timed.choices
-    errand = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
-    verdict, until = _reply(network, decision, here, key, errand)
-    back = follow(network, deciding, errand, here, verdict, key.scope, None, most_ways)
+    message = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)
+    verdict, until = _reply(network, decision, here, key, message)
+    back = follow(network, deciding, message, here, verdict, key.scope, None, most_ways)
     return replace(back, until=earliest(timed.valid_to, until, back.until))
 
 
 def _reply(
-    network: EstateNetwork, decision: Decision, here: SqlInstance, key: RoutingKey, errand: TracedMessage
+    network: EstateNetwork, decision: Decision, here: SqlInstance, key: RoutingKey, message: TracedMessage
 ) -> tuple[Verdict, int | None]:
     """Return the verdict of a reply where it is sent, by the requests on record; and until when it holds."""
     until: int | None = None
     if decision.asks:
-        stops, until = network.is_requested(here, key.scope, errand.to, errand.t, errand.endpoint)
+        stops, until = network.is_requested(here, key.scope, message.to, message.t, message.endpoint)
         if stops:
             return requested(decision, key.broker, key.scope), until
     if decision.asks_again:
-        stops, ends = network.is_requested(here, ARRIVALS, errand.to, errand.t, errand.endpoint)
+        stops, ends = network.is_requested(here, ARRIVALS, message.to, message.t, message.endpoint)
         until = earliest(until, ends)
         if stops:
             return requested_again(decision, key.broker), until
-    return settled(decision, key.broker, None, errand.to.address), until
+    return verdict_of(decision, key.broker, None, message.to.address), until
 
 
 def earliest(*moments: int | None) -> int | None:

@@ -150,12 +150,12 @@ def compare(
 
     ``others`` are the verdicts of the other broker ids that step 3 may pick (section 2.3).
     """
-    found = _compare(seen, verdict, in_msdb)
-    if found.kind is PairClass.CONTRADICTED:
+    comparison = _compare(seen, verdict, in_msdb)
+    if comparison.kind is PairClass.CONTRADICTED:
         kinds = (_compare(seen, other, in_msdb).kind for other in others)
         if any(kind in MATCHING for kind in kinds):
             return OTHER_PICK
-    return found
+    return comparison
 
 
 def _compare(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:

@@ -110,8 +110,8 @@ class RequestScope:
             return
         self.reopened[position] = RouteRequest(t, message_id, None, endpoint)
         if endpoint is not None:
-            own = (request for request in self.on_record if request.is_of(t, message_id))
-            self._by_endpoint[endpoint] = _lasting([*self._by_endpoint.get(endpoint, ()), *own])
+            own_requests = (request for request in self.on_record if request.is_of(t, message_id))
+            self._by_endpoint[endpoint] = _lasting([*self._by_endpoint.get(endpoint, ()), *own_requests])
 
     def is_pending_on_record(self, t: int, message_id: str) -> bool:
         """Return True if a message finds a request on record pending."""
@@ -119,7 +119,7 @@ class RequestScope:
 
     def is_on_record(self, t: int, message_id: str) -> bool:
         """Return True if a message's own request is on record."""
-        return (t, message_id) in self._own
+        return (t, message_id) in self._own_positions
 
     @cached_property
     def lasting(self) -> Sequence[RouteRequest]:
@@ -136,7 +136,7 @@ class RequestScope:
         return {endpoint: _lasting(theirs) for endpoint, theirs in requests.items()}
 
     @cached_property
-    def _own(self) -> frozenset[tuple[int, str]]:
+    def _own_positions(self) -> frozenset[tuple[int, str]]:
         return frozenset(map(_position, self.on_record))
 
     def is_settled(self, t: int, message_id: str) -> bool:
@@ -193,10 +193,10 @@ class InstanceRequests:
     @classmethod
     def on_record(cls, rows: Iterable[tuple[str, str, RouteRequest]]) -> InstanceRequests:
         """Return requests from rows of (database, service, request)."""
-        found: dict[tuple[str, str], list[RouteRequest]] = {}
+        by_scope: dict[tuple[str, str], list[RouteRequest]] = {}
         for database, service, request in rows:
-            found.setdefault((database, service), []).append(request)
-        return cls({scope: RequestScope(tuple(requests)) for scope, requests in found.items()})
+            by_scope.setdefault((database, service), []).append(request)
+        return cls({scope: RequestScope(tuple(requests)) for scope, requests in by_scope.items()})
 
     def of(self, database: str, service: str) -> RequestScope:
         """Return the requests for a service in a database, which are created if there are none."""

@@ -183,7 +183,7 @@ def judge(message: RoutedMessage, dialog: DialogFacts, decision: Decision, reque
         action = requests.of(ARRIVALS, message.service).ask(*position)
         if action.stops:
             return replace(requested_again(decision, broker), opens_request=action is RequestAction.OPENS)
-    return settled(decision, broker, message.hops_remaining, text.address_in_name(message.service))
+    return verdict_of(decision, broker, message.hops_remaining, text.address_in_name(message.service))
 
 
 def is_out_of_hops(hops_remaining: int | None) -> bool:
@@ -207,22 +207,22 @@ def requested_again(decision: Decision, broker: str | None) -> Verdict:
     return replace(verdict, rerouted_from=decision.rerouted_from)
 
 
-def settled(
+def verdict_of(
     decision: Decision, broker: str | None, hops_remaining: int | None, address_in_name: str | None
 ) -> Verdict:
     """Return the verdict of a decision that step 4 does not end; ``broker`` is the id that the message brings."""
-    leg, picked = decision.last, decision.pick
-    no_hops = leg.end.counts_hops and is_out_of_hops(hops_remaining)
+    search, picked = decision.last, decision.pick
+    no_hops = search.end.counts_hops and is_out_of_hops(hops_remaining)
     return Verdict(
         broker if picked is None else picked,
-        Outcome.DROPPED if no_hops else leg.end.outcome,
-        Reason.HOP_LIMIT if no_hops else leg.end.reason,
-        leg.step,
-        leg.route_name,
-        address_in_name if leg.reads_address else leg.address,
-        leg.mirror_address,
+        Outcome.DROPPED if no_hops else search.end.outcome,
+        Reason.HOP_LIMIT if no_hops else search.end.reason,
+        search.step,
+        search.route_name,
+        address_in_name if search.reads_address else search.address,
+        search.mirror_address,
         decision.destination,
-        leg.alternatives,
+        search.alternatives,
         decision.rerouted_from,
         decision=decision,
     )

@@ -58,8 +58,8 @@ def broker_id(text: str | None) -> str | None:
     """Return a broker instance in its compared form: no blanks, no braces, folded; None where it is none."""
     if text is None:
         return None
-    found = fold(_bare(text))
-    return None if found in ("", ZERO_GUID) else found
+    folded = fold(_bare(text))
+    return None if folded in ("", ZERO_GUID) else folded
 
 
 def _bare(text: str) -> str:
@@ -106,18 +106,18 @@ def is_tcp(address: str | None) -> bool:
 @_REMEMBERED
 def host(address: str | None) -> str | None:
     """Return the host of a tcp address as it is compared, None where there is none."""
-    found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
-    return found[1] if found else None
+    match = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
+    return match[1] if match else None
 
 
 @_REMEMBERED
 def port(address: str | None) -> str | None:
     """Return the port of a tcp address as text, None where it has none."""
-    found = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
-    return found[2] if found else None
+    match = None if address is None else _TCP_ADDRESS.fullmatch(comparable_address(address))
+    return match[2] if match else None
 
 
 def address_in_name(service_name: str | None) -> str | None:
     """Return the address that a TRANSPORT route reads from a service name, None without one (section 3)."""
-    found = None if service_name is None else _ADDRESS_IN_NAME.match(service_name)
-    return found[1] if found else None
+    match = None if service_name is None else _ADDRESS_IN_NAME.match(service_name)
+    return match[1] if match else None

@@ -55,11 +55,11 @@ def spans(*tables: Sequence[EstateRoute]) -> Iterator[TimeSpan]:
             ends.setdefault(route.live_to, []).append(position)
 
     def span(valid_from: int | None, valid_to: int | None) -> TimeSpan:
-        found: list[list[EstateRoute]] = [[] for _ in tables]
+        live_routes: list[list[EstateRoute]] = [[] for _ in tables]
         for position in live:
             number, route = routes[position]
-            found[number].append(route)
-        return TimeSpan(valid_from, valid_to, tuple(map(tuple, found)))
+            live_routes[number].append(route)
+        return TimeSpan(valid_from, valid_to, tuple(map(tuple, live_routes)))
 
     start: int | None = None
     for moment in sorted({*starts, *ends}):

@@ -90,10 +90,10 @@ class MessageTrace:
     @property
     def ways_agree(self) -> bool | None:
         """Whether all end alike at one instance and database; None where those that are not followed tell."""
-        agree = len({way.place for way in self.ways}) == 1
+        agree = len({path.place for path in self.ways}) == 1
         return None if agree and self.is_cut else agree
 
     @property
     def delivered(self) -> HopPath | None:
         """The first way that ends DELIVERED."""
-        return next((way for way in self.ways if way.ending is Ending.DELIVERED), None)
+        return next((path for path in self.ways if path.ending is Ending.DELIVERED), None)

@@ -53,10 +53,12 @@ def _compile(work: SparkWork) -> ResolveJob:
     if traffic is None:
         with clock.stage("read"):
             messages = work.read_messages()
-        known = None
+        known_keys = None
     else:
-        messages, checked, known = _find_keys(work, traffic["messages"], checked)
-    return compile_messages(messages, checked, work.options, work.keeper, clock, known=known, notes=work.notes)
+        messages, checked, known_keys = _find_keys(work, traffic["messages"], checked)
+    return compile_messages(
+        messages, checked, work.options, work.keeper, clock, known_keys=known_keys, notes=work.notes
+    )
 
 
 def _find_keys(

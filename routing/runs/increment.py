@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from routing.config import Config, TableLocation, size_in_bytes
 from routing.delta.append_detection import AppendedRows
-from routing.delta.appended_rows import RecordedVersion, check_files, check_ways, files_of, read_appended
+from routing.delta.appended_rows import RecordedVersion, check_detectable, check_files, files_of, read_appended
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import LastRun
 from routing.delta.spark_tables import TableSnapshot
@@ -94,36 +94,36 @@ class StoredOutputs:
 
 def read(
     lookups: RunLookups,
-    given: TableSnapshot,
+    messages_table: TableSnapshot,
     stored: StoredOutputs,
     now: datetime,
     clock: Stages,
     keeper: FrameCache,
 ) -> NewMessages:
-    """Read the new messages of table ``given``, and those that are tried again.
+    """Read the new messages of table ``messages_table``, and those that are tried again.
 
     What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
     new cannot be told, or have wrong columns.
     """
     last, broadcasts, spark = stored.last, stored.broadcasts(), lookups.spark
     with clock.stage("new messages"):
-        new = _new(spark, given, last)
+        new = _new(spark, messages_table, last)
         messages = conform(new.rows, "messages")
     again, requests = None, None
     if last is not None:
         with clock.stage("pending"):
-            again, requests = _left(spark, given, last, stored, broadcasts, keeper)
+            again, requests = _left(spark, messages_table, last, stored, broadcasts, keeper)
     is_idle = new.count == 0 and again is None
     step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
         if new.count != 0:
-            found = _search_doubles(spark, given, new, stored, keeper)
-            if found is None:
+            doubled_keys = _search_doubles(spark, messages_table, new, stored, keeper)
+            if doubled_keys is None:
                 before = None if last is None else stored.read(spark, "resolved_routes")
-                found = duplicates.find_doubles(messages, before, keeper, broadcasts, new.count)
-            step = _without_duplicates(step, found, lookups.scopes, broadcasts, keeper)
+                doubled_keys = duplicates.find_doubles(messages, before, keeper, broadcasts, new.count)
+            step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, keeper)
     if requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, requests, broadcasts)
@@ -132,11 +132,11 @@ def read(
 
 def _new(spark: SparkSession, messages: TableSnapshot, last: LastRun | None) -> AppendedRows:
     if last is None:
-        check_ways(spark, messages)
+        check_detectable(spark, messages)
         return AppendedRows(messages.read(spark), None)
     ids, identities = last.table_ids or {}, last.commit_identities or {}
-    known = RecordedVersion(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
-    return read_appended(spark, messages, known)
+    recorded = RecordedVersion(last.input_versions["messages"], ids.get("messages"), identities.get("messages"))
+    return read_appended(spark, messages, recorded)
 
 
 def _left(
@@ -162,13 +162,13 @@ def _left(
     tried = TableSnapshot(messages.location, last.input_versions["messages"])
     check_files(spark, tried)
     rows, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
-    waiting = broadcasts.side("the messages that the last run delayed", rows, count)
+    waiting = broadcasts.join_side("the messages that the last run delayed", rows, count)
     with files_of(tried):
         again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
-        found = again.count()
-    if found != expected:
-        raise InternalError.delayed(expected, found, tried.version)
-    return again if found else None, requests
+        row_count = again.count()
+    if row_count != expected:
+        raise InternalError.delayed(expected, row_count, tried.version)
+    return again if row_count else None, requests
 
 
 def _read_delayed(
@@ -186,12 +186,13 @@ def _read_delayed(
         rows = wrote.read(spark)
         delayed = F.col("outcome") == str(Outcome.DELAYED)
         key = F.when(pending.is_pending(), F.struct(*pending.KEY))
-        [told] = rows.agg(F.count(F.when(delayed, True)), F.count_distinct(key)).collect()
-    if told[0] != count:
+        [delayed_counts] = rows.agg(F.count(F.when(delayed, True)), F.count_distinct(key)).collect()
+    if delayed_counts[0] != count:
         raise refused(
-            f"version {wrote.version} holds {told[0]} delayed messages, and run {last.run_id!r} recorded {count}"
+            f"version {wrote.version} holds {delayed_counts[0]} delayed messages,"
+            f" and run {last.run_id!r} recorded {count}"
         )
-    return pending.select_delayed_in_full(rows), int(told[1])
+    return pending.select_delayed_in_full(rows), int(delayed_counts[1])
 
 
 def _if_any(frame: DataFrame) -> DataFrame | None:
@@ -199,14 +200,18 @@ def _if_any(frame: DataFrame) -> DataFrame | None:
 
 
 def _search_doubles(
-    spark: SparkSession, given: TableSnapshot, new: AppendedRows, stored: StoredOutputs, keeper: FrameCache
+    spark: SparkSession,
+    messages_table: TableSnapshot,
+    new: AppendedRows,
+    stored: StoredOutputs,
+    keeper: FrameCache,
 ) -> duplicates.DoubledKeys | None:
     """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
     is_first = stored.last is None
     if not has_arrow() or (new.files is None and not is_first):
         return None
     resolved = None if is_first else stored.open("resolved_routes")
-    messages = stored.opener.open_at("tables.messages", given.location, given.version)
+    messages = stored.opener.open_at("tables.messages", messages_table.location, messages_table.version)
     if is_frame(messages) or (resolved is not None and is_frame(resolved)):
         return None
     if new.files is not None:
@@ -219,13 +224,13 @@ def _search_doubles(
 
 def _without_duplicates(
     step: NewMessages,
-    found: duplicates.DoubledKeys,
+    doubled_keys: duplicates.DoubledKeys,
     scopes: DataFrame,
     broadcasts: BroadcastBudget,
     keeper: FrameCache,
 ) -> NewMessages:
     """Return the step without message rows whose id is stored already, or stands twice."""
-    rest = duplicates.set_doubles_aside(step.as_read, found, scopes, keeper, broadcasts)
+    rest = duplicates.set_doubles_aside(step.as_read, doubled_keys, scopes, keeper, broadcasts)
     return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 
@@ -234,12 +239,12 @@ def _with_requests(step: NewMessages, requests: DataFrame, broadcasts: Broadcast
 
     A row of `route_requests` that does not tell whose it is takes that of the run that opened it (D10).
     """
-    known = step.requests
+    listed_requests = step.requests
     ours = requests.withColumn("ended_at", F.lit(None).cast("timestamp")).select(*ROUTE_REQUESTS.names)
-    if known is not None:
-        listed = broadcasts.side("the rows of route_requests", known.select(*_REQUEST_KEY))
+    if listed_requests is not None:
+        listed = broadcasts.join_side("the rows of route_requests", listed_requests.select(*_REQUEST_KEY))
         others = ours.join(listed.with_hint(), _REQUEST_KEY, how="left_anti")
-        ours = _with_endpoints(known, requests, broadcasts).unionByName(others)
+        ours = _with_endpoints(listed_requests, requests, broadcasts).unionByName(others)
     return replace(step, requests=ours, on_record=requests)
 
 
@@ -250,12 +255,14 @@ def count_unended(step: NewMessages) -> int:
     return step.requests.where("ended_at IS NULL").select(*_REQUEST_KEY).distinct().count()
 
 
-def _with_endpoints(known: DataFrame, requests: DataFrame, broadcasts: BroadcastBudget) -> DataFrame:
+def _with_endpoints(listed_requests: DataFrame, requests: DataFrame, broadcasts: BroadcastBudget) -> DataFrame:
     """Add to rows of `route_requests` the endpoints that earlier runs wrote of them."""
     opened = requests.where(openers.names_endpoint()).groupBy(*_REQUEST_KEY)
     # A request has one row here, whatever is stored: the join keeps the number of requests.
-    whose = broadcasts.side("the route requests of earlier runs", opened.agg(_smallest().alias("opened_by")))
-    joined = known.join(whose.with_hint(), _REQUEST_KEY, how="left").withColumn("tells", openers.names_endpoint())
+    whose = broadcasts.join_side("the route requests of earlier runs", opened.agg(_smallest().alias("opened_by")))
+    joined = listed_requests.join(whose.with_hint(), _REQUEST_KEY, how="left").withColumn(
+        "tells", openers.names_endpoint()
+    )
     of_run = {name: F.when(F.col("tells"), F.col(name)).otherwise(F.col("opened_by")[name]) for name in _ENDPOINT}
     return joined.withColumns(of_run).select(*ROUTE_REQUESTS.names)
 
@@ -277,7 +284,7 @@ def not_on_record(requests: DataFrame, step: NewMessages, broadcasts: BroadcastB
     """Remove requests that are stored already: none is opened twice."""
     if step.on_record is None:
         return requests
-    record = broadcasts.side("the route requests of earlier runs", step.on_record)
+    record = broadcasts.join_side("the route requests of earlier runs", step.on_record)
     return requests.join(record.with_hint(), _REQUEST_KEY, how="left_anti").select(*requests.columns)
 
 
@@ -285,8 +292,10 @@ def combine_rejected(sound: DataFrame, step: NewMessages, run_id: str, broadcast
     """Return the rows of ``rejected_messages``: the run's own, as they were read, and the duplicates."""
     rows = sound
     if step.tried_again is not None:
-        own = broadcasts.side("the times of messages that are tried again", pending.own_times(step.tried_again))
-        rows = pending.as_read(sound, own)
+        own_times = broadcasts.join_side(
+            "the times of messages that are tried again", pending.own_times(step.tried_again)
+        )
+        rows = pending.as_read(sound, own_times)
     if step.duplicates is None:
         return rows
     doubles = step.duplicates.withColumn("run_id", F.lit(run_id))

@@ -25,7 +25,7 @@ def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
     alone; pending_messages is replaced. Raises InputError, OutputError, then StorageError and InternalError.
     """
     clock, last = work.clock, work.start.last
-    given = ledger.check_versions(work.inputs["messages"])
+    messages_table = ledger.check_versions(work.inputs["messages"])
     if last is not None:
         ledger.check_succession(work.config, last)
     is_first = last is None
@@ -37,7 +37,7 @@ def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
         checked = validate.check(inputs)
     with clock.stage("lookups"):
         lookups = look_into(work.spark, checked, work.keeper)
-    step = increment.read(lookups, given, stored, now, clock, work.keeper)
+    step = increment.read(lookups, messages_table, stored, now, clock, work.keeper)
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return RunCounts(versions)

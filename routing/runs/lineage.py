@@ -76,16 +76,18 @@ def _event(
     from openlineage.client.generated.base import RunFacet
     from openlineage.client.generated.job_type_job import JobTypeJobFacet
 
-    told = {name: _plain(row[name]) for name in ("run_id", "started_at", "finished_at")}
-    own = RunFacet(producer=_producer()).with_additional_properties(
-        **told, **{name: _plain(value) for name, value in besides.items()}
+    run_facts = {name: _plain(row[name]) for name in ("run_id", "started_at", "finished_at")}
+    run_facet = RunFacet(producer=_producer()).with_additional_properties(
+        **run_facts, **{name: _plain(value) for name, value in besides.items()}
     )
     kind = JobTypeJobFacet("BATCH", "SBROUTE", "JOB", producer=_producer())
     return RunEvent(
-        eventTime=told["finished_at"],
+        eventTime=run_facts["finished_at"],
         eventType=state,
         producer=_producer(),
-        run=Run(uuid_of(row["run_id"], config.output["runs"]), {"sbroute_run": cast("RunFacet", own), **facets}),
+        run=Run(
+            uuid_of(row["run_id"], config.output["runs"]), {"sbroute_run": cast("RunFacet", run_facet), **facets}
+        ),
         job=Job(config.lineage.namespace, config.lineage.job, {"jobType": kind}),
     )
 

@@ -119,17 +119,17 @@ def run_full_locally(work: RunWork) -> RunCounts:
     messages = MessageRows.of(tables["messages"], options.as_of)
     with clock.stage("lookups"):
         scan = MessageScan.of(messages, checked.dialogs, checked)
-    found = None
+    requests = None
     if open_requests.may_any_ask(scan):
         with clock.stage("requests"):
-            found = _find_requests(scan)
+            requests = _find_requests(scan)
     versions = {}
     with clock.stage("write"):
         asked = None
-        if found is not None and found.is_any_opened:
-            asked = TableRows(partial(found.tables, options.missing_route_namespace, options.run_id))
+        if requests is not None and requests.is_any_opened:
+            asked = TableRows(partial(requests.tables, options.missing_route_namespace, options.run_id))
         versions["new_route_requests"] = _commit(work, "new_route_requests", asked)
-        resolved = ResolvedRows(scan, found, options.run_id)
+        resolved = ResolvedRows(scan, requests, options.run_id)
         versions["resolved_routes"] = _commit(work, "resolved_routes", resolved)
     with clock.stage("counts"):
         groups = count_resolved(work, versions)
@@ -147,8 +147,8 @@ def run_full_locally(work: RunWork) -> RunCounts:
 def _open_tables(work: RunWork) -> dict[str, Table]:
     """Return every input at its version."""
     return {
-        key: work.opener.open_at(f"tables.{key}", given.location, given.version)
-        for key, given in work.inputs.items()
+        key: work.opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
+        for key, snapshot in work.inputs.items()
     }
 
 

@@ -22,10 +22,10 @@ def dataset_of(location: TableLocation, settings: LineageSettings) -> tuple[str,
     """Return a table's namespace and name: ``file`` and path, ``s3://bucket`` and key, catalog and name."""
     if location.is_name:
         return settings.catalog_namespace or settings.namespace, location.text
-    found = _URI.fullmatch(location.text)
-    if found is None:
+    uri = _URI.fullmatch(location.text)
+    if uri is None:
         return "file", location.text
-    scheme, authority, path = found[1].lower(), found[2] or "", found[3].strip("/")
+    scheme, authority, path = uri[1].lower(), uri[2] or "", uri[3].strip("/")
     if scheme in _STORES:
         return f"{_STORES[scheme]}://{authority}", path or "/"
     return f"{scheme}://{authority}" if authority else scheme, f"/{path}"

@@ -30,9 +30,9 @@ class WrittenPaths:
 
 def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> WrittenPaths:
     """Count the stored paths. Raises InternalError where the counts do not add up."""
-    found = sorted(count_by(paths, ["outcome"]).items())
+    outcome_counts = sorted(count_by(paths, ["outcome"]).items())
     done = WrittenPaths(
-        version, read, rejected, {str(outcome): count for (outcome,), count in found}, tuple(notes)
+        version, read, rejected, {str(outcome): count for (outcome,), count in outcome_counts}, tuple(notes)
     )
     if done.traced + done.rejected != done.read:
         raise InternalError.paths(done.read, done.traced, done.rejected)

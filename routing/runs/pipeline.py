@@ -213,13 +213,13 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
     """
     config = local_disks.place_all(config, spark)
     runs = spark_tables.snapshots(ExistingSession(spark), {"runs": config.output["runs"]})["runs"].read(spark)
-    found = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
-    if not found:
+    recorded_rows = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
+    if not recorded_rows:
         raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "look up its run_id there")
-    versions = found[0]["output_versions"]
+    versions = recorded_rows[0]["output_versions"]
     names = ("resolved_routes", "new_route_requests", "rejected_messages")
     frames = {key: spark_tables.TableSnapshot(config.output[key], versions[key]).read(spark) for key in names}
-    if found[0]["mode"] != "full":
+    if recorded_rows[0]["mode"] != "full":
         # An incremental run adds to what earlier runs wrote.
         frames = {key: frame.where(F.col("run_id") == run_id) for key, frame in frames.items()}
     resolved, requested, rejected = (frames[key] for key in names)
@@ -248,5 +248,5 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     last = outputs.last_run()
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
-    version = protocol.settle(outputs, "resolved_routes", last.output_versions["resolved_routes"])
+    version = protocol.settled_version(outputs, "resolved_routes", last.output_versions["resolved_routes"])
     return last_rows(spark_tables.TableSnapshot(config.output["resolved_routes"], version).read(spark))

@@ -156,7 +156,7 @@ def write_candidates(
         progress=progress,
         tell=tell,
     )
-    made = stored.made
+    ranked = stored.frame
     with stored.clock.stage("counts") as tally:
         counts = count_by(stored.contents, ["matching_step", "tier", "is_chosen", "is_alternative"])
         # Each message that has candidates has one of rank 1, which tells how many there are.
@@ -166,19 +166,19 @@ def write_candidates(
             raise InternalError.candidates(expected, counts.total())
         tally.rows = expected
     return WrittenCandidates(
-        stored.version, made.read, made.rejected, firsts.total(), _count_steps(counts), tuple(made.notes)
+        stored.version, ranked.read, ranked.rejected, firsts.total(), _count_steps(counts), tuple(ranked.notes)
     )
 
 
 def _count_steps(counts: Mapping[tuple[Any, ...], int]) -> list[CandidateCount]:
     """Return counts by step, tier, is_chosen and is_alternative as one of each step and tier."""
-    found: dict[tuple[int, str], CandidateCount] = {}
+    counts_by_step: dict[tuple[int, str], CandidateCount] = {}
     for (step, tier, is_chosen, is_alternative), count in counts.items():
-        one = found.get((step, tier or ""), CandidateCount(step, tier))
-        found[step, tier or ""] = replace(
+        one = counts_by_step.get((step, tier or ""), CandidateCount(step, tier))
+        counts_by_step[step, tier or ""] = replace(
             one,
             candidates=one.candidates + count,
             chosen=one.chosen + count * is_chosen,
             alternatives=one.alternatives + count * is_alternative,
         )
-    return [found[place] for place in sorted(found)]
+    return [counts_by_step[place] for place in sorted(counts_by_step)]

@@ -46,7 +46,7 @@ T = TypeVar("T", bound=MessageFrame)
 class StoredOutput(Generic[T]):
     """What was made, and the version of the table that has its rows, with its contents."""
 
-    made: T
+    frame: T
     version: int
     contents: Table
     clock: Stages
@@ -76,15 +76,15 @@ def replace_output(
     with clock.stage("read"):
         place = replaced_outputs.look_at(opener, output.key, location, output.schema)
         inputs = spark_tables.snapshots(opener, config.tables)
-    versions = {key: found.version for key, found in inputs.items()}
+    versions = {key: snapshot.version for key, snapshot in inputs.items()}
     metadata = replaced_outputs.metadata_of(output.command, versions, moment)
     with FrameCache() as keeper, telling_what_may_change(inputs):
         opened = {**open_inputs(opener, inputs, keeper), "messages": inputs["messages"].read(spark)}
-        made = make(RunInputs(opened, moment, clock))
+        frame = make(RunInputs(opened, moment, clock))
         try:
             with clock.stage("write"):
-                version = place.replace_by_spark(spark, made.rows, metadata)
+                version = place.replace_by_spark(spark, frame.rows, metadata)
         finally:
-            made.unpersist()
+            frame.unpersist()
         contents = opener.open_at(f"output.{output.key}", location, version)
-    return StoredOutput(made, version, contents, clock)
+    return StoredOutput(frame, version, contents, clock)

@@ -26,8 +26,8 @@ class Progress:
     def fields(self) -> dict[str, Any]:
         """Return the progress for programs, seconds in whole milliseconds; without unknown values."""
         seconds = None if self.seconds is None else round(self.seconds, 3)
-        told = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
-        return {name: value for name, value in told.items() if value is not None}
+        values = {"stage": self.stage, "seconds": seconds, "rows": self.rows}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass

@@ -111,8 +111,8 @@ def write_paths(
         progress=progress,
         tell=tell,
     )
-    found = stored.made
+    traced = stored.frame
     with stored.clock.stage("counts") as tally:
-        done = count_paths(stored.contents, stored.version, found.read, found.rejected, found.notes)
+        done = count_paths(stored.contents, stored.version, traced.read, traced.rejected, traced.notes)
         tally.rows = done.traced
     return done

@@ -26,20 +26,20 @@ def open_inputs(
     What has no version is read as it is. Several passes read the dialogs: those are kept then, so that all see the
     same rows as long as the session keeps them; the others are read once.
     """
-    found = dict[str, Table]()
-    for key, given in inputs.items():
-        if isinstance(given, spark_tables.AsItIs):
+    tables = dict[str, Table]()
+    for key, snapshot in inputs.items():
+        if isinstance(snapshot, spark_tables.AsItIs):
             opener.tell(f"tables.{key}: as it is, at no version")
         if key == "messages":
             continue
-        if isinstance(given, spark_tables.AsItIs):
-            rows = given.read(opener.spark)
-            found[key] = keeper.store(rows) if key == "dialogs" else rows
+        if isinstance(snapshot, spark_tables.AsItIs):
+            rows = snapshot.read(opener.spark)
+            tables[key] = keeper.store(rows) if key == "dialogs" else rows
         elif key == "dialogs":
-            found[key] = given.read(opener.spark)
+            tables[key] = snapshot.read(opener.spark)
         else:
-            found[key] = opener.open_at(f"tables.{key}", given.location, given.version)
-    return found
+            tables[key] = opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
+    return tables
 
 
 def open_traffic(opener: TableOpener, inputs: Mapping[str, spark_tables.Input]) -> dict[str, Table] | None:
@@ -49,14 +49,14 @@ def open_traffic(opener: TableOpener, inputs: Mapping[str, spark_tables.Input]) 
     """
     if not opener.is_of_one_machine:
         return None
-    found = dict[str, Table]()
+    tables = dict[str, Table]()
     for key in inputs.keys() & TRAFFIC:
-        given = inputs[key]
-        rows = None if given.version is None else opener.open_without_spark(given.location, given.version)
+        snapshot = inputs[key]
+        rows = None if snapshot.version is None else opener.open_without_spark(snapshot.location, snapshot.version)
         if rows is None:
             return None
-        found[key] = rows
-    return found
+        tables[key] = rows
+    return tables
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class SparkWork(RunWork):
 
     def open_settings(self) -> dict[str, Table]:
         """Open the configuration tables, without the dialogs."""
-        settings = {key: given for key, given in self.inputs.items() if key not in TRAFFIC}
+        settings = {key: snapshot for key, snapshot in self.inputs.items() if key not in TRAFFIC}
         return open_inputs(self.opener, settings, self.keeper)
 
     def read_messages(self) -> DataFrame:

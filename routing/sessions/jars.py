@@ -32,15 +32,15 @@ def _pair() -> str | None:
         return None
 
 
-def _known() -> dict[str, dict[str, str]]:
+def _read_remembered() -> dict[str, dict[str, str]]:
     """Read each pair's jars with their hashes; empty where the file is missing, another user's, or malformed."""
     try:
         file = Path(os.path.realpath(_file()))
-        found = json.loads(file.read_text(encoding="utf-8")) if is_own(file) else None
+        stored = json.loads(file.read_text(encoding="utf-8")) if is_own(file) else None
     except (OSError, ValueError, RuntimeError):
         # RuntimeError: there is no home, or brackets a thousand deep.
         return {}
-    pairs = found.items() if isinstance(found, dict) else ()
+    pairs = stored.items() if isinstance(stored, dict) else ()
     # The first release kept lists of paths: these are looked for anew.
     return {
         pair: jars for pair, jars in pairs if isinstance(jars, dict) and all(_is_text(jar) for jar in jars.items())
@@ -68,7 +68,7 @@ def _hashes(jars: Sequence[str]) -> dict[str, str | None]:
 def find_remembered() -> list[str]:
     """Return the jars of the installed pair of pyspark and delta-spark; none where one is gone or changed."""
     pair = _pair()
-    jars = {} if pair is None else _known().get(pair, {})
+    jars = {} if pair is None else _read_remembered().get(pair, {})
     return list(jars) if _hashes(list(jars)) == jars else []
 
 
@@ -82,15 +82,15 @@ def remember(jars: Sequence[str]) -> None:
     hashes = _hashes(paths)
     if None in hashes.values():
         return
-    text = json.dumps({**_known(), pair: hashes}, indent=1)
+    text = json.dumps({**_read_remembered(), pair: hashes}, indent=1)
     # A home that cannot be written to, or none, costs the next start its three seconds, no more.
     with suppress(OSError, RuntimeError):
         file = _file()
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Whole or not at all: another command may be reading it.
-        made = file.with_name(f"{file.name}.{os.getpid()}")
-        made.write_text(text, encoding="utf-8")
-        made.replace(file)
+        new_file = file.with_name(f"{file.name}.{os.getpid()}")
+        new_file.write_text(text, encoding="utf-8")
+        new_file.replace(file)
 
 
 def of_defaults(home: Path) -> dict[str, str]:

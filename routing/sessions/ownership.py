@@ -20,14 +20,14 @@ def is_own(file: Path) -> bool:
     )
 
 
-def _is_safe(found: os.stat_result) -> bool:
+def _is_safe(status: os.stat_result) -> bool:
     user = os.getuid()
-    if found.st_uid not in (user, 0) or stat.S_ISLNK(found.st_mode):
+    if status.st_uid not in (user, 0) or stat.S_ISLNK(status.st_mode):
         return False
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return True
-    by_group = found.st_mode & stat.S_IWGRP and not _is_own_group(user, found.st_gid)
-    return not (by_group or found.st_mode & stat.S_IWOTH)
+    by_group = status.st_mode & stat.S_IWGRP and not _is_own_group(user, status.st_gid)
+    return not (by_group or status.st_mode & stat.S_IWOTH)
 
 
 def _is_own_group(user: int, group: int) -> bool:

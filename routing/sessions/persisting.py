@@ -42,12 +42,12 @@ def _try_to_persist(spark: SparkSession) -> bool:
     return True
 
 
-def let_go(kept: DataFrame) -> None:
+def let_go(cached_frame: DataFrame) -> None:
     """Release a cached frame; a session that has ended keeps none."""
     from pyspark.errors import PySparkException
 
     try:
-        kept.unpersist()
+        cached_frame.unpersist()
     except PySparkException as error:
         if condition(error).partition(".")[0] not in _ENDED:
             raise

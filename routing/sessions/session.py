@@ -122,8 +122,8 @@ def start(
         session = builder.getOrCreate()
         apply_settings(session, settings, tell)
         return session
-    own = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
-    return _start_local({**own, **settings}, verbose=verbose)
+    own_settings = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
+    return _start_local({**own_settings, **settings}, verbose=verbose)
 
 
 def start_of_config(config: Config) -> SparkSession:
@@ -191,9 +191,9 @@ def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> t
     defaults = jars.of_defaults(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
     asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
     if not (asks_ivy or defaults):
-        known = jars.find_remembered()
-        if known:
-            return builder.config("spark.jars", ",".join(known)), False
+        remembered = jars.find_remembered()
+        if remembered:
+            return builder.config("spark.jars", ",".join(remembered)), False
         return configure_spark_with_delta_pip(builder), True
     bring_delta = any("delta-spark" in value for value in defaults.values())
     if bring_delta or any(key in settings for key in ("spark.jars", "spark.jars.packages")):
@@ -254,19 +254,19 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
         yield
         return
     # Left open: a thread may be writing there at the very end.
-    kept, shown = os.dup(2), sys.stderr
-    own = None
+    saved_descriptor, shown = os.dup(2), sys.stderr
+    own_stream = None
     if shown is not None:
         shown.flush()
-        own = sys.stderr = open(kept, "w", 1, shown.encoding, shown.errors, closefd=False)  # noqa: SIM115
+        own_stream = sys.stderr = open(saved_descriptor, "w", 1, shown.encoding, shown.errors, closefd=False)  # noqa: SIM115
     try:
         with file.open("wb") as log:
             os.dup2(log.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
+        os.dup2(saved_descriptor, 2)
         # Unless somebody has led it elsewhere.
-        if sys.stderr is own:
+        if sys.stderr is own_stream:
             sys.stderr = shown
 
 

@@ -23,9 +23,9 @@ def count_tasks(spark: SparkSession) -> Callable[[], tuple[int, int] | None]:
 
     def count() -> tuple[int, int] | None:
         tracker = spark.sparkContext.statusTracker()
-        found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         # One that has ended since.
-        stages = [stage for stage in found if stage is not None]
+        stages = [stage for stage in active if stage is not None]
         if not stages:
             return None
         return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)

@@ -201,12 +201,12 @@ def split_tried(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> tuple[An
     return ~_has_id_of(last), rows_where(both, stands).select(names)
 
 
-def without(found: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
+def without(rows: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
     """Remove replaced rows."""
     if not len(replaced):
-        return found
+        return rows
     gone = replaced.select([*_MESSAGE, "attempt"])
-    return found.join(gone, [*_MESSAGE, "attempt"], join_type="left anti")
+    return rows.join(gone, [*_MESSAGE, "attempt"], join_type="left anti")
 
 
 def _last_attempts(rows: pyarrow.dataset.Dataset) -> pyarrow.Table:

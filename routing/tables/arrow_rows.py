@@ -60,22 +60,22 @@ def _entries(value: Any, kind: AnyKind) -> Any:
     return list(value.items()) if isinstance(kind, MapOf) and value is not None else value
 
 
-def is_accepted(found: Any, wanted: AnyKind) -> bool:
+def is_accepted(actual: Any, wanted: AnyKind) -> bool:
     """Return True if values of a type of Arrow are taken for a column."""
     from pyarrow import types
 
     if isinstance(wanted, ArrayOf):
-        is_list = types.is_list(found) or types.is_large_list(found)
-        return is_list and (types.is_null(found.value_type) or is_accepted(found.value_type, wanted.element))
+        is_list = types.is_list(actual) or types.is_large_list(actual)
+        return is_list and (types.is_null(actual.value_type) or is_accepted(actual.value_type, wanted.element))
     if isinstance(wanted, MapOf):
-        return bool(types.is_map(found))
+        return bool(types.is_map(actual))
     if wanted == ColumnKind.STRING:
-        return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+        return bool(types.is_string(actual) or types.is_large_string(actual) or types.is_string_view(actual))
     if wanted == ColumnKind.TIMESTAMP:
-        return bool(types.is_timestamp(found))
+        return bool(types.is_timestamp(actual))
     if wanted == ColumnKind.BOOLEAN:
-        return bool(types.is_boolean(found))
-    return bool(types.is_floating(found) if wanted == ColumnKind.DOUBLE else types.is_signed_integer(found))
+        return bool(types.is_boolean(actual))
+    return bool(types.is_floating(actual) if wanted == ColumnKind.DOUBLE else types.is_signed_integer(actual))
 
 
 def values_of(column: Any, wanted: AnyKind) -> list[Any]:

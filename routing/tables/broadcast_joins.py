@@ -60,7 +60,7 @@ class BroadcastBudget:
     limit: int
     notes: list[str] = field(default_factory=list)
 
-    def side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
+    def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
         """Return a side of the size that its rows have, which are read for it; ``what`` names them in the notes.
 
         Where ``count``, the number of rows, tells enough they are not read.

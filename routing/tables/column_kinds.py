@@ -80,18 +80,18 @@ _SPARK_NAMES = {
 }
 
 
-def spark_name(found: pyarrow.DataType) -> str:
+def spark_name(kind: pyarrow.DataType) -> str:
     """Return Spark's name for the Delta type of an Arrow type; Arrow's name where there is none."""
     from pyarrow import types
 
-    if types.is_map(found):
-        return f"map<{spark_name(found.key_type)},{spark_name(found.item_type)}>"
-    if types.is_list(found) or types.is_large_list(found):
-        return f"array<{spark_name(found.value_type)}>"
-    if types.is_struct(found):
-        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in found)}>"
-    if types.is_timestamp(found):
-        return "timestamp" if found.tz else "timestamp_ntz"
-    if types.is_decimal(found):
-        return f"decimal({found.precision},{found.scale})"
-    return _SPARK_NAMES.get(str(found), str(found))
+    if types.is_map(kind):
+        return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
+    if types.is_list(kind) or types.is_large_list(kind):
+        return f"array<{spark_name(kind.value_type)}>"
+    if types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
+    if types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return _SPARK_NAMES.get(str(kind), str(kind))

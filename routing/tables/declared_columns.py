@@ -56,9 +56,9 @@ def _types_by_name(columns: StructType) -> dict[str, DataType]:
 
 def in_shape(rows: DataFrame, shape: Schema, values: Mapping[str, Column] | None = None) -> DataFrame:
     """Select the columns of a schema in its types; ``values`` are the columns that are not there by name."""
-    given = values or {}
+    own_values = values or {}
     # Types as text: pyspark hands over any other form of them by way of JSON and the session, five calls for one.
-    return rows.select(*(given.get(f.name, F.col(f.name)).cast(str(f.kind)).alias(f.name) for f in shape))
+    return rows.select(*(own_values.get(f.name, F.col(f.name)).cast(str(f.kind)).alias(f.name) for f in shape))
 
 
 def no_rows(spark: SparkSession, shape: Schema) -> DataFrame:
@@ -66,9 +66,9 @@ def no_rows(spark: SparkSession, shape: Schema) -> DataFrame:
     return in_shape(spark.range(0), shape, {name: F.lit(None) for name in shape.names})
 
 
-def column_faults(found: StructType, key: str) -> list[str]:
+def column_faults(columns: StructType, key: str) -> list[str]:
     """List the faults of a table's columns, a text each; empty where there are none."""
-    types = _types_by_name(found)
+    types = _types_by_name(columns)
     faults = []
     for field in TABLES[key]:
         kind = types.get(field.name, NullType())
@@ -80,30 +80,30 @@ def column_faults(found: StructType, key: str) -> list[str]:
     return faults
 
 
-def _is_accepted(found: DataType, wanted: AnyKind) -> bool:
+def _is_accepted(actual: DataType, wanted: AnyKind) -> bool:
     if wanted in (ColumnKind.INT, ColumnKind.BIGINT):
-        return isinstance(found, _INTEGERS)
+        return isinstance(actual, _INTEGERS)
     if wanted == ColumnKind.STRING:
-        return found.typeName() in _TEXTS
+        return actual.typeName() in _TEXTS
     if wanted == ColumnKind.TIMESTAMP:
-        return isinstance(found, TimestampType | TimestampNTZType)
+        return isinstance(actual, TimestampType | TimestampNTZType)
     if isinstance(wanted, ArrayOf):
-        return isinstance(found, ArrayType) and (
-            isinstance(found.elementType, NullType) or _is_accepted(found.elementType, wanted.element)
+        return isinstance(actual, ArrayType) and (
+            isinstance(actual.elementType, NullType) or _is_accepted(actual.elementType, wanted.element)
         )
-    return wanted == ColumnKind.BOOLEAN and isinstance(found, BooleanType)
+    return wanted == ColumnKind.BOOLEAN and isinstance(actual, BooleanType)
 
 
-def _convert(column: Column, found: DataType, wanted: AnyKind) -> Column:
+def _convert(column: Column, actual: DataType, wanted: AnyKind) -> Column:
     kind = str(ColumnKind.BIGINT if wanted == ColumnKind.INT else wanted)
-    if isinstance(found, NullType):
+    if isinstance(actual, NullType):
         return F.lit(None).cast(kind)
-    if isinstance(found, TimestampNTZType):
+    if isinstance(actual, TimestampNTZType):
         return _as_utc(column)
     if wanted == ColumnKind.STRING:
-        return _plain_text(column, found)
-    if isinstance(found, ArrayType):
-        return F.transform(column.cast(kind), lambda element: _plain_text(element, found.elementType))
+        return _plain_text(column, actual)
+    if isinstance(actual, ArrayType):
+        return F.transform(column.cast(kind), lambda element: _plain_text(element, actual.elementType))
     return column.cast(kind)
 
 

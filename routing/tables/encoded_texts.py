@@ -85,14 +85,14 @@ class TextNumbering:
         import pyarrow
         import pyarrow.compute as pc
 
-        known = pc.index_in(words, self.texts)
-        new = words.take(pc.indices_nonzero(pc.and_(pc.is_null(known), pc.is_valid(words))))
+        places = pc.index_in(words, self.texts)
+        new = words.take(pc.indices_nonzero(pc.and_(pc.is_null(places), pc.is_valid(words))))
         if self.most is not None:
             new = new[: max(self.most - len(self.texts), 0)]
         if len(new):
             self._texts = pyarrow.concat_arrays([self.texts, new])
-            known = pc.index_in(words, self._texts)
-        return known
+            places = pc.index_in(words, self._texts)
+        return places
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ class TextPlaces:
 
         if not self.names:
             return pyarrow.nulls(len(columns[0]), pyarrow.int32())
-        found: Any = 0
-        for column, known in zip(columns, self._texts, strict=True):
+        codes: Any = 0
+        for column, known_texts in zip(columns, self._texts, strict=True):
             words, places = _parts(column)
-            one = pc.index_in(words, known).take(places).cast("int64")
-            found = pc.add(pc.multiply(found, len(known)), one)
-        return pc.index_in(found, self._codes)
+            one = pc.index_in(words, known_texts).take(places).cast("int64")
+            codes = pc.add(pc.multiply(codes, len(known_texts)), one)
+        return pc.index_in(codes, self._codes)
 
     @cached_property
     def _texts(self) -> list[pyarrow.Array]:
@@ -126,7 +126,9 @@ class TextPlaces:
         """Each combination as the number that `find` makes of it."""
         import pyarrow
 
-        orders = [{text: place for place, text in enumerate(known.to_pylist())} for known in self._texts]
+        orders = [
+            {text: place for place, text in enumerate(known_texts.to_pylist())} for known_texts in self._texts
+        ]
         codes = []
         for name in self.names:
             code = 0
@@ -145,14 +147,14 @@ class PartReducer:
 
     reduce: Callable[[pyarrow.Table], pyarrow.Table]
     _parts: list[pyarrow.Table] = field(default_factory=list)
-    _kept: int = 0
+    _reduced_rows: int = 0
     _waiting: int = 0
 
     def add(self, rows: pyarrow.Table) -> None:
         """Add a part, which has been reduced."""
         self._parts.append(rows)
         self._waiting += len(rows)
-        if self._waiting > max(_WAITING, self._kept):
+        if self._waiting > max(_WAITING, self._reduced_rows):
             self.all()
 
     def all(self) -> pyarrow.Table | None:
@@ -161,9 +163,9 @@ class PartReducer:
 
         if not self._parts:
             return None
-        kept = self.reduce(pyarrow.concat_tables(self._parts))
-        self._parts, self._kept, self._waiting = [kept], len(kept), 0
-        return kept
+        reduced = self.reduce(pyarrow.concat_tables(self._parts))
+        self._parts, self._reduced_rows, self._waiting = [reduced], len(reduced), 0
+        return reduced
 
 
 @dataclass

@@ -68,8 +68,8 @@ def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
 
     Raises InputError as `columns_of` does.
     """
-    given = {key: tables[key] for key in SETTINGS if key in tables}
-    return read_each(given, lambda key: columns_of(given[key], key))
+    settings = {key: tables[key] for key in SETTINGS if key in tables}
+    return read_each(settings, lambda key: columns_of(settings[key], key))
 
 
 def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:
@@ -112,9 +112,11 @@ def group_rows(rows: pyarrow.dataset.Dataset, names: Sequence[str], condition: A
         if len(batch):
             sums.add(pyarrow.table({**of_rows, COUNT: pyarrow.repeat(1, len(batch))}))
     groups = sums.all()
-    texts = {name: known.texts.take(groups[name].cast("int64")) for name, known in numbers.items()}
-    found = {one.name: texts.get(one.name, groups[one.name]) for one in kinds}
-    return pyarrow.table({**found, COUNT: groups[COUNT]}).cast(kinds.append(pyarrow.field(COUNT, pyarrow.int64())))
+    texts = {name: numbering.texts.take(groups[name].cast("int64")) for name, numbering in numbers.items()}
+    columns_by_name = {one.name: texts.get(one.name, groups[one.name]) for one in kinds}
+    return pyarrow.table({**columns_by_name, COUNT: groups[COUNT]}).cast(
+        kinds.append(pyarrow.field(COUNT, pyarrow.int64()))
+    )
 
 
 def sum_groups(groups: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
@@ -141,8 +143,8 @@ def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> di
     rows = as_dataset(table)
     kind = rows.schema.field(time).type
     is_before = pyarrow.compute.field(time) < pyarrow.scalar(before, pyarrow.timestamp("us", kind.tz)).cast(kind)
-    given = condition_of(table, only)
-    condition = is_before if given is None else given & is_before
+    wanted = condition_of(table, only)
+    condition = is_before if wanted is None else wanted & is_before
     earliest: dict[str, int] = {}
     for batch in rows.scanner(columns=[by, time], filter=condition).to_batches():
         grouped = pyarrow.table(batch).group_by([by]).aggregate([(time, "min")])

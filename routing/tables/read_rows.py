@@ -49,7 +49,7 @@ def _read_frame(
 
     from routing.tables.frames import rows_of, where_in, with_columns_of
 
-    found = where_in(with_columns_of(frame, schema), only)
+    rows = where_in(with_columns_of(frame, schema), only)
     if last_by:
-        found = found.orderBy(*(F.desc(name) for name in last_by))
-    return rows_of(found if limit is None else found.limit(limit))
+        rows = rows.orderBy(*(F.desc(name) for name in last_by))
+    return rows_of(rows if limit is None else rows.limit(limit))

@@ -55,10 +55,10 @@ def refuse_faults(tables: Mapping[str, TableColumns], others: Collection[RowFaul
 
     ``others`` are the first faults that were found elsewhere, ``more`` how many there are.
     """
-    found = list(findings(tables))
-    count = len(found) + more
+    faults = list(findings(tables))
+    count = len(faults) + more
     if count:
-        first = sorted((*found, *others))[:SHOWN]
+        first = sorted((*faults, *others))[:SHOWN]
         raise InputError.faulty_rows([f"{one.table_name} ({one.row_key}): {one.fault}" for one in first], count)
 
 
@@ -171,9 +171,9 @@ def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
     if key == "dialogs":
         place = KEYS[key].index("conversation_id")
         values[place] = [None if value is None else text.fold(value) for value in values[place]]
-    for found, rows in Counter(zip(*values, strict=True)).items():
+    for key_values, rows in Counter(zip(*values, strict=True)).items():
         if rows > 1:
-            shown = (_shown(value) for value in found)
+            shown = (_shown(value) for value in key_values)
             yield RowFault(
                 key, ", ".join(part for part in shown if part is not None), f"{rows} rows have this key"
             )
@@ -181,16 +181,16 @@ def _doubled_keys(key: str, columns: TableColumns) -> Iterator[RowFault]:
 
 def _version_faults(routes: TableColumns) -> Iterator[RowFault]:
     """Yield doubled keys and overlapping versions of one route: each must end before the next begins."""
-    several = {name for name, rows in Counter(routes.rows(*_VERSIONED)).items() if rows > 1}
+    versioned_keys = {name for name, rows in Counter(routes.rows(*_VERSIONED)).items() if rows > 1}
     spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
-    if several:
+    if versioned_keys:
         for *name, start, end in routes.rows(*_VERSIONED, "valid_from", "valid_to"):
-            if tuple(name) in several:
+            if tuple(name) in versioned_keys:
                 span = (_EVER[0] if start is None else start, _EVER[1] if end is None else end)
                 spans.setdefault(tuple(name), []).append(span)
-    for found, versions in spans.items():
+    for version_key, versions in spans.items():
         versions.sort()
-        row_key = ", ".join(part for part in found if part is not None)
+        row_key = ", ".join(part for part in version_key if part is not None)
         if any(one[0] == other[0] for one, other in pairwise(versions)):
             yield RowFault("routes", row_key, "several rows have this key and the same valid_from")
         lasting = [span for span in versions if span[0] < span[1]]

@@ -43,12 +43,12 @@ def read_where(rows: Any, key: str, condition: Any) -> TableColumns:
 
     Raises InputError.
     """
-    found = read_arrow(with_few(rows, condition), key, condition)
+    matching_rows = read_arrow(with_few(rows, condition), key, condition)
     shape = shape_of(rows, key)
     texts = [shape[field.name] for field in INPUTS[key] if field.kind == ColumnKind.STRING and field.name in shape]
     if not _any_undecodable(encoded(rows, set(texts) - {shape.get(name) for name in _DISTINCT}), texts):
-        return found
-    return joined(found, *_read_undecodable(rows, key, texts, condition))
+        return matching_rows
+    return joined(matching_rows, *_read_undecodable(rows, key, texts, condition))
 
 
 def _any_undecodable(rows: Any, texts: Sequence[str]) -> bool:
@@ -95,10 +95,10 @@ def _doubled_ids(rows: Any, shape: Mapping[str, str]) -> Any:
     import pyarrow.compute as pc
 
     ends = {_ID: fold_texts(pc.field(shape[_ID])), _END: pc.field(shape[_END])}
-    return several(rows.to_table(columns=ends), ends)[_ID].drop_null().unique()
+    return repeated_values(rows.to_table(columns=ends), ends)[_ID].drop_null().unique()
 
 
-def several(rows: Any, names: Any) -> Any:
+def repeated_values(rows: Any, names: Any) -> Any:
     """Return the values in columns that several rows have."""
     import pyarrow.compute as pc
 

@@ -74,7 +74,7 @@ def leading_address(service_name: Column) -> Column:
     return F.regexp_extract(service_name, _ADDRESS_IN_NAME, 1)
 
 
-def read_brokers(rows: DataFrame, **given: str) -> DataFrame:
+def read_brokers(rows: DataFrame, **text_columns: str) -> DataFrame:
     """Return rows with more columns, each by its name the broker instance that the text of another column gives.
 
     As it is compared and written (`rules.text.broker_id`): no blanks, no braces, folded; null when none. Narrow;
@@ -82,10 +82,10 @@ def read_brokers(rows: DataFrame, **given: str) -> DataFrame:
     its own has it: in one expression these steps would be made thirty times over, longer than Java compiles.
     """
     # What is never null takes half the code.
-    found = rows.withColumns({name: F.coalesce(text, F.lit("")) for name, text in given.items()})
+    with_brokers = rows.withColumns({name: F.coalesce(text, F.lit("")) for name, text in text_columns.items()})
     for step in (_folded, _without_braces, _if_an_id):
-        found = found.withColumns({name: step(F.col(name)) for name in given})
-    return found
+        with_brokers = with_brokers.withColumns({name: step(F.col(name)) for name in text_columns})
+    return with_brokers
 
 
 def _folded(text: Column) -> Column:
@@ -160,7 +160,7 @@ def is_well_formed() -> Column:
 def find_codes(instance_is_known: Column, database_is_known: Column) -> list[Column]:
     """Return the rejection codes of a message, each null where it does not apply, in the order of tables.md."""
     database = empty_as_null(F.col("database_name"))
-    given = empty_as_null(F.col("conversation_id"))
+    conversation = empty_as_null(F.col("conversation_id"))
     instance = empty_as_null(F.col("instance_name"))
     missing = [
         _code(is_missing(field.name, field.kind), Rejection.missing(field.name))
@@ -171,7 +171,7 @@ def find_codes(instance_is_known: Column, database_is_known: Column) -> list[Col
         *missing,
         *(_code(~is_utf8(F.col(name)), Rejection.not_utf8(name)) for name in TEXTS),
         _code(~is_int(F.col("hops_remaining")), Rejection.out_of_range("hops_remaining")),
-        _code(~is_guid(given), Rejection.CONVERSATION_ID_NOT_A_GUID),
+        _code(~is_guid(conversation), Rejection.CONVERSATION_ID_NOT_A_GUID),
         _code(instance.isNotNull() & ~instance_is_known, Rejection.UNKNOWN_INSTANCE),
         _code(database.isNotNull() & instance_is_known & ~database_is_known, Rejection.UNKNOWN_DATABASE),
     ]

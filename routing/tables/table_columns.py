@@ -93,8 +93,8 @@ def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) ->
 
 def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
     """Check that each required input table is given. Raises InputError."""
-    given = set(tables)
-    missing = [key for key in wanted if key not in given and key not in OPTIONAL_INPUTS]
+    table_keys = set(tables)
+    missing = [key for key in wanted if key not in table_keys and key not in OPTIONAL_INPUTS]
     if missing:
         raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
 
@@ -212,5 +212,5 @@ def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:
     and then only the files that do have some.
     """
     rows = as_dataset(table)
-    found = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
-    return in_files(rows, found)
+    files = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
+    return in_files(rows, files)

@@ -24,23 +24,23 @@ def check_shape(table: Table, key: str, location: str, schema: Schema) -> list[s
 
     Columns that may be null may be missing, as in a table of an older release: these are returned.
     """
-    found = types_of(table)
-    missing = lacks(found, schema)
+    types = types_of(table)
+    missing = lacks(types, schema)
     if missing is None:
-        raise OutputError.other_schema(key, location, differences(found, schema))
+        raise OutputError.other_schema(key, location, differences(types, schema))
     return missing
 
 
-def lacks(found: Mapping[str, str], wanted: Schema) -> list[str] | None:
+def lacks(types: Mapping[str, str], wanted: Schema) -> list[str] | None:
     """List the nullable columns that alone keep a table from a schema; None where more does."""
-    missing = [field for field in wanted if field.nullable and field.name not in found]
+    missing = [field for field in wanted if field.nullable and field.name not in types]
     rest = Schema(tuple(field for field in wanted if field not in missing))
-    return None if differences(found, rest) else [field.name for field in missing]
+    return None if differences(types, rest) else [field.name for field in missing]
 
 
-def cannot_hold(found: Mapping[str, str], wanted: Schema) -> list[str]:
+def cannot_hold(stored_types: Mapping[str, str], wanted: Schema) -> list[str]:
     """List the columns of a table that rows of a schema cannot be written to, a text each."""
-    types = {name.lower(): kind for name, kind in found.items()}
+    types = {name.lower(): kind for name, kind in stored_types.items()}
     return [
         f"column {field.name} is {types[field.name]}, not {field.kind}"
         for field in wanted
@@ -48,18 +48,18 @@ def cannot_hold(found: Mapping[str, str], wanted: Schema) -> list[str]:
     ]
 
 
-def _holds(found: str, wanted: AnyKind) -> bool:
+def _holds(types: str, wanted: AnyKind) -> bool:
     """Return True if a column takes every value of a kind, and gives it back."""
     if wanted == ColumnKind.STRING:
-        return found == str(wanted) or found.startswith(("char(", "varchar("))
-    return found == str(wanted) or (wanted == ColumnKind.INT and found == str(ColumnKind.BIGINT))
+        return types == str(wanted) or types.startswith(("char(", "varchar("))
+    return types == str(wanted) or (wanted == ColumnKind.INT and types == str(ColumnKind.BIGINT))
 
 
-def differences(found: Mapping[str, str], wanted: Schema) -> list[str]:
+def differences(types: Mapping[str, str], wanted: Schema) -> list[str]:
     """List the differences between a table's schema and another, a text each."""
     faults = [
-        f"column {field.name} is {found.get(field.name, 'missing')}, not {field.kind}"
+        f"column {field.name} is {types.get(field.name, 'missing')}, not {field.kind}"
         for field in wanted
-        if found.get(field.name) != str(field.kind)
+        if types.get(field.name) != str(field.kind)
     ]
-    return faults + [f"column {name} is unknown" for name in found if name not in wanted.names]
+    return faults + [f"column {name} is unknown" for name in types if name not in wanted.names]

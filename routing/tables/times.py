@@ -18,10 +18,10 @@ def moment_of(micros: int) -> datetime:
 
 def with_moments(rows: Iterable[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
     """Convert the named columns of rows from microseconds to aware times; null stays null."""
-    found = list(rows)
-    for row in found:
+    timed_rows = list(rows)
+    for row in timed_rows:
         row.update({name: None if row[name] is None else moment_of(row[name]) for name in names})
-    return found
+    return timed_rows
 
 
 def micros_of(time: datetime) -> int:

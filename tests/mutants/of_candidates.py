@@ -30,8 +30,8 @@ MUTANTS = (
         "candidates-located-by-the-message",
         "candidates: LOCAL is located with the row's own broker instance",
         _RULES,
-        "location=locate(instance, leg.holders, leg.sender, broker)",
-        "location=leg.location",
+        "location=locate(instance, search.holders, search.sender, broker)",
+        "location=search.location",
         _LISTED,
     ),
     Mutant(

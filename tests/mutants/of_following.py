@@ -69,15 +69,15 @@ MUTANTS = (
     _following(
         "reply-of-no-conversation",
         "D10: a reply waits for the request of its own conversation",
-        "errand = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
-        "errand = TracedMessage(back_to, not sender.is_initiator, t, 0)",
+        "message = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
+        "message = TracedMessage(back_to, not sender.is_initiator, t, 0)",
         "pathing",
     ),
     _following(
         "reply-of-the-initiator",
         "a reply is the other end's message",
-        "errand = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
-        "errand = TracedMessage(back_to, sender.is_initiator, t, 0, sender.conversation_id)",
+        "message = TracedMessage(back_to, not sender.is_initiator, t, 0, sender.conversation_id)",
+        "message = TracedMessage(back_to, sender.is_initiator, t, 0, sender.conversation_id)",
         "pathing",
     ),
     _following(

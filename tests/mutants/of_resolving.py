@@ -185,8 +185,9 @@ MUTANTS = (
         "requesting",
         "opener-gives-no-endpoint",
         "D10",
-        "5: a message that opens its own request again gives it its end",
-        "            self._by_endpoint[endpoint] = _lasting([*self._by_endpoint.get(endpoint, ()), *own])\n",
+        "5: a message that opens its own_requests request again gives it its end",
+        "            self._by_endpoint[endpoint] = _lasting(["
+        "*self._by_endpoint.get(endpoint, ()), *own_requests])\n",
         "            pass\n",
     ),
     in_rules(

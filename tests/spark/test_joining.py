@@ -36,37 +36,37 @@ def _names(spark: SparkSession, names: list[str | None]) -> DataFrame:
 def test_a_side_has_the_size_of_its_texts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     short, long = _names(spark, NAMES[:1]), _names(spark, NAMES)
     narrow = broadcast_joins.BroadcastBudget(1_000_000)
-    assert narrow.side("names", short).how == "broadcast"
+    assert narrow.join_side("names", short).how == "broadcast"
     assert narrow.notes == []
-    assert narrow.side("names", long).how == "shuffle_hash"
+    assert narrow.join_side("names", long).how == "shuffle_hash"
     (note,) = narrow.notes
     assert note.startswith("names are over broadcast_limit (1000")
     assert note.endswith("both sides are shuffled to join them (shuffled hash join)")
-    assert broadcast_joins.BroadcastBudget(1_100_000).side("names", long).fits
+    assert broadcast_joins.BroadcastBudget(1_100_000).join_side("names", long).fits
     # What a task would hold of it is sorted where that is too much.
     monkeypatch.setattr(broadcast_joins, "TASK_BYTES", 500_000)
-    assert narrow.side("names", long).how == "merge"
+    assert narrow.join_side("names", long).how == "merge"
     assert narrow.notes[1].endswith("(sort-merge join)")
     spark.conf.set("spark.sql.shuffle.partitions", "3")
-    assert narrow.side("names", long).how == "shuffle_hash"
+    assert narrow.join_side("names", long).how == "shuffle_hash"
     spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 
 def test_what_is_inside_of_columns_counts(spark: SparkSession) -> None:
     inside = spark.range(1).selectExpr("array(named_struct('name', repeat('n', 100000))) AS requests")
-    assert not broadcast_joins.BroadcastBudget(100_000).side("requests", inside).fits
-    assert broadcast_joins.BroadcastBudget(101_000).side("requests", inside).fits
+    assert not broadcast_joins.BroadcastBudget(100_000).join_side("requests", inside).fits
+    assert broadcast_joins.BroadcastBudget(101_000).join_side("requests", inside).fits
 
 
 def test_a_number_of_rows_may_tell_enough(spark: SparkSession) -> None:
     """Rows are not read where their number says that they do not fit, or that there are none."""
     failing = spark.range(1).selectExpr("CAST(raise_error('read') AS string) AS name")
     few = broadcast_joins.BroadcastBudget(1_000)
-    assert few.side("rows", failing, count=0).fits
-    assert few.side("rows", failing, count=10).how == "merge"
+    assert few.join_side("rows", failing, count=0).fits
+    assert few.join_side("rows", failing, count=10).how == "merge"
     assert len(few.notes) == 1
     with pytest.raises(Exception, match="read"):
-        few.side("rows", failing, count=1)
+        few.join_side("rows", failing, count=1)
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_a_restore_is_announced_where_the_session_refuses_to_mark_it(
     mark = back_to(0)
     delta.tables.restore(KEY, 0, mark)
     found = delta.tables.commits(KEY, 1)
-    assert [(c.operation, c.mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]
+    assert [(c.operation, c.commit_mark) for c in found] == [("SET TBLPROPERTIES", None), ("RESTORE", mark)]
     assert found[1].metadata is None
     assert delta.rows() == {"m1"}
     properties = sql_statements.describe_detail(spark, delta.location).select("properties").collect()[0][0]

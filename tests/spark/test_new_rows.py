@@ -15,7 +15,7 @@ import routing
 from routing.config import TableLocation
 from routing.delta import appended_by_feed, appended_by_log, appended_by_tracking
 from routing.delta.append_detection import AppendedRows, ClosedDetection, MessageVersion
-from routing.delta.appended_rows import RecordedVersion, check_files, check_ways, files_of, read_appended
+from routing.delta.appended_rows import RecordedVersion, check_detectable, check_files, files_of, read_appended
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import detail
 from routing.errors import InputError
@@ -157,12 +157,12 @@ def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], po
     """By the log; where columns are mapped, by what the table offers besides, or not at all."""
     for name in story:
         given = TableSnapshot(TableLocation(str(post / name)), 6)
-        check_ways(spark, given)
+        check_detectable(spark, given)
         found = read_appended(spark, given, RecordedVersion(2))
         assert (name, _ids(found), found.count) == (name, ["c", "d", "e"], 3)
     _make(spark, "mapped", MAPPING)
     with pytest.raises(InputError, match=r"column mapping.*feed is off; its row tracking is off .ALTER TABLE"):
-        check_ways(spark, TableSnapshot(TableLocation(str(post / "mapped")), 0))
+        check_detectable(spark, TableSnapshot(TableLocation(str(post / "mapped")), 0))
 
 
 @pytest.mark.usefixtures("story", "paths_refused")
@@ -170,11 +170,11 @@ def test_a_catalog_that_keeps_its_paths_to_itself(spark: SparkSession) -> None:
     """A table that offers nothing is refused in the first run, with what to set; in a later one as well."""
     told = "INSUFFICIENT_PERMISSIONS.*SET TBLPROPERTIES .'delta.enableChangeDataFeed' = 'true'"
     with pytest.raises(InputError, match=told) as caught:
-        check_ways(spark, _named("plain", 6))
+        check_detectable(spark, _named("plain", 6))
     assert "mode=full" not in str(caught.value)
     with pytest.raises(InputError, match=rf"{told}.*, and run once with --set resolve\.mode=full"):
         _new(spark, "plain", 5, 6)
-    check_ways(spark, _named("offering", 6))
+    check_detectable(spark, _named("offering", 6))
     assert _ids(_new(spark, "offering", 5, 6)) == ["e"]
 
 

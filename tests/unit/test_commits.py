@@ -52,7 +52,7 @@ def test_marks_are_read_and_other_texts_are_not(tmp_path: Path) -> None:
     table = log_of(tmp_path, written(RUN_A.as_text()), written("4c1d"), written('{"sbroute": 1}'), written("[]"))
     found = commits_after(NO_SPARK, table, -1)
     assert [commit.version for commit in found] == [0, 1, 2, 3]
-    assert [commit.mark for commit in found] == [RUN_A, None, None, None]
+    assert [commit.commit_mark for commit in found] == [RUN_A, None, None, None]
     assert [commit.metadata for commit in found][1:3] == ["4c1d", '{"sbroute": 1}']
     assert [commit.version for commit in commits_after(NO_SPARK, table, 2)] == [3]
     assert commits_after(NO_SPARK, table, 3) == []
@@ -69,7 +69,7 @@ def _restored(version: int) -> dict[str, Any]:
 
 def test_a_restore_that_was_announced_is_marked_once(tmp_path: Path) -> None:
     table = log_of(tmp_path, _announced(RESTORE_4), {"operation": "OPTIMIZE"}, _restored(4), _restored(4))
-    assert [commit.mark for commit in commits_after(NO_SPARK, table, -1)] == [None, None, RESTORE_4, None]
+    assert [commit.commit_mark for commit in commits_after(NO_SPARK, table, -1)] == [None, None, RESTORE_4, None]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_restore_that_was_announced_is_marked_once(tmp_path: Path) -> None:
     ],
 )
 def test_any_other_restore_is_somebody_elses(tmp_path: Path, infos: list[dict[str, Any]]) -> None:
-    assert [commit.mark for commit in commits_after(NO_SPARK, log_of(tmp_path, *infos), -1)] == [None, None]
+    assert [commit.commit_mark for commit in commits_after(NO_SPARK, log_of(tmp_path, *infos), -1)] == [None, None]
 
 
 @pytest.mark.parametrize(("removed", "after"), [(0, -1), (1, 0), (2, 0)])

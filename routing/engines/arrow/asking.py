@@ -50,18 +50,18 @@ class AskingRows(NamedTuple):
         services, words = split_words(keyed.rows["to_service_name"].take(places))
         used = words.dictionary_encode()
         scope, asks_here = keyed.scopes.take(places), in_scope.take(places)
-        own, arrivals = (pyarrow.array(one, pyarrow.int64()).take(scope) for one in ask_scopes(scopes))
+        own_scopes, arrivals = (pyarrow.array(one, pyarrow.int64()).take(scope) for one in ask_scopes(scopes))
         asks_in_msdb = in_msdb.take(places)
         columns = {
             "place": places,
             "scope": scope,
-            "ask_scope": pc.if_else(asks_here, own, arrivals),
+            "ask_scope": pc.if_else(asks_here, own_scopes, arrivals),
             "word": used.indices,
             "at": keyed.rows["at"].take(places),
             **{name: keyed.rows[name].take(places) for name in ORDER},
             "in_scope": asks_here,
             "in_msdb": asks_in_msdb,
-            "returns": pc.and_(pc.and_(asks_here, asks_in_msdb), pc.not_equal(own, arrivals)),
+            "returns": pc.and_(pc.and_(asks_here, asks_in_msdb), pc.not_equal(own_scopes, arrivals)),
         }
         kinds = kinds_of_rows()
         rows = pyarrow.table({name: column.cast(kinds[name]) for name, column in columns.items()})
@@ -142,11 +142,11 @@ class AskingRow(NamedTuple):
 def objects_of(rows: pyarrow.Table, services: Sequence[str], scopes: Scopes) -> Iterator[AskingRow]:
     """Yield rows of `AskingRows` as objects of Python, which ask for some services."""
     names = ("place", "scope", "at", *ORDER, "in_scope", "in_msdb")
-    own = own_databases(scopes)
+    databases = own_databases(scopes)
     for service, place, scope, at, message_id, conversation_id, is_initiator, *asks in zip(
         services, *(plain_values(rows[name]) for name in names), strict=True
     ):
-        (instance, database), endpoint = own[scope], ConversationEndpoint(conversation_id, is_initiator)
+        (instance, database), endpoint = databases[scope], ConversationEndpoint(conversation_id, is_initiator)
         yield AskingRow(place, instance, database, service, at, message_id, endpoint, *asks)
 
 
@@ -164,5 +164,5 @@ def number_places(scopes: Scopes) -> dict[tuple[str, str], int]:
 def ask_scopes(scopes: Scopes) -> tuple[list[int], list[int]]:
     """Return of each scope the one in which its messages ask, and that in which they ask once they came back."""
     numbers = number_places(scopes)
-    own = [numbers[place] for place in own_databases(scopes)]
-    return own, [numbers[instance, MSDB] for instance, _ in scopes]
+    own_scopes = [numbers[place] for place in own_databases(scopes)]
+    return own_scopes, [numbers[instance, MSDB] for instance, _ in scopes]

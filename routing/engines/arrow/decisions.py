@@ -45,20 +45,20 @@ class KeyNumbers(NamedTuple):
 class IntNumbering:
     """Numbers for whole numbers that come part by part: the places where they first stood."""
 
-    known: Any = None
+    seen_values: Any = None
 
     def number(self, values: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
         """Return the numbers of distinct values, and the values that are new."""
         import pyarrow
         import pyarrow.compute as pc
 
-        if self.known is None:
-            self.known = pyarrow.array([], pyarrow.int64())
-        places = pc.index_in(values, value_set=self.known)
+        if self.seen_values is None:
+            self.seen_values = pyarrow.array([], pyarrow.int64())
+        places = pc.index_in(values, value_set=self.seen_values)
         new = values.filter(places.is_null())
         if len(new):
-            self.known = pyarrow.concat_arrays([self.known, new])
-            places = pc.index_in(values, value_set=self.known)
+            self.seen_values = pyarrow.concat_arrays([self.seen_values, new])
+            places = pc.index_in(values, value_set=self.seen_values)
         return places, new
 
 
@@ -91,7 +91,7 @@ class WordColumn:
 
     words: GrowingColumn
     numbers: GrowingColumn
-    _known: dict[str, int] = field(default_factory=dict)
+    _numbers_by_word: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def empty(cls) -> WordColumn:
@@ -105,9 +105,9 @@ class WordColumn:
         if word is None:
             self.numbers.add(None)
             return
-        number = self._known.get(word)
+        number = self._numbers_by_word.get(word)
         if number is None:
-            number = self._known[word] = len(self._known)
+            number = self._numbers_by_word[word] = len(self._numbers_by_word)
             self.words.add(word)
         self.numbers.add(number)
 
@@ -176,8 +176,8 @@ class DecisionTable:
         self._timed = {name: GrowingColumn(pyarrow.int64()) for name in names}
         self._intervals = self._choices = self._most = self._most_choices = 0
         self._known_timelines = self._rows = 0
-        self._add_row(_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None))
-        self._add_row(_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST))
+        self._add_row(_decision_without_route(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None))
+        self._add_row(_decision_without_route(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST))
 
     def find(self, keys: KeyNumbers) -> pyarrow.Array:
         """Return the numbers of the timelines of keys, those that are new decided now."""
@@ -194,8 +194,8 @@ class DecisionTable:
             places, new = self._keys.number(coded.dictionary)
             if len(new):
                 self._decide(new)
-            found = self._timeline_of.array()
-        return found.take(places).take(coded.indices)
+            timelines = self._timeline_of.array()
+        return timelines.take(places).take(coded.indices)
 
     def choose(self, timelines: pyarrow.Array, at: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
         """Return the numbers of decisions: by the time of messages, and by their dialogs' hash."""
@@ -208,11 +208,11 @@ class DecisionTable:
         places = table.first_choices.take(intervals)
         if table.most_choices > 1:
             counts = table.choice_counts.take(intervals)
-            several = pc.indices_nonzero(pc.greater(counts, 1))
-            if len(several):
-                picks = _modulo(hash_dialog_ids(conversations.take(several)), counts.take(several))
+            with_choices = pc.indices_nonzero(pc.greater(counts, 1))
+            if len(with_choices):
+                picks = _modulo(hash_dialog_ids(conversations.take(with_choices)), counts.take(with_choices))
                 mask = pc.greater(counts, 1)
-                places = pc.replace_with_mask(places, mask, pc.add(places.take(several), picks))
+                places = pc.replace_with_mask(places, mask, pc.add(places.take(with_choices), picks))
         return table.choices.take(places)
 
     def decided(self) -> DecisionColumns:
@@ -245,7 +245,7 @@ class DecisionTable:
 
     def _rows_of(self, keys: Sequence[int]) -> Iterable[KeyRow]:
         """Yield the key rows that numbers stand for."""
-        pairs = self._pairs.known.to_pylist() if len(keys) > 1 else self._pairs.known
+        pairs = self._pairs.seen_values.to_pylist() if len(keys) > 1 else self._pairs.seen_values
         for key in keys:
             pair, sender = key >> 31, key & (2**31 - 1)
             instance, database = self.scopes[sender >> 1]
@@ -279,12 +279,14 @@ class DecisionTable:
             plain = {**values, **dict.fromkeys(_FLAGS, False)}
             if values["counts_hops"]:
                 reads = {"reads_address": values["reads_address"]}
-                told = {"outcome": str(Outcome.DROPPED), "reason": str(Reason.HOP_LIMIT)}
-                out_of_hops = self._add_row({**plain, **reads, **told})
+                dropped = {"outcome": str(Outcome.DROPPED), "reason": str(Reason.HOP_LIMIT)}
+                out_of_hops = self._add_row({**plain, **reads, **dropped})
             if values["asks_msdb"]:
-                kept = {name: values[name] for name in ("broker_instance", "rerouted_from")}
-                asked = _own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
-                requested = self._add_row({**asked, **kept})
+                of_choice = {name: values[name] for name in ("broker_instance", "rerouted_from")}
+                asked = _decision_without_route(
+                    Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST
+                )
+                requested = self._add_row({**asked, **of_choice})
             number = self._decisions[choice] = self._add_row(
                 {**values, "out_of_hops": out_of_hops, "requested": requested}
             )
@@ -302,10 +304,10 @@ class DecisionTable:
         return number
 
 
-def _own(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> dict[str, Any]:
+def _decision_without_route(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> dict[str, Any]:
     """Return a decision of no route, which is not the plan's."""
-    told = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
-    return {**told, **dict.fromkeys(_FLAGS, False)}
+    values = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
+    return {**values, **dict.fromkeys(_FLAGS, False)}
 
 
 # Numbers of services and of broker ids go below zero for what has none.
@@ -331,11 +333,11 @@ def _find_intervals(
 
     counts = table.counts.take(timelines)
     mask = pc.greater(counts, 1)
-    several = pc.indices_nonzero(mask)
-    if not len(several):
+    with_intervals = pc.indices_nonzero(mask)
+    if not len(with_intervals):
         return first
-    low, times = first.take(several), at.take(several)
-    high = pc.subtract(pc.add(low, counts.take(several)), 1)
+    low, times = first.take(with_intervals), at.take(with_intervals)
+    high = pc.subtract(pc.add(low, counts.take(with_intervals)), 1)
     for _ in range(table.most.bit_length()):
         middle = pc.divide(pc.add(low, high), 2)
         ends_later = pc.greater(table.ends.take(middle), times)

@@ -73,12 +73,12 @@ class DialogEnds:
         import pyarrow.compute as pc
 
         shape = {} if dialogs is None else shape_of(dialogs, "dialogs")
-        given = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
-        if not given:
+        conditions = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
+        if not conditions:
             return None
         names = (*_END, _FAR, _ACKNOWLEDGED, _SINCE, _ENDS)
         columns = {name: pc.field(shape[name]) for name in names if name in shape}
-        rows = as_dataset(dialogs).to_table(columns=columns, filter=reduce(operator.or_, given))
+        rows = as_dataset(dialogs).to_table(columns=columns, filter=reduce(operator.or_, conditions))
         if not len(rows):
             return None
 
@@ -96,9 +96,9 @@ class DialogEnds:
         conversations = pc.unique(folded)
         instances = numbers.number_instances(texts("instance_name"))
         databases = numbers.number_databases(texts("database_name"))
-        found = pc.index_in(folded, value_set=conversations)
+        conversation_places = pc.index_in(folded, value_set=conversations)
         is_initiator = rows["is_initiator"].combine_chunks()
-        codes = _codes(numbers, instances, databases, is_initiator, found)
+        codes = _codes(numbers, instances, databases, is_initiator, conversation_places)
         # An end of a database that is not known has no code, and stands last.
         order = pc.sort_indices(codes)[: len(codes) - codes.null_count]
         codes = codes.take(order)
@@ -168,12 +168,12 @@ class DialogEnds:
         if self.most > _FEW_ENDS:
             return pc.index_in(codes, value_set=self.codes, skip_nulls=True)
         first, counts = self.first.take(conversations), self.counts.take(conversations)
-        found: Any = pyarrow.nulls(len(codes), pyarrow.int64())
+        places: Any = pyarrow.nulls(len(codes), pyarrow.int64())
         for step in range(self.most):
             place = pc.if_else(pc.less(step, counts), pc.add(first, step), None)
             is_it = pc.fill_null(pc.equal(self.codes.take(place), codes), fill_value=False)
-            found = pc.if_else(is_it, place, found)
-        return found
+            places = pc.if_else(is_it, place, places)
+        return places
 
 
 def _ends_of_one(numbers: TextNumbers) -> int:
@@ -191,8 +191,8 @@ def _codes(
     """Return a number for each end of a conversation; null where it has none, or one that is not known."""
     import pyarrow.compute as pc
 
-    known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))
+    is_known = pc.and_(pc.greater_equal(instances, 0), pc.greater_equal(databases, 0))
     scope = pc.add(pc.multiply(instances.cast("int64"), len(numbers.databases)), databases)
     end = pc.add(pc.multiply(scope, 2), is_initiator.cast("int64"))
     code = pc.add(pc.multiply(conversations.cast("int64"), _ends_of_one(numbers)), end)
-    return pc.if_else(known, code, None)
+    return pc.if_else(is_known, code, None)

@@ -41,11 +41,11 @@ def count_keys(
     columns of messages are not those of their table.
     """
     numbers = TextNumbers.of(checked)
-    given = MessageRows.of(messages, as_of)
+    message_rows = MessageRows.of(messages, as_of)
     ends = DialogEnds.of(dialogs, numbers)
     mapped = _mapped(numbers)
     sums = GroupSums(READ, _SUMS)
-    for batch in _read(given, ends):
+    for batch in _read(message_rows, ends):
         sums.add(_number(batch, mapped, ends))
     groups = sums.all().to_pydict()
     with no_search_for_cycles():

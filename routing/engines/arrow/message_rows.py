@@ -71,8 +71,8 @@ class MessageRows:
         """Return a mask of conversation ids that are GUIDs in their compared form."""
         import pyarrow.compute as pc
 
-        given = self.column("conversation_id")
-        return pc.coalesce(fold_texts(given) == given, pc.scalar(False))
+        conversation_ids = self.column("conversation_id")
+        return pc.coalesce(fold_texts(conversation_ids) == conversation_ids, pc.scalar(False))
 
     def time(self) -> Any:
         """Return the time of a row's decision, in microseconds."""

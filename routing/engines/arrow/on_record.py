@@ -90,10 +90,10 @@ class OrderedRequests:
 
 
 class Openers(NamedTuple):
-    """Messages that may open a request: ``others`` another one, ``own`` their own on record again."""
+    """Messages that may open a request: ``others`` another one, ``own_requests`` their own on record."""
 
     others: AskingRows
-    own: AskingRows
+    own_requests: AskingRows
 
 
 @dataclass(frozen=True)

@@ -88,12 +88,12 @@ class FoundRequests:
             database = row.ask(self.by_instance[row.instance])
             if database is not None:
                 (in_scope if row.in_scope and database == row.database else in_msdb).append(row.place)
-        sides = []
+        masks = []
         for name, places in (("in_scope", in_scope), ("in_msdb", in_msdb)):
             alone = ended.filter(ended[name])["place"].combine_chunks()
             both = pyarrow.concat_arrays([alone, pyarrow.array(places, pyarrow.int64())])
-            sides.append(_mask_of(both, len(keyed.rows)))
-        return sides[0], sides[1]
+            masks.append(_mask_of(both, len(keyed.rows)))
+        return masks[0], masks[1]
 
     def _ended_by_first(self, asking: AskingRows) -> pyarrow.Table:
         """Return the rows that open the first request of their scope and service, or are of the end that does."""
@@ -103,11 +103,11 @@ class FoundRequests:
         first = (
             self.first.select(["ask_scope", "at", *ORDER]).append_column("word", words).filter(words.is_valid())
         )
-        found = asking.rows.join(first, ["ask_scope", "word"], join_type="inner", right_suffix="_of_first")
-        same = {name: pc.equal(found[name], found[f"{name}_of_first"]) for name in ("at", *ORDER)}
+        joined = asking.rows.join(first, ["ask_scope", "word"], join_type="inner", right_suffix="_of_first")
+        same = {name: pc.equal(joined[name], joined[f"{name}_of_first"]) for name in ("at", *ORDER)}
         opens = pc.and_(same["at"], same["message_id"])
         waits = pc.and_(same["conversation_id"], same["is_initiator"])
-        return found.filter(pc.or_(opens, waits))
+        return joined.filter(pc.or_(opens, waits))
 
     def tables(self, namespace: str, run_id: str, most_bytes: int = _BYTES_AT_ONCE) -> Iterator[pyarrow.Table]:
         """Yield the rows of ``new_route_requests``, some at a time, with names of ``most_bytes`` at most."""
@@ -199,25 +199,25 @@ def find_requests(
     for asking in read():
         openers = record.find_openers(asking)
         firsts.add(_spell_first(openers.others, ()))
-        owns.add(_spell_first(openers.own, _POSITION))
+        owns.add(_spell_first(openers.own_requests, _POSITION))
         words = pc.unique(asking.filter(asking.rows["returns"]).rows["word"])
         returning = pc.unique(pyarrow.concat_arrays([returning, asking.services.take(words)]))
-    first, own = firsts.all(), owns.all()
-    if first is None or own is None:
+    first, own_requests = firsts.all(), owns.all()
+    if first is None or own_requests is None:
         none = pyarrow.array([], pyarrow.large_string())
         return FoundRequests(scopes, _no_rows(), none, on_record, none, none)
     # Whoever asks for one that returns may do so in msdb: there all ask one after the other.
     by_order = pc.unique(pyarrow.concat_arrays([record.services, returning]))
     is_by_order = pc.is_in(first["service"], value_set=by_order)
-    rows = pyarrow.concat_tables([own, first.filter(is_by_order)])
+    rows = pyarrow.concat_tables([own_requests, first.filter(is_by_order)])
     askers = [Asker(row.databases[0], row) for row in objects_of(rows, plain_values(rows["service"]), scopes)]
     _ask_in_order((one for one in askers if one.database != MSDB), on_record)
     arrived = find_returned(read(), scopes, on_record) if len(returning) else ()
     _ask_in_order([*arrived, *(one for one in askers if one.database == MSDB)], on_record)
-    found = [scope for one in on_record.values() for scope in one.scopes.values()]
-    opened = [request for scope in found for request in scope.all_opened()]
+    scope_requests = [scope for one in on_record.values() for scope in one.scopes.values()]
+    opened = [request for scope in scope_requests for request in scope.all_opened()]
     ids = {request.message_id for request in opened}
-    waited_for = (*opened, *(request for scope in found for request in scope.on_record))
+    waited_for = (*opened, *(request for scope in scope_requests for request in scope.on_record))
     conversations = {one.endpoint.conversation_id for one in waited_for if one.endpoint is not None}
     named = (pyarrow.array(sorted(values), pyarrow.large_string()) for values in (ids, conversations))
     return FoundRequests(scopes, first.filter(pc.invert(is_by_order)), by_order, on_record, *named)
@@ -252,7 +252,7 @@ def find_returned(
 
     All requests of other databases have been opened.
     """
-    found: dict[tuple[Any, ...], Asker] = {}
+    first_askers: dict[tuple[Any, ...], Asker] = {}
     for some in asking:
         for row in some.filter(some.rows["returns"]).objects(scopes):
             if Asker(row.database, row).scope(on_record).ask(*row.order).stops:
@@ -262,9 +262,9 @@ def find_returned(
             if scope.is_pending_on_record(*position):
                 continue
             place = (row.instance, row.service, *(position if scope.is_on_record(*position) else ()))
-            if place not in found or row.order < found[place].row.order:
-                found[place] = asker
-    return found.values()
+            if place not in first_askers or row.order < first_askers[place].row.order:
+                first_askers[place] = asker
+    return first_askers.values()
 
 
 def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
@@ -323,8 +323,8 @@ def may_any_ask(scan: MessageScan) -> bool:
 def read_on_record(scan: MessageScan) -> Mapping[str, InstanceRequests]:
     """Read the requests on record by instance."""
     requests = scan.checked.settings.get("route_requests")
-    found = {} if requests is None else requests_of(requests)
-    return requests_on_record(EstateNetwork(scan.checked.instances, found))
+    by_service = {} if requests is None else requests_of(requests)
+    return requests_on_record(EstateNetwork(scan.checked.instances, by_service))
 
 
 def _mask_of(places: pyarrow.Array, rows: int) -> pyarrow.Array:

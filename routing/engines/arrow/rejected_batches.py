@@ -39,8 +39,10 @@ class RejectedRows:
         columns = {name: rows.column(name) for name in rows.shape if name in MESSAGES.names}
         columns["sound"] = rows.is_sound()
         instances = TextPlaces([(name,) for name in self.checked.instances])
-        known = ((name, other) for name, one in self.checked.instances.items() for other in one.databases)
-        databases = TextPlaces(list(known))
+        known_databases = (
+            (name, other) for name, one in self.checked.instances.items() for other in one.databases
+        )
+        databases = TextPlaces(list(known_databases))
         shape = arrow_schema(REJECTED_MESSAGES.optional())
         for batch in rows.scan(columns, NUMBERED, _ROWS_AT_ONCE):
             names = [batch["instance_name"], texts_of(batch, "database_name")]
@@ -52,10 +54,10 @@ class RejectedRows:
             bits = _as_bits(codes, len(table))
             places = pc.indices_nonzero(bits)
             if len(places):
-                found = with_readable_texts(table.take(places))
-                found = found.append_column("reasons", _reasons_of(list(codes), bits.take(places)))
-                run_id = pyarrow.repeat(pyarrow.scalar(self.run_id), len(found))
-                yield found.append_column("run_id", run_id).cast(shape)
+                rejected = with_readable_texts(table.take(places))
+                rejected = rejected.append_column("reasons", _reasons_of(list(codes), bits.take(places)))
+                run_id = pyarrow.repeat(pyarrow.scalar(self.run_id), len(rejected))
+                yield rejected.append_column("run_id", run_id).cast(shape)
 
 
 def _as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
@@ -93,6 +95,7 @@ def _reasons_of(codes: list[str], bits: pyarrow.Array) -> pyarrow.Array:
 
     coded = bits.dictionary_encode()
     lists = [
-        [code for place, code in enumerate(codes) if found >> place & 1] for found in coded.dictionary.to_pylist()
+        [code for place, code in enumerate(codes) if row_bits >> place & 1]
+        for row_bits in coded.dictionary.to_pylist()
     ]
     return pyarrow.array(lists, pyarrow.list_(pyarrow.string())).take(coded.indices)

@@ -117,19 +117,19 @@ class BatchResolver:
         if pc.sum(valid).as_py() != len(batch):
             batch = batch.filter(valid)
             instances, databases, scopes = (one.filter(valid) for one in (instances, databases, scopes))
-        given = texts_of(batch, "to_broker_instance")
-        brokers = pc.fill_null(self._brokers.of(given), NONE)
+        named_brokers = texts_of(batch, "to_broker_instance")
+        brokers = pc.fill_null(self._brokers.of(named_brokers), NONE)
         of_dialogs = is_expired = None
         if scan.ends is not None:
             sender = batch["is_initiator"], batch["conversation"], batch["at"]
-            found = scan.ends.find(instances, databases, *sender)
-            of_dialogs, is_expired = TextColumn(scan.ends.brokers, found.brokers), found.is_expired
-            brokers = pc.if_else(pc.equal(brokers, NONE), scan.ends.number_brokers(found.brokers), brokers)
+            bindings = scan.ends.find(instances, databases, *sender)
+            of_dialogs, is_expired = TextColumn(scan.ends.brokers, bindings.brokers), bindings.is_expired
+            brokers = pc.if_else(pc.equal(brokers, NONE), scan.ends.number_brokers(bindings.brokers), brokers)
         services = pc.fill_null(self._services.of(batch["to_service_name"]), OTHER)
         keys = KeyNumbers(scopes, services, brokers, batch["is_initiator"])
         timelines = scan.decisions.find(keys)
         decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])
-        return KeyedBatch(batch, scopes, decisions, self._named.read(given), of_dialogs, is_expired)
+        return KeyedBatch(batch, scopes, decisions, self._named.read(named_brokers), of_dialogs, is_expired)
 
     def resolve(self, keyed: KeyedBatch, requests: FoundRequests | None, run_id: str) -> Iterator[pyarrow.Table]:
         """Yield the rows of ``resolved_routes`` of a batch, in parts of a size that can be held."""
@@ -137,49 +137,51 @@ class BatchResolver:
         import pyarrow.compute as pc
 
         rows, decided = keyed.rows, self._scan.decisions.decided()
-        way = _find_way(keyed, decided, requests).dictionary_encode()
+        decisions = _find_decisions(keyed, decided, requests).dictionary_encode()
         columns: dict[str, Any] = {name: rows[name] for name in ("message_id", "conversation_id", "is_initiator")}
         columns |= {name: self._texts[name].read(texts_of(rows, name)).array() for name in NUMBERED[:3]}
         columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
         columns |= {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
         columns["to_broker_instance"] = keyed.named.array()
-        texts = {name: _words_of(decided, name, way) for name in decided.words}
-        bound = [texts["broker_instance"], keyed.named]
-        texts["broker_instance"] = first_of(bound if keyed.of_dialogs is None else [*bound, keyed.of_dialogs])
-        reads = decided.reads_address.take(way.dictionary)
+        texts = {name: _words_of(decided, name, decisions) for name in decided.words}
+        broker_columns = [texts["broker_instance"], keyed.named]
+        texts["broker_instance"] = first_of(
+            broker_columns if keyed.of_dialogs is None else [*broker_columns, keyed.of_dialogs]
+        )
+        reads = decided.reads_address.take(decisions.dictionary)
         if pc.any(reads).as_py():
             in_names = self._addresses.read(rows["to_service_name"])
-            only = pc.if_else(reads.take(way.indices), in_names.places, None)
+            only = pc.if_else(reads.take(decisions.indices), in_names.places, None)
             texts["address"] = first_of([TextColumn(in_names.words, only), texts["address"]])
-        columns |= {name: found.array() for name, found in texts.items()}
-        columns["matching_step"] = decided.matching_step.take(way.dictionary).take(way.indices)
+        columns |= {name: column.array() for name, column in texts.items()}
+        columns["matching_step"] = decided.matching_step.take(decisions.dictionary).take(decisions.indices)
         columns["run_id"] = same_for_all(run_id, len(rows)).array()
         columns["attempt"] = pyarrow.repeat(pyarrow.scalar(1, pyarrow.int32()), len(rows))
-        alternatives = decided.alternatives.take(way.dictionary)
-        yield from _with_alternatives(columns, alternatives, way.indices)
+        alternatives = decided.alternatives.take(decisions.dictionary)
+        yield from _with_alternatives(columns, alternatives, decisions.indices)
 
 
-def _find_way(keyed: KeyedBatch, decided: DecisionColumns, requests: FoundRequests | None) -> pyarrow.Array:
+def _find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requests: FoundRequests | None) -> pyarrow.Array:
     """Return the numbers of decisions, with what is a message's own: its request, its dialog's end, its hops."""
     import pyarrow.compute as pc
 
-    way = keyed.decisions
+    decisions = keyed.decisions
     if requests is not None:
         in_scope, in_msdb = requests.find(keyed, decided)
-        way = pc.if_else(in_msdb, decided.requested.take(way), way)
-        way = pc.if_else(in_scope, REQUESTED, way)
+        decisions = pc.if_else(in_msdb, decided.requested.take(decisions), decisions)
+        decisions = pc.if_else(in_scope, REQUESTED, decisions)
     if keyed.is_expired is not None:
-        way = pc.if_else(keyed.is_expired, EXPIRED, way)
+        decisions = pc.if_else(keyed.is_expired, EXPIRED, decisions)
     if "hops_remaining" in keyed.rows.schema.names:
         out = pc.fill_null(pc.less_equal(keyed.rows["hops_remaining"], 0), fill_value=False)
-        way = pc.coalesce(pc.if_else(out, decided.out_of_hops.take(way), None), way)
-    return way.cast("int32")
+        decisions = pc.coalesce(pc.if_else(out, decided.out_of_hops.take(decisions), None), decisions)
+    return decisions.cast("int32")
 
 
-def _words_of(decided: DecisionColumns, name: str, way: pyarrow.Array) -> TextColumn:
-    """Return a column of the decisions of rows; ``way`` are their numbers, each once, and places."""
-    local = decided.numbers[name].take(way.dictionary).dictionary_encode()
-    return TextColumn(decided.words[name].take(local.dictionary), local.indices.take(way.indices))
+def _words_of(decided: DecisionColumns, name: str, decisions: pyarrow.Array) -> TextColumn:
+    """Return a column of the decisions of rows; ``decisions`` are their numbers, each once, and places."""
+    local = decided.numbers[name].take(decisions.dictionary).dictionary_encode()
+    return TextColumn(decided.words[name].take(local.dictionary), local.indices.take(decisions.indices))
 
 
 def _with_alternatives(

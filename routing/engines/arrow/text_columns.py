@@ -41,8 +41,8 @@ class WordReader:
         if self._last is None or not words.equals(self._last[0]):
             coded = self.function(words).dictionary_encode()
             self._last = words, coded.dictionary, coded.indices
-        _, found, mapped = self._last
-        return TextColumn(found, mapped.take(places))
+        _, mapped_words, places_of_words = self._last
+        return TextColumn(mapped_words, places_of_words.take(places))
 
 
 def split_words(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:

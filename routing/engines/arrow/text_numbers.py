@@ -91,8 +91,8 @@ class TextNumbers:
         holds_one = pc.and_(pc.equal(numbers, OTHER), in_names.is_valid())
         if not pc.any(holds_one).as_py():
             return numbers
-        known = pyarrow.array(list(self.addresses), pyarrow.string())
-        of_addresses = pc.subtract(_FIRST_ADDRESS, pc.index_in(in_names, value_set=known))
+        addresses = pyarrow.array(list(self.addresses), pyarrow.string())
+        of_addresses = pc.subtract(_FIRST_ADDRESS, pc.index_in(in_names, value_set=addresses))
         return pc.if_else(holds_one, pc.fill_null(of_addresses, _ELSEWHERE), numbers).cast(pyarrow.int32())
 
     def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -119,17 +119,17 @@ class TextNumbers:
                 role = key[-1] % SERVICE_FACTOR + key[-1] // OTHER_BROKER * OTHER_BROKER
                 texts = (instance.name, database, self._service_of.get(service), key[3], role)
                 keys.setdefault(key, set()).add(texts)
-        found = sorted(keys)
-        texts_of = _texts_of([keys[key] for key in found])
-        return KeyCounts(_columns(KEY, found), read, valid, is_exact=True, texts=texts_of)
+        sorted_keys = sorted(keys)
+        texts_of = _texts_of([keys[key] for key in sorted_keys])
+        return KeyCounts(_columns(KEY, sorted_keys), read, valid, is_exact=True, texts=texts_of)
 
     def key_of(
         self, instance: SqlInstance, database: str, service: int, broker: int, *, is_initiator: bool
     ) -> KeyRow:
         """Return the key of a service and a broker id by their numbers, from a database of an instance."""
         name, kind = self._service(instance, service)
-        bound, other = self._broker(instance.name, broker)
-        return instance.name, database, name, bound, int(is_initiator) + other + kind * SERVICE_FACTOR
+        broker_id, other = self._broker(instance.name, broker)
+        return instance.name, database, name, broker_id, int(is_initiator) + other + kind * SERVICE_FACTOR
 
     def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:
         """Return a key's service in an instance: its name where anything there names it, and its class."""
@@ -170,8 +170,8 @@ def _numbering(named: Collection[str], most_unnamed: int) -> TextNumbering:
     return TextNumbering(pyarrow.array(sorted(named), pyarrow.string()), most=len(named) + most_unnamed)
 
 
-def _number_addresses(known: Collection[str]) -> dict[str, int]:
-    return {address: _FIRST_ADDRESS - place for place, address in enumerate(sorted(known))}
+def _number_addresses(addresses: Collection[str]) -> dict[str, int]:
+    return {address: _FIRST_ADDRESS - place for place, address in enumerate(sorted(addresses))}
 
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> TableColumns:
@@ -181,15 +181,17 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> TableColu
 
 def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]]) -> KeyTexts | None:
     """Return the texts that messages hold for each key; None where one is not known, or they are far more."""
-    held = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
-    if len(held) > len(keys) + MOST_UNNAMED or any(None in texts for texts, _ in held):
+    numbered_texts = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
+    if len(numbered_texts) > len(keys) + MOST_UNNAMED or any(None in texts for texts, _ in numbered_texts):
         return None
-    return KeyTexts(_columns(TEXTS, [texts for texts, _ in held]), [place for _, place in held])
+    return KeyTexts(
+        _columns(TEXTS, [texts for texts, _ in numbered_texts]), [place for _, place in numbered_texts]
+    )
 
 
-def _places_among(words: pyarrow.Array, known: list[str]) -> pyarrow.Array:
+def _places_among(words: pyarrow.Array, texts: list[str]) -> pyarrow.Array:
     """Return the position of each text among some; `OTHER` for one that is not among them."""
     import pyarrow
     import pyarrow.compute as pc
 
-    return pc.fill_null(pc.index_in(words, value_set=pyarrow.array(known, pyarrow.string())), OTHER)
+    return pc.fill_null(pc.index_in(words, value_set=pyarrow.array(texts, pyarrow.string())), OTHER)

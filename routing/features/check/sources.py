@@ -148,7 +148,7 @@ def _read_by_instance(
         raise unreadable_script(str(file), error) from error
     except ValueError as error:
         raise NoScriptError.of_file(str(file), str(error)) from error
-    if not any(script.found or script.statements for script in read.values()):
+    if not any(script.statement_count or script.statements for script in read.values()):
         wrong = [f", line {found.line}: {found.why}" for script in read.values() for found in script.problems]
         raise NoScriptError.of_file(str(file), f"no T-SQL statement is found in it{next(iter(wrong), '')}")
     named = next(iter(read.values())).servers

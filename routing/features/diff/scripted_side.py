@@ -42,7 +42,7 @@ def apply_scripts(
     after = apply_all(done, before, scripts)
     settings = dict(side.settings)
     for key, changes in changes_of(own, before, after, name, {(name, None): side.moment}, set()).items():
-        done.tell(key, changes.counts)
+        done.count_written(key, changes.counts)
         if changes:
             settings[key] = _put(side.settings[key], key, name, apply_changes(key, own[key], changes))
     return replace(side, label=label, settings=settings), done

@@ -10,7 +10,7 @@ from typing import Any
 
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import micros_in, with_readable_texts
-from routing.tables.rows_to_check import read_where, several, suspicion
+from routing.tables.rows_to_check import read_where, repeated_values, suspicion
 from routing.tables.table_columns import TableColumns, as_dataset, rows_where, shape_of
 from routing.terms import BLANKS, ZERO_GUID
 
@@ -46,7 +46,7 @@ def _torn_groups(rows: Any, shape: Mapping[str, str], now: int) -> Any:
     bound = _bound(found, now)
     bound = rows_where(found.select(_GROUP).append_column("bound", bound), pc.is_valid(bound))
     distinct = bound.group_by(bound.column_names).aggregate([])
-    return several(distinct, _GROUP)[_GROUP[-1]].unique()
+    return repeated_values(distinct, _GROUP)[_GROUP[-1]].unique()
 
 
 def _bound(dialogs: Any, now: int) -> Any:

@@ -42,8 +42,8 @@ def read_cell(cell: object, kind: CellKind, form: TimeForm | None = None) -> obj
     if isinstance(cell, str) and not cell.strip():
         return None
     if kind is CellKind.TIME:
-        found = time(cell, form)
-        return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+        moment = time(cell, form)
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
     return _READERS[kind](cell)
 
 

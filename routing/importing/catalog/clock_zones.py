@@ -32,13 +32,13 @@ def time_zone(text: str) -> tzinfo:
 def _named_zone(text: str) -> tzinfo:
     import zoneinfo
 
-    known = zoneinfo.available_timezones()
-    if text in known:
+    zone_names = zoneinfo.available_timezones()
+    if text in zone_names:
         return zoneinfo.ZoneInfo(text)
-    if not known:
+    if not zone_names:
         hint = "this machine has no time zones: pip install tzdata, or give an offset such as +02:00"
         raise InputError(f"--time-zone {quote(text)} cannot be found", hint)
-    folded = {name.lower(): name for name in known}
+    folded = {name.lower(): name for name in zone_names}
     nearest = difflib.get_close_matches(text.lower()[:100], sorted(folded), n=1, cutoff=0.5)
     also = f", did you mean {folded[nearest[0]]}?" if nearest else ""
     hint = "name one as Europe/Berlin, or give an offset such as +02:00"

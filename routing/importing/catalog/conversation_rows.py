@@ -52,7 +52,7 @@ def messages(covered: CoveredRows, rows: Mapping[str, Sequence[Row]]) -> None:
         seen.add(key)
         covered.add("messages", message)
         covered.add("observed_routing", _observe(row, message, statuses))
-    _tell(covered, statuses)
+    _note_statuses(covered, statuses)
 
 
 def reject_without_endpoint(covered: CoveredRows) -> None:
@@ -117,7 +117,7 @@ def status_of(row: Row) -> tuple[str, int | None]:
     return status, row["error_number"] or error_number(status)
 
 
-def _tell(covered: CoveredRows, statuses: Counter[str]) -> None:
+def _note_statuses(covered: CoveredRows, statuses: Counter[str]) -> None:
     blank = statuses.pop("", 0)
     if blank:
         why = "not tried yet, or sent and not acknowledged"

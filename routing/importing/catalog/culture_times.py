@@ -126,10 +126,10 @@ def _read(match: re.Match[str], order: str) -> datetime:
 
 def _month_of(name: str) -> int:
     """Return the number of a month by its name, or the beginning of it. Raises ValueError."""
-    found = [number for number, month in enumerate(MONTHS, start=1) if month.startswith(name.lower())]
-    if not found:
+    months = [number for number, month in enumerate(MONTHS, start=1) if month.startswith(name.lower())]
+    if not months:
         raise ValueError("no month")
-    return found[0]
+    return months[0]
 
 
 def _describe(matches: Sequence[re.Match[str]], order: str) -> str:

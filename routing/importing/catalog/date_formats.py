@@ -50,14 +50,14 @@ class DateFormat:
 
         Raises ValueError where it has this form and is no time.
         """
-        found: dict[str, str] = {}
+        part_texts: dict[str, str] = {}
         position = 0
         for part in self.parts:
             if part in _READERS:
                 match = _READERS[part].match(text, position)
                 if match is None:
                     return None
-                found[part[0]] = match.group(0)
+                part_texts[part[0]] = match.group(0)
                 position = match.end()
             elif part.strip(BLANKS):
                 literal = part.strip("'")
@@ -67,17 +67,17 @@ class DateFormat:
             else:
                 while position < len(text) and text[position] in BLANKS:
                     position += 1
-        return self._time(found, text) if position == len(text) else None
+        return self._time(part_texts, text) if position == len(text) else None
 
-    def _time(self, found: dict[str, str], text: str) -> datetime:
-        month = found["M"].lower()
-        minute, second = int(found.get("m", "0")), int(found.get("s", "0"))
+    def _time(self, part_texts: dict[str, str], text: str) -> datetime:
+        month = part_texts["M"].lower()
+        minute, second = int(part_texts.get("m", "0")), int(part_texts.get("s", "0"))
         try:
             number = int(month) if month.isdecimal() else _SHORT_MONTHS.index(month[:3]) + 1
-            hour = hour_of(int(found.get("H", found.get("h", "0"))), found.get("t"))
-            parts = (read_year(found["y"]), number, int(found["d"]), hour, minute, second)
-            local = datetime(*parts, read_micros(found.get("f")))
-            return local if "z" not in found else read_as_utc(local, found["z"])
+            hour = hour_of(int(part_texts.get("H", part_texts.get("h", "0"))), part_texts.get("t"))
+            parts = (read_year(part_texts["y"]), number, int(part_texts["d"]), hour, minute, second)
+            local = datetime(*parts, read_micros(part_texts.get("f")))
+            return local if "z" not in part_texts else read_as_utc(local, part_texts["z"])
         except (ValueError, OverflowError):
             raise ValueError(f"{quote(text)} is not a time of the form {self.text}") from None
 

@@ -40,17 +40,21 @@ def result_sets(text: str, file: str, view: CatalogView | None) -> list[ResultSe
     Raises InputError where there is neither a header nor a layout that the rows fit.
     """
     first = text[: _length_of_first_line(text)]
-    said = _SEPARATOR_LINE.fullmatch(first.strip(" "))
+    separator_line = _SEPARATOR_LINE.fullmatch(first.strip(" "))
     is_typed = first.startswith(_TYPE_LINE)
-    if said is not None or is_typed:
+    if separator_line is not None or is_typed:
         # Its line end stays, so that the lines keep their numbers.
         text = text[len(first) :]
-    separator = _find_separator(text) if said is None else _known_separator(said.group(1), file)
-    found = [line for line in lines(text, separator) if any(line.texts) and not is_remark(",".join(line.texts))]
-    for line, below in pairwise(found):
+    separator = (
+        _find_separator(text) if separator_line is None else _known_separator(separator_line.group(1), file)
+    )
+    cell_lines = [
+        line for line in lines(text, separator) if any(line.texts) and not is_remark(",".join(line.texts))
+    ]
+    for line, below in pairwise(cell_lines):
         if _are_dashes(line) and _are_dashes(below):
             refuse_wrapped(" ".join(line.texts), " ".join(below.texts), file)
-    blocks = _blocks(found, view, is_typed)
+    blocks = _blocks(cell_lines, view, is_typed)
     if not blocks:
         raise unreadable_file(file, "it is empty")
     above = _take_above(blocks, view)
@@ -94,11 +98,11 @@ def _count_names(head: str, separator: str) -> tuple[int, int]:
     return sum(cell in NAMES for cell in cells), len(cells)
 
 
-def _blocks(found: Sequence[CellLine], view: CatalogView | None, has_header: bool) -> list[_Block]:
+def _blocks(cell_lines: Sequence[CellLine], view: CatalogView | None, has_header: bool) -> list[_Block]:
     """Return a line of dashes makes the line before it a header; else a first line of column names is one."""
     blocks: list[_Block] = []
-    for index, line in enumerate(found):
-        below = found[index + 1] if index + 1 < len(found) else None
+    for index, line in enumerate(cell_lines):
+        below = cell_lines[index + 1] if index + 1 < len(cell_lines) else None
         if blocks and blocks[-1].dashes is line:
             continue
         if below is not None and _are_dashes(below) and _may_be_header(line, below, index == 0):
@@ -191,8 +195,8 @@ def _layouts(view: CatalogView | None, first: CellLine) -> Iterable[tuple[str, .
     if view is None:
         named = VIEWS.get(first.texts[0].lower()) if first.texts else None
         return named.of_queries if named else ()
-    own = view.layout
-    return (*view.of_queries, own, *((*part, *own) for part in _heads(view) if own))
+    layout = view.layout
+    return (*view.of_queries, layout, *((*part, *layout) for part in _heads(view) if layout))
 
 
 def _heads(view: CatalogView) -> Iterable[tuple[str, ...]]:
@@ -230,20 +234,20 @@ def _is_such_a_row(layout: tuple[str, ...], line: CellLine, view: CatalogView, p
 def _fill(
     columns: tuple[str, ...], block: Sequence[CellLine], padded: bool, *, is_all_quoted: bool = False
 ) -> ResultSet:
-    found = ResultSet(columns)
+    result_set = ResultSet(columns)
     errors = errors_among((line.number, ",".join(line.texts)) for line in block)
     for line in block:
         if line.number in errors:
-            found.rejected.append((line.number, SERVER_SAID))
+            result_set.rejected.append((line.number, SERVER_SAID))
             continue
-        own = line.cells
+        cells = line.cells
         # Spreadsheets may fill lines up with empty cells.
-        while len(own) > len(columns) and not own[-1].text.strip():
-            own = own[:-1]
-        if len(own) != len(columns):
-            why = f"it has {len(own)} cells, the header {len(columns)}"
-            found.rejected.append((line.number, why))
+        while len(cells) > len(columns) and not cells[-1].text.strip():
+            cells = cells[:-1]
+        if len(cells) != len(columns):
+            why = f"it has {len(cells)} cells, the header {len(columns)}"
+            result_set.rejected.append((line.number, why))
             continue
-        values = (cell.value(padded, is_all_quoted=is_all_quoted) for cell in own)
-        found.rows.append((line.number, dict(zip(columns, values, strict=True))))
-    return found
+        values = (cell.value(padded, is_all_quoted=is_all_quoted) for cell in cells)
+        result_set.rows.append((line.number, dict(zip(columns, values, strict=True))))
+    return result_set

@@ -16,30 +16,30 @@ _BETWEEN_NAMES = re.compile(r"[,;\s]+")
 _PORTS = range(1, 65_536)
 
 
-def instances(covered: CoveredRows, rows: Mapping[str, Sequence[Row]], given: Sequence[str]) -> None:
+def instances(covered: CoveredRows, rows: Mapping[str, Sequence[Row]], extra_addresses: Sequence[str]) -> None:
     """Add a row for every instance that the export covers in any way.
 
     ``is_message_forwarding_enabled`` is None where no endpoints were exported, ``addresses`` None where
-    nothing says what they are; what a table holds then stays. Raises InputError for ``given`` addresses
+    nothing says what they are; what a table holds then stays. Raises InputError for ``extra_addresses`` addresses
     that belong to nobody in particular.
     """
     names = covered.instances
-    if given and len(names) != 1:
+    if extra_addresses and len(names) != 1:
         raise InputError(
             f"--address is for one instance, and the export has {len(names)}", "import each by itself"
         )
     ports = {(row["instance_name"], row["endpoint_id"]): row for row in rows.get("tcp_endpoints", ())}
     for name in names:
-        own = [row for row in rows.get("service_broker_endpoints", ()) if row["instance_name"] == name]
+        endpoint_rows = [row for row in rows.get("service_broker_endpoints", ()) if row["instance_name"] == name]
         was_exported = any(unit[0] == name for unit in covered.units.get("service_broker_endpoints", {}))
-        found = [address for row in own for address in _addresses(covered, row, ports)]
-        addresses = list(dict.fromkeys([*found, *given]))
+        endpoint_addresses = [address for row in endpoint_rows for address in _addresses(covered, row, ports)]
+        addresses = list(dict.fromkeys([*endpoint_addresses, *extra_addresses]))
         covered.add(
             "instances",
             {
                 "instance_name": name,
                 "is_message_forwarding_enabled": (
-                    any(row["is_message_forwarding_enabled"] for row in own) if was_exported else None
+                    any(row["is_message_forwarding_enabled"] for row in endpoint_rows) if was_exported else None
                 ),
                 "addresses": addresses or None,
             },
@@ -62,8 +62,8 @@ def _addresses(covered: CoveredRows, row: Row, ports: Mapping[tuple[str, int], R
         covered.notes.append(
             f"{row['place']}: no network name of {instance} is known; give its addresses with --address"
         )
-    made = [f"tcp://{_host(name)}:{port}" for name in names]
-    return [address for address in made if is_tcp(address)]
+    addresses = [f"tcp://{_host(name)}:{port}" for name in names]
+    return [address for address in addresses if is_tcp(address)]
 
 
 def _host(name: str) -> str:

@@ -56,7 +56,7 @@ def fixed_width(text: str, file: str) -> list[ResultSet]:
 
     Raises InputError where sqlcmd has wrapped the lines or cut off a column's name.
     """
-    found: list[ResultSet] = []
+    sets: list[ResultSet] = []
     header: _Header | None = None
     lines = lines_of(text)
     dashes_at = 0
@@ -68,12 +68,12 @@ def fixed_width(text: str, file: str) -> list[ResultSet]:
         if next_header is not None:
             header, dashes_at = next_header, number + 1
             _refuse_cut(header, file)
-            found.append(ResultSet(header.names))
+            sets.append(ResultSet(header.names))
         elif header is not None and number in errors:
-            found[-1].rejected.append((number, SERVER_SAID))
+            sets[-1].rejected.append((number, SERVER_SAID))
         elif header is not None and number != dashes_at and not is_remark(line):
-            _read(found[-1], header, number, line)
-    return found
+            _read(sets[-1], header, number, line)
+    return sets
 
 
 def _header(line: str, below: str) -> _Header | None:
@@ -89,25 +89,25 @@ def _refuse_cut(header: _Header, file: str) -> None:
     """Raise InputError where a name fills its column and begins a known one: values may be cut off as well."""
     for name, (start, end) in zip(header.names, header.spans, strict=True):
         is_full = name and len(name) == end - start and name not in NAMES
-        if is_full and any(known.startswith(name) for known in NAMES):
+        if is_full and any(column_name.startswith(name) for column_name in NAMES):
             raise export_again(file, f"sqlcmd has cut off the name of its column {name}", "-Y 0 and -y 0")
 
 
-def _read(found: ResultSet, header: _Header, number: int, line: str) -> None:
+def _read(result_set: ResultSet, header: _Header, number: int, line: str) -> None:
     """Read one line as a row, or reject it."""
     texts = line.split() if header.is_trimmed else _cut(line, header.spans)
     if texts is None:
-        found.rejected.append((number, "it does not stand under the dashes of its header"))
+        result_set.rejected.append((number, "it does not stand under the dashes of its header"))
     elif len(texts) != len(header.names):
         why = f"it has {len(texts)} words, the header {len(header.names)}: -W needs a separator (-s)"
-        found.rejected.append((number, why))
+        result_set.rejected.append((number, why))
     else:
         cut_off = None if header.is_trimmed else _cut_off(header, texts)
         if cut_off is not None:
-            found.rejected.append((number, cut_off))
+            result_set.rejected.append((number, cut_off))
             return
         cells = zip(header.names, texts, strict=True)
-        found.rows.append((number, {name: _cell(text, header).value(padded=True) for name, text in cells}))
+        result_set.rows.append((number, {name: _cell(text, header).value(padded=True) for name, text in cells}))
 
 
 def _cell(text: str, header: _Header) -> ExportCell:
@@ -118,18 +118,18 @@ def _cell(text: str, header: _Header) -> ExportCell:
 
 def _cut(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     """Return the values under the dashes; None where there is none but something stands between them."""
-    standing = []
+    fitting_texts = []
     for text in _laid(line):
         if not _stands(text, spans):
             continue
-        standing.append(text)
+        fitting_texts.append(text)
         # sqlcmd fills up the last column too, so the right one has the length of the dashes.
         if len(text) == spans[-1][1]:
-            standing = [text]
+            fitting_texts = [text]
             break
-    if not standing:
+    if not fitting_texts:
         return None
-    return [standing[0][start:end].replace(_FILLER, "").strip() for start, end in spans]
+    return [fitting_texts[0][start:end].replace(_FILLER, "").strip() for start, end in spans]
 
 
 def _laid(line: str) -> Iterator[str]:

@@ -23,15 +23,15 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
 
     Raises InputError where nothing of it is an object.
     """
-    found: list[tuple[int, object]] = []
+    numbered_values: list[tuple[int, object]] = []
     for document in json_documents(text):
         rows = _values(joined(document.lines)) if document.is_for_json else _rows_of(document.lines)
         if rows is None:
             why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
             raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
-        found += rows
-    sets = _by_view(found)
-    if found and not any(part.rows for part in sets):
+        numbered_values += rows
+    sets = _by_view(numbered_values)
+    if numbered_values and not any(part.rows for part in sets):
         raise unreadable_file(file, "no line of it is a JSON object")
     return sets
 
@@ -58,7 +58,7 @@ def _values(text: str | None) -> list[tuple[int, object]] | None:
     """Return all values that stand one after another, with or without commas; None where something else does."""
     if text is None:
         return None
-    found: list[object] = []
+    values: list[object] = []
     position = _end_of_gap(text, 0)
     while position < len(text):
         try:
@@ -66,9 +66,9 @@ def _values(text: str | None) -> list[tuple[int, object]] | None:
         except (ValueError, RecursionError):
             return None
         rows = value if isinstance(value, list) else _unwrapped(value)
-        found += [value] if rows is None else rows
+        values += [value] if rows is None else rows
         position = _end_of_gap(text, position)
-    return list(enumerate(found, start=1))
+    return list(enumerate(values, start=1))
 
 
 def _end_of_gap(text: str, position: int) -> int:
@@ -86,14 +86,14 @@ def _unwrapped(value: object) -> list[object] | None:
     return None
 
 
-def _by_view(found: Sequence[tuple[int, object]]) -> list[ResultSet]:
+def _by_view(numbered_values: Sequence[tuple[int, object]]) -> list[ResultSet]:
     """Return the rows of each view that they name, those of none together; without any row, an empty set.
 
     What is no object goes with the row before it.
     """
     sets: dict[str | None, ResultSet] = {}
-    view = next((_view_of(value) for _, value in found if isinstance(value, dict)), None)
-    for number, value in found:
+    view = next((_view_of(value) for _, value in numbered_values if isinstance(value, dict)), None)
+    for number, value in numbered_values:
         if isinstance(value, dict):
             view = _view_of(value)
         part = sets.setdefault(view, ResultSet((), omits_null=True))
@@ -123,8 +123,8 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
     except ImportError as error:
         raise missing_package("pyarrow", file) from error
     try:
-        with copied(path) as own:
-            table = reader.read_table(str(own))
+        with copied(path) as local_copy:
+            table = reader.read_table(str(local_copy))
         columns = {name.lower(): plain_values(table[name]) for name in table.column_names}
     except Exception as error:
         raise unreadable_file(file, first_sentence(error)) from error

@@ -46,10 +46,10 @@ def read_sources(
     that cannot be read, EnvironmentFault where a package is missing.
     """
     places = [reach(source) for source in sources]
-    found, notes = _find_in(places, _force(places, view))
-    if not found:
+    sets, notes = _find_in(places, _force(places, view))
+    if not sets:
         raise unreadable_file(" ".join(sources), "it holds no export of a view")
-    return found, notes
+    return sets, notes
 
 
 def find_result_sets(
@@ -62,15 +62,15 @@ def find_result_sets(
 def _find_in(
     places: Sequence[FilePlace], forced: CatalogView | None = None, others: Collection[str] = ()
 ) -> tuple[list[FoundResultSet], list[str]]:
-    found: list[FoundResultSet] = []
+    sets: list[FoundResultSet] = []
     unread: list[str] = []
     notes: list[str] = []
     for path in places:
         try:
-            found.extend(_read_all(path, forced, others, unread, notes))
+            sets.extend(_read_all(path, forced, others, unread, notes))
         except OSError as error:
             raise unreadable_file(str(path), error.strerror or str(error)) from error
-    return found, [*_bound(unread, "files were not read"), *_bound(notes, "notes on files")]
+    return sets, [*_limit_sentences(unread, "files were not read"), *_limit_sentences(notes, "notes on files")]
 
 
 def _read_all(
@@ -97,16 +97,16 @@ def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> l
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
         return []
     try:
-        found = _read(path, None, notes)
+        sets = _read(path, None, notes)
     except NoTextError:
         unread.append(f"{path}: not read, it is not text")
         return []
-    if not found:
+    if not sets:
         unread.append(f"{path}: not read, neither its name nor its columns tell a view")
-    return found
+    return sets
 
 
-def _bound(sentences: Sequence[str], what: str) -> list[str]:
+def _limit_sentences(sentences: Sequence[str], what: str) -> list[str]:
     rest = len(sentences) - _SHOWN
     return [*sentences[:_SHOWN], *([f"{rest} more {what}"] if rest > 0 else [])]
 
@@ -145,27 +145,27 @@ def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> C
 
     A name that the columns contradict is wrong: they lack what its view must have, and have those of another.
     """
-    told = _own_view(rows)
+    view_of_columns = _own_view(rows)
     if named is None or not is_alone:
-        return told or named
+        return view_of_columns or named
     needed = {column.name for column in named.columns if column.required}
-    is_named_wrong = told is not None and bool(rows.columns) and not needed <= set(rows.columns)
-    return told if is_named_wrong else named
+    is_named_wrong = view_of_columns is not None and bool(rows.columns) and not needed <= set(rows.columns)
+    return view_of_columns if is_named_wrong else named
 
 
 def _say_by_columns(
     file: str, sets: Sequence[ResultSet], views: Sequence[CatalogView | None], named: CatalogView | None
 ) -> Iterator[str]:
     """Yield a note on each view that columns alone tell, and on rows that are of none."""
-    told = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
-    for view in dict.fromkeys(told):
+    views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
+    for view in dict.fromkeys(views_of_columns):
         if view is not None and view is not named:
             yield f"{file}: its columns tell that it holds sys.{view.name}"
     for rows, view in zip(sets, views, strict=True):
         if view is None and (rows.rows or rows.rejected):
             count = len(rows.rows) + len(rows.rejected)
-            beside = f"{count} rows beside it are not read, their columns tell no view"
-            yield f"{file}: {beside}: {', '.join(rows.columns)[:_LONGEST]}"
+            phrase = f"{count} rows beside it are not read, their columns tell no view"
+            yield f"{file}: {phrase}: {', '.join(rows.columns)[:_LONGEST]}"
 
 
 def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | None) -> list[ResultSet]:

@@ -50,14 +50,14 @@ def is_remark(line: str) -> bool:
 
 def errors_among(lines: Iterable[tuple[int, str]]) -> set[int]:
     """Return the numbers of lines in which the server names an error, and of the lines with its text below."""
-    found: set[int] = set()
+    error_lines: set[int] = set()
     was_error = False
     for number, line in lines:
         is_error = _ERROR.match(line.strip()) is not None
         if is_error or was_error:
-            found.add(number)
+            error_lines.add(number)
         was_error = is_error
-    return found
+    return error_lines
 
 
 def are_dashes(line: str) -> bool:

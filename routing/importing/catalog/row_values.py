@@ -31,24 +31,27 @@ class TimeFormats:
 
 @dataclass
 class RowReader:
-    """Reads the rows of one view; ``given`` stands in for added columns, ``said`` is what is to be told once."""
+    """Reads the rows of one view.
+
+    ``stand_in_values`` stand in for added columns; ``notes_by_topic`` are sentences of which each is said once.
+    """
 
     view: CatalogView
-    given: Row
+    stand_in_values: Row
     times: TimeFormats
-    said: dict[str, str] = field(default_factory=dict)
+    notes_by_topic: dict[str, str] = field(default_factory=dict)
 
-    def added(self, cells: Mapping[str, object]) -> Row:
+    def read_added_columns(self, cells: Mapping[str, object]) -> Row:
         """Return where and when a row is from; a column wins over its option. Raises ValueError."""
         row: Row = {}
         for name in self.view.added_columns:
             value = self._value(cells, name)
-            row[name] = self.given[name] if value in (None, "") else value
+            row[name] = self.stand_in_values[name] if value in (None, "") else value
             if row[name] is None:
                 raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
-    def own(self, cells: Mapping[str, object]) -> Row:
+    def read_view_columns(self, cells: Mapping[str, object]) -> Row:
         """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
         row: Row = {}
         for column in self.view.columns:
@@ -61,7 +64,7 @@ class RowReader:
     def doubt(self, cells: Mapping[str, object]) -> Doubt:
         """Return the possible instance, database and name of a rejected row; None for unknown parts."""
         instance, database = (
-            (cells.get(name) or self.given.get(name)) if name in self.view.added_columns else None
+            (cells.get(name) or self.stand_in_values.get(name)) if name in self.view.added_columns else None
             for name in ("instance_name", "database_name")
         )
         return _lower(instance), _lower(database), _lower(cells.get("name"))
@@ -83,15 +86,17 @@ class RowReader:
     def _exported_at(self, cell: object) -> datetime | None:
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             return None
-        found = time(cell, self.times.form)
-        if found.tzinfo is not None:
-            return found
+        stated_time = time(cell, self.times.form)
+        if stated_time.tzinfo is not None:
+            return stated_time
         if self.times.zone is None:
-            self.said.setdefault("zone", f"{_EXPORTED_AT} names no zone and is taken as UTC (--time-zone)")
-            return found.replace(tzinfo=timezone.utc)
-        moment, is_twofold = moment_of(found, self.times.zone)
+            self.notes_by_topic.setdefault(
+                "zone", f"{_EXPORTED_AT} names no zone and is taken as UTC (--time-zone)"
+            )
+            return stated_time.replace(tzinfo=timezone.utc)
+        moment, is_twofold = moment_of(stated_time, self.times.zone)
         if is_twofold:
-            self.said.setdefault("clock", twofold(_EXPORTED_AT, found, moment))
+            self.notes_by_topic.setdefault("clock", twofold(_EXPORTED_AT, stated_time, moment))
         return moment
 
 

@@ -30,9 +30,9 @@ def error_number(status: str) -> int | None:
             return int(match.group(0))
     words = " ".join(status.lower().split())
     begins = [(_find(pieces, words), -longest, number) for number, longest, pieces in _PIECES]
-    found = [(start, length, number) for start, length, number in begins if start is not None]
-    if found:
-        return min(found)[-1]
+    matches = [(start, length, number) for start, length, number in begins if start is not None]
+    if matches:
+        return min(matches)[-1]
     named = _AFTER_ERROR.search(status)
     return int(named.group(1)) if named else None
 

@@ -79,12 +79,12 @@ def read_export(
 
     Raises InputError and EnvironmentFault.
     """
-    found, notes = read_sources(sources, view, reach)
-    return export_of(found, notes, lambda part: stand_ins, times)
+    sets, notes = read_sources(sources, view, reach)
+    return export_of(sets, notes, lambda part: stand_ins, times)
 
 
 def export_of(
-    found: Sequence[FoundResultSet],
+    sets: Sequence[FoundResultSet],
     notes: list[str],
     stand_ins_of: Callable[[FoundResultSet], StandIns],
     times: TimeFormats = _PLAIN_TIMES,
@@ -94,11 +94,11 @@ def export_of(
     Raises InputError.
     """
     export = CatalogExport(notes=notes)
-    for file, parts in groupby(found, key=lambda part: part.file):
+    for file, parts in groupby(sets, key=lambda part: part.file):
         of_file = list(parts)
-        own = times if times.form is not None else _find_times(of_file, file, times, export.notes)
+        file_times = times if times.form is not None else _find_times(of_file, file, times, export.notes)
         for part in of_file:
-            _read_part(export, part, stand_ins_of(part), own)
+            _read_part(export, part, stand_ins_of(part), file_times)
     return export
 
 
@@ -133,30 +133,30 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     export.rows_read[view.name] += len(part.rows.rejected)
     for number, why in part.rows.rejected:
         export.reject(view.name, f"{part.file}, row {number}", why)
-    given = stand_ins.as_row()
-    if not part.rows.rows and all(given[name] is not None for name in view.added_columns):
-        rows.append(_marker({name: given[name] for name in view.added_columns}, part.file))
-    reader = RowReader(view, given, times)
+    stand_in_values = stand_ins.as_row()
+    if not part.rows.rows and all(stand_in_values[name] is not None for name in view.added_columns):
+        rows.append(_marker({name: stand_in_values[name] for name in view.added_columns}, part.file))
+    reader = RowReader(view, stand_in_values, times)
     for number, cells in part.rows.rows:
         place = f"{part.file}, row {number}"
         try:
             refuse_undecodable(cells.values())
-            row = reader.added(cells)
+            row = reader.read_added_columns(cells)
             if all(cells.get(column.name) in (None, "") for column in view.columns):
                 rows.append(_marker(row, place))
                 continue
-            rows.append({**row, **reader.own(cells), "place": place})
+            rows.append({**row, **reader.read_view_columns(cells), "place": place})
         except ValueError as error:
             export.reject(view.name, place, str(error), reader.doubt(cells))
         export.rows_read[view.name] += 1
-    said = [f"sys.{view.name}: {sentence}" for sentence in reader.said.values()]
-    export.notes += [sentence for sentence in said if sentence not in export.notes]
+    reader_notes = [f"sys.{view.name}: {sentence}" for sentence in reader.notes_by_topic.values()]
+    export.notes += [sentence for sentence in reader_notes if sentence not in export.notes]
 
 
 def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str], stand_ins: StandIns) -> None:
-    view, given = part.view, stand_ins.as_row()
+    view, stand_in_values = part.view, stand_ins.as_row()
     for name in view.added_columns:
-        if name not in columns and given[name] is None:
+        if name not in columns and stand_in_values[name] is None:
             raise stand_in_missing(part.file, name, _OPTIONS[name])
     if why := find_lack(part):
         raise unreadable_file(part.file, why, "see sbroute import queries")

@@ -92,8 +92,8 @@ def _view(
     before = tuple(
         tuple(column for column in exported if column not in added[:many]) for many in range(1, len(added) + 1)
     )
-    own, known = tuple(layout.split()), frozenset(known_by.split())
-    return CatalogView(name, columns, per_database, own, known, exported, before)
+    layout_columns, known_by_columns = tuple(layout.split()), frozenset(known_by.split())
+    return CatalogView(name, columns, per_database, layout_columns, known_by_columns, exported, before)
 
 
 VIEWS = {

@@ -88,7 +88,7 @@ def _read_file(place: FilePlace) -> Iterator[RawEvent]:
 def _encoding_of(path: Path) -> str:
     with path.open("rb") as stream:
         head = stream.read(4)
-    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8")
+    return next((name for byte_order_mark, name in _MARKS.items() if head.startswith(byte_order_mark)), "utf-8")
 
 
 def _delimited(stream: IO[str], file: str) -> Iterator[RawEvent]:
@@ -157,10 +157,10 @@ def _json(stream: IO[str], file: str) -> Iterator[RawEvent]:
             if line.strip():
                 yield _of_value(f"{file}, row {number}", _value(line))
         return
-    found = _value(first + stream.read())
-    if not isinstance(found, list):
+    document = _value(first + stream.read())
+    if not isinstance(document, list):
         raise unreadable_file(file, "it is no JSON array of objects, and no object a line")
-    for number, value in enumerate(found, start=1):
+    for number, value in enumerate(document, start=1):
         yield _of_value(f"{file}, row {number}", value)
 
 
@@ -206,8 +206,8 @@ def _xml(stream: IO[str], file: str) -> Iterator[RawEvent]:
     """Read the events of a document, or of many one after another; what stands around them is not looked at."""
     cutter = _Cutter()
     parts = chain(iter(lambda: stream.read(_AT_ONCE), ""), (None,))
-    found = chain.from_iterable(map(cutter.cut, parts))
-    for number, (text, why) in enumerate(found, start=1):
+    event_texts = chain.from_iterable(map(cutter.cut, parts))
+    for number, (text, why) in enumerate(event_texts, start=1):
         place = f"{file}, event {number}"
         yield _raw(place, {_DATA: text}) if why is None else RawEvent(place, None, why=why)
 
@@ -229,59 +229,59 @@ class _Cutter:
         """Yield the events that end in the next part, None for the end; one that is none with the reason."""
         self.text += part or ""
         is_last = part is None
-        while (found := _MARK.search(self.text, self.at)) is not None:
-            end = self._find_end(found, is_last=is_last)
+        while (match := _MARK.search(self.text, self.at)) is not None:
+            end = self._find_end(match, is_last=is_last)
             if end is None:
                 break
-            yield from self._see(found, end)
+            yield from self._see(match, end)
             self.at = end
         if is_last:
             if self.begin is not None:
                 yield "", _NOT_CLOSED
             return
-        if found is None:
+        if match is None:
             # What may be the beginning of a mark.
             self.at = max(self.at, len(self.text) - _LONGEST_MARK)
         if self.begin is not None and len(self.text) - self.begin > LONGEST:
             yield "", f"it has more than {LONGEST:,} characters"
             self.begin = None
-            if found is not None and found.group() == _SECTION:
+            if match is not None and match.group() == _SECTION:
                 # One that takes so long is none.
-                self.at = found.end()
+                self.at = match.end()
         self._forget()
 
-    def _find_end(self, found: re.Match[str], *, is_last: bool) -> int | None:
+    def _find_end(self, match: re.Match[str], *, is_last: bool) -> int | None:
         """Return where a mark ends: a tag with its attributes, a section with its text; None if not here yet."""
-        if found.group() == _END:
-            return found.end()
-        if found.group() == _SECTION:
+        if match.group() == _END:
+            return match.end()
+        if match.group() == _SECTION:
             if self.begin is None:
-                return found.end()
-            end = self.text.find(_SECTION_END, max(found.end(), self.closed_to))
+                return match.end()
+            end = self.text.find(_SECTION_END, max(match.end(), self.closed_to))
             self.closed_to = max(len(self.text) - len(_SECTION_END), self.closed_to) if end < 0 else end
             if end >= 0:
                 return end + len(_SECTION_END)
         else:
-            tag = _TAG.match(self.text, found.start())
+            tag = _TAG.match(self.text, match.start())
             is_whole = tag is not None and tag.group().endswith(">")
-            if tag is not None and (is_whole or self.text.find("<", found.end()) >= 0):
+            if tag is not None and (is_whole or self.text.find("<", match.end()) >= 0):
                 return tag.end()
-        is_too_long = len(self.text) - found.start() > LONGEST
-        return found.end() if is_last or is_too_long else None
+        is_too_long = len(self.text) - match.start() > LONGEST
+        return match.end() if is_last or is_too_long else None
 
-    def _see(self, found: re.Match[str], end: int) -> Iterator[tuple[str, str | None]]:
+    def _see(self, match: re.Match[str], end: int) -> Iterator[tuple[str, str | None]]:
         """Yield the events that a mark ends."""
-        if found.group() == _SECTION:
+        if match.group() == _SECTION:
             return
-        if found.group() == _END:
+        if match.group() == _END:
             if self.begin is not None:
                 yield self.text[self.begin : end], None
             self.begin = None
             return
         if self.begin is not None:
             yield "", _NOT_CLOSED
-        self.begin = found.start()
-        if self.text.endswith("/>", found.start(), end):
+        self.begin = match.start()
+        if self.text.endswith("/>", match.start(), end):
             yield self.text[self.begin : end], None
             self.begin = None
 

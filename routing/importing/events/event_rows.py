@@ -70,8 +70,8 @@ def read_event(event: ParsedEvent, instance: str) -> ReadEvent | None:
 
 def _common(event: ParsedEvent, instance: str, source: str) -> Row:
     conversation = _text(event, "conversation_id")
-    known = None if conversation is None else text.printed_guid(conversation)
-    if known is None:
+    conversation_id = None if conversation is None else text.printed_guid(conversation)
+    if conversation_id is None:
         raise BrokenEventError(f"its conversation_id is {quote(conversation)}, and no GUID")
     handle = _text(event, "conversation_handle")
     role, number = (
@@ -82,7 +82,7 @@ def _common(event: ParsedEvent, instance: str, source: str) -> Row:
     return {
         "instance_name": instance,
         "database_name": _text(event, "database_name"),
-        "conversation_id": known,
+        "conversation_id": conversation_id,
         "conversation_handle": None if handle is None else text.printed_guid(handle),
         "is_initiator": role,
         "message_sequence_number": number,
@@ -108,26 +108,26 @@ def _common(event: ParsedEvent, instance: str, source: str) -> Row:
 
 
 def _classified(event: ParsedEvent, row: Mapping[str, Any]) -> Row:
-    told = event.first("route_type", "event_subclass", "eventsubclass")
-    kind = None if told is None else _mapped(told.text, told.value)
+    route_field = event.first("route_type", "event_subclass", "eventsubclass")
+    kind = None if route_field is None else _mapped(route_field.text, route_field.value)
     if kind is None:
-        shown = None if told is None else told.text or told.value
+        shown = None if route_field is None else route_field.text or route_field.value
         raise BrokenEventError(f"its route_type is {quote(shown)}, and none of Local, Remote and Delayed")
     is_from_network = _is_from_network(event)
     outcome = Outcome.FORWARDED if kind == "REMOTE" and is_from_network else _OUTCOMES[kind]
     return {"route_type": kind, "is_from_network": is_from_network, "outcome": str(outcome)}
 
 
-def _mapped(*told: str | None) -> str | None:
+def _mapped(*texts: str | None) -> str | None:
     """Return a route type by its text, or by its number."""
-    words = [word.strip().upper() for word in told if word]
-    known = (ROUTE_TYPES.get(word, word) for word in words)
-    return next((word for word in known if word in _OUTCOMES), None)
+    words = [word.strip().upper() for word in texts if word]
+    route_types = (ROUTE_TYPES.get(word, word) for word in words)
+    return next((word for word in route_types if word in _OUTCOMES), None)
 
 
 def _is_from_network(event: ParsedEvent) -> bool | None:
-    told = event.first("message_source", "role_name", "rolename")
-    words = () if told is None else [word.strip().lower() for word in told if word]
+    source_field = event.first("message_source", "role_name", "rolename")
+    words = () if source_field is None else [word.strip().lower() for word in source_field if word]
     return True if "network" in words else False if "local" in words else None
 
 
@@ -144,8 +144,8 @@ _OF_SOURCE: dict[str, Callable[[ParsedEvent, Mapping[str, Any]], Row]] = {
 
 def _is_received(event: ParsedEvent) -> bool:
     """Return True if an acknowledgement came in; one that is sent says nothing of the own dialog."""
-    told = event.first("acknowledgement_type", "event_subclass", "eventsubclass")
-    return told is None or not any("sent" in word.lower() for word in told if word)
+    type_field = event.first("acknowledgement_type", "event_subclass", "eventsubclass")
+    return type_field is None or not any("sent" in word.lower() for word in type_field if word)
 
 
 def _database_id(event: ParsedEvent) -> int | None:
@@ -161,23 +161,23 @@ def _time(event: ParsedEvent) -> datetime:
 
 def _text(event: ParsedEvent, *names: str) -> str | None:
     """Return a field's text, or what it maps to; a field that says nothing but blanks says nothing."""
-    told = event.first(*names)
-    return None if told is None else told.text or told.value
+    event_field = event.first(*names)
+    return None if event_field is None else event_field.text or event_field.value
 
 
 def _flag(event: ParsedEvent, *names: str) -> bool | None:
-    told = event.first(*names)
-    words = [] if told is None else [word.lower() for word in told if word]
+    event_field = event.first(*names)
+    words = [] if event_field is None else [word.lower() for word in event_field if word]
     return True if any(word in _YES for word in words) else False if any(word in _NO for word in words) else None
 
 
 def _number(event: ParsedEvent, *names: str, most: int = _INT) -> int | None:
     """Return a whole number; None where the field has none, or one that does not fit."""
-    told = event.first(*names)
-    if told is None or told.value is None or len(told.value) > 20:
+    event_field = event.first(*names)
+    if event_field is None or event_field.value is None or len(event_field.value) > 20:
         return None
     try:
-        number = int(told.value)
+        number = int(event_field.value)
     except ValueError:
         return None
     return number if -most <= number <= most else None

@@ -34,14 +34,21 @@ class ParsedEvent:
     @property
     def hash(self) -> str:
         """The same for one event, whichever file it is read from."""
-        fields = [(name, *told) for name, told in sorted(self.fields.items())]
+        fields = [(name, *event_field) for name, event_field in sorted(self.fields.items())]
         written = json.dumps([self.name, self.timestamp, fields])
         return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
 
     def first(self, *names: str) -> EventField | None:
         """Return the first of some fields that has a value or a text."""
-        found = (self.fields.get(name) for name in names)
-        return next((told for told in found if told is not None and (told.value or told.text)), None)
+        candidates = (self.fields.get(name) for name in names)
+        return next(
+            (
+                event_field
+                for event_field in candidates
+                if event_field is not None and (event_field.value or event_field.text)
+            ),
+            None,
+        )
 
 
 class BrokenEventError(ValueError):
@@ -101,9 +108,9 @@ class _Reader:
     def _end(self, tag: str) -> None:
         self._path.pop()
         if tag in ("data", "action") and self._field is not None and self.event is not None:
-            told = EventField(self._joined("value"), self._joined("text"))
+            event_field = EventField(self._joined("value"), self._joined("text"))
             # A field before an action of the same name.
-            self.event.fields.setdefault(self._field, told)
+            self.event.fields.setdefault(self._field, event_field)
             self._field = None
 
     def _joined(self, tag: str) -> str | None:

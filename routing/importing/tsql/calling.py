@@ -47,11 +47,11 @@ _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
 
-def _unset_walk(nodes: Sequence[ScriptNode | None], fate: StatementCondition) -> None:
+def _unset_walk(nodes: Sequence[ScriptNode | None], condition: StatementCondition) -> None:
     raise RuntimeError("calls run statements by an interpreter")
 
 
-def _unset_apply(statements: Sequence[ScriptStatement], fate: StatementCondition, place: Place) -> None:
+def _unset_apply(statements: Sequence[ScriptStatement], condition: StatementCondition, place: Place) -> None:
     raise RuntimeError("calls apply statements by an interpreter")
 
 
@@ -66,11 +66,11 @@ class CallRunner:
 
     # Texts
 
-    def run_text(self, node: RunText, fate: StatementCondition) -> None:
+    def run_text(self, node: RunText, condition: StatementCondition) -> None:
         """Run EXEC ('…') where literals and known variables make its text known; AT names another instance."""
         run = self._run
-        effective = run.settle(fate)
-        value = run.evaluate(node.value, fate, is_plain=True)
+        effective = run.restrict_condition(condition)
+        value = run.evaluate(node.value, condition, is_plain=True)
         if node.server is not None:
             self._report_linked(node.place, node.server, value, effective)
         elif value is None:
@@ -120,9 +120,9 @@ class CallRunner:
         settings = replace(self._settings, declared=declared)
         batch = parse_batch(tokenize(value.text), lambda _row: node.place, settings)
         frame = BatchFrame()
-        for name, (type_words, known) in (parameters or {}).items():
+        for name, (type_words, parameter_value) in (parameters or {}).items():
             frame.variables.declare(name, read_type(type_words))
-            frame.variables.assign(name, known, StatementCondition())
+            frame.variables.assign(name, parameter_value, StatementCondition())
         self._run_frame(frame, batch, node.place, effective, database)
 
     def _run_frame(
@@ -135,23 +135,23 @@ class CallRunner:
     ) -> None:
         """Run a called text: its USE and its SET end with it; if it cannot be parsed, the call alone fails."""
         run, connection = self._run, self._run.connection
-        kept = (connection.database, connection.aborts, connection.is_implicit, connection.course)
+        saved_state = (connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow)
         connection.database = database or connection.database
-        connection.course = replace(connection.course, exits=list(connection.course.exits))
-        fate = effective
+        connection.noexec_flow = replace(connection.noexec_flow, exits=list(connection.noexec_flow.exits))
+        condition = effective
         early = find_early_use(batch.nodes, run.holdings) if effective.runs and not batch.faults else None
         faults = [*batch.faults, *([] if early is None else [early])]
         for fault in faults:
             run.report(fault.place, f"{fault.why}; nothing of its batch runs", fault.number, by_server=True)
         if faults:
             line = faults[0].place[1]
-            fate = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
+            condition = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
         run.frames.append(frame)
-        self.walk(batch.nodes, fate)
+        self.walk(batch.nodes, condition)
         for where, why, is_remark in frame.texts.find_problems():
             run.report(where, why, counted=is_remark)
         run.frames.pop()
-        connection.database, connection.aborts, connection.is_implicit, connection.course = kept
+        connection.database, connection.aborts, connection.is_implicit, connection.noexec_flow = saved_state
         if faults and effective.runs:
             words = f"EXEC in line {place[1]}, which fails"
             run.fail(faults[0].number, words, place[1], effective, heeds_abort=False)
@@ -167,26 +167,26 @@ class CallRunner:
 
     # Procedures
 
-    def call(self, node: CallNode, fate: StatementCondition) -> None:
+    def call(self, node: CallNode, condition: StatementCondition) -> None:
         """Run EXEC of a procedure."""
         run = self._run
-        effective = run.settle(fate)
-        parts = self._parts_of(node, fate)
+        effective = run.restrict_condition(condition)
+        parts = self._parts_of(node, condition)
         name = parts[-1] if parts else ""
         server = parts[0] if len(parts) > 3 else None
         if name.lower() == _RUNS_TEXT:
-            self._execute_text(node, parts, server, fate, effective)
+            self._execute_text(node, parts, server, condition, effective)
         elif server is not None or not parts:
             self._pass_texts(node, name, effective)
             self._name_unknown_call(node, parts, effective)
-        elif not self._call_system(node, name, fate, effective):
-            self._call_own(node, parts, fate, effective)
+        elif not self._call_system(node, name, condition, effective):
+            self._call_own(node, parts, condition, effective)
         run.forget_changed(node.words)
 
-    def _parts_of(self, node: CallNode, fate: StatementCondition) -> tuple[str, ...]:
+    def _parts_of(self, node: CallNode, condition: StatementCondition) -> tuple[str, ...]:
         if node.variable is None:
             return node.parts
-        value = self._run.value_of(node.variable.text, fate)
+        value = self._run.value_of(node.variable.text, condition)
         if value is None:
             return ()
         words = tokenize(value.text).lexemes
@@ -197,12 +197,12 @@ class CallRunner:
         node: CallNode,
         parts: tuple[str, ...],
         server: str | None,
-        fate: StatementCondition,
+        condition: StatementCondition,
         effective: StatementCondition,
     ) -> None:
         run = self._run
         words = node.arguments[0].words if node.arguments else ()
-        value = run.evaluate(words, fate, is_plain=True) if len(words) == 1 else None
+        value = run.evaluate(words, condition, is_plain=True) if len(words) == 1 else None
         if server is not None:
             self._report_linked(node.place, server, value, effective)
         elif value is None:
@@ -211,23 +211,26 @@ class CallRunner:
             self._name_unknown(node, _IS_NARROW, effective, _NARROW)
         else:
             database = (parts[-3] or None) if len(parts) > 2 else None
-            self._run_known(node, value, words, effective, database, self._text_parameters(node, fate))
+            self._run_known(node, value, words, effective, database, self._text_parameters(node, condition))
 
     def _text_parameters(
-        self, node: CallNode, fate: StatementCondition
+        self, node: CallNode, condition: StatementCondition
     ) -> dict[str, tuple[Words, KnownValue | None]] | None:
         """Return the parameters of sp_executesql by name, with their types and the values that are known."""
         if len(node.arguments) < 2:
             return {}
-        heads = self._run.evaluate(node.arguments[1].words, fate, is_plain=True)
+        heads = self._run.evaluate(node.arguments[1].words, condition, is_plain=True)
         if heads is None:
             return None
         parameters = read_parameters(tokenize(heads.text).lexemes)
-        values = self._bind(parameters, node.arguments[2:], fate)
+        values = self._bind(parameters, node.arguments[2:], condition)
         return {one.name: (one.type_words, values.get(one.name.casefold())) for one in parameters}
 
     def _bind(
-        self, parameters: Sequence[ProcedureParameter], arguments: Sequence[CallArgument], fate: StatementCondition
+        self,
+        parameters: Sequence[ProcedureParameter],
+        arguments: Sequence[CallArgument],
+        condition: StatementCondition,
     ) -> dict[str, KnownValue | None]:
         """Return the values of parameters by their names, in lower case, given by name or in order."""
         values: dict[str, KnownValue | None] = {}
@@ -236,15 +239,15 @@ class CallRunner:
             if name is None:
                 name = parameters[index].name if index < len(parameters) else ""
             if argument.words:
-                values[name.casefold()] = self._value_of_argument(argument, fate)
+                values[name.casefold()] = self._value_of_argument(argument, condition)
         return values
 
-    def _value_of_argument(self, argument: CallArgument, fate: StatementCondition) -> KnownValue | None:
+    def _value_of_argument(self, argument: CallArgument, condition: StatementCondition) -> KnownValue | None:
         word = argument.words[0]
         if len(argument.words) == 1 and word.kind is LexemeKind.WORD and not word.text.startswith("@"):
             # A bare word is a text, as in ``EXEC p abc``.
             return None if word.upper == "NULL" else KnownValue(word.text)
-        return self._run.evaluate(argument.words, fate, is_plain=True)
+        return self._run.evaluate(argument.words, condition, is_plain=True)
 
     def _pass_texts(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
         """Note that a procedure may run the texts that it is given, unless it is known to take data."""
@@ -273,8 +276,10 @@ class CallRunner:
     def _run_everywhere(self, node: CallNode, procedure: str, effective: StatementCondition) -> None:
         run = self._run
         run.frame.texts.run(node.words)
-        known = run.frame.variables.resolve(node.words, effective)
-        is_named = _has_unknown_value(known) or any(speaks_of_routing(word.text) for word in known)
+        resolved_words = run.frame.variables.resolve(node.words, effective)
+        is_named = _has_unknown_value(resolved_words) or any(
+            speaks_of_routing(word.text) for word in resolved_words
+        )
         if not is_named or effective.passed_over:
             return
         if effective.never:
@@ -284,13 +289,13 @@ class CallRunner:
         run.refuse(node.place, f"EXEC {procedure}", RefusalError(why))
 
     def _call_system(
-        self, node: CallNode, name: str, fate: StatementCondition, effective: StatementCondition
+        self, node: CallNode, name: str, condition: StatementCondition, effective: StatementCondition
     ) -> bool:
         """Return whether it is a procedure of the system that changes databases, which is run then."""
         run = self._run
 
         def value_of(variable: Lexeme) -> str | None:
-            value = run.value_of(variable.text, fate)
+            value = run.value_of(variable.text, condition)
             return None if value is None else value.text
 
         where = DefinitionPlace(*node.place, None, self._settings.scripted_at)
@@ -324,7 +329,7 @@ class CallRunner:
         return (database or "").casefold(), schema, name
 
     def _call_own(
-        self, node: CallNode, parts: tuple[str, ...], fate: StatementCondition, effective: StatementCondition
+        self, node: CallNode, parts: tuple[str, ...], condition: StatementCondition, effective: StatementCondition
     ) -> None:
         """Follow a procedure that the script made; any other is not followed."""
         run = self._run
@@ -345,14 +350,14 @@ class CallRunner:
             run.report(node.place, f"{title}: whether the script makes this procedure depends on a condition")
         if self._is_too_deep(node.place, title, effective):
             return
-        self._run_procedure(node, procedure, title, fate, effective)
+        self._run_procedure(node, procedure, title, condition, effective)
 
     def _run_procedure(
         self,
         node: CallNode,
         procedure: StoredProcedure,
         title: str,
-        fate: StatementCondition,
+        condition: StatementCondition,
         effective: StatementCondition,
     ) -> None:
         run, module = self._run, procedure.module
@@ -361,15 +366,15 @@ class CallRunner:
             if effective.runs:
                 self._fail(node.place, title, *fault, effective)
             return
-        values = self._bind(module.parameters, node.arguments, fate)
+        values = self._bind(module.parameters, node.arguments, condition)
         frame = BatchFrame()
         for one in module.parameters:
             name = one.name.casefold()
             frame.variables.declare(one.name, read_type(one.type_words))
-            known = values.get(name)
+            argument_value = values.get(name)
             if name not in values and one.default is not None:
-                known = run.evaluate(one.default, fate, is_plain=True) if one.default else None
-            frame.variables.assign(one.name, known, StatementCondition())
+                argument_value = run.evaluate(one.default, condition, is_plain=True) if one.default else None
+            frame.variables.assign(one.name, argument_value, StatementCondition())
         inner = effective
         if not procedure.is_sure:
             inner = effective.perhaps(f"it depends on whether the script makes the procedure {quote(module.name)}")
@@ -378,39 +383,39 @@ class CallRunner:
 
     # Making and dropping procedures
 
-    def create(self, node: ModuleNode, fate: StatementCondition) -> None:
+    def create(self, node: ModuleNode, condition: StatementCondition) -> None:
         """Note a procedure, function or trigger that is made: its body is not run here."""
         run = self._run
-        effective = run.settle(fate)
+        effective = run.restrict_condition(condition)
         procedure = StoredProcedure(node, run.connection.database, effective.runs)
         if effective.never or effective.passed_over or node.kind != "procedure":
-            self.name_body(procedure, fate)
+            self.name_body(procedure, condition)
             return
         key = self._key_of(("", *node.key) if node.key[1].startswith("#") else node.key)
-        known = run.procedures.get(key)
-        if node.verb == "CREATE" and known is not None and known.is_sure and effective.runs:
+        existing = run.procedures.get(key)
+        if node.verb == "CREATE" and existing is not None and existing.is_sure and effective.runs:
             title = f"CREATE PROCEDURE {quote(node.name)}"
             self._fail(node.place, title, "the script has made it already", _EXISTS, effective)
-            self.name_body(procedure, fate)
+            self.name_body(procedure, condition)
             return
         if effective.runs:
             run.connection.error = 0
         run.created.append(procedure)
         run.journal.put(run.procedures, key, procedure)
 
-    def drop(self, node: DropModules, fate: StatementCondition) -> None:
+    def drop(self, node: DropModules, condition: StatementCondition) -> None:
         """Note procedures that are dropped: a call of one fails."""
         run = self._run
-        effective = run.settle(fate)
+        effective = run.restrict_condition(condition)
         for parts in node.keys:
             key = self._key_of(parts)
-            known = run.procedures.get(key)
+            existing = run.procedures.get(key)
             if not effective.runs:
                 is_open = not (effective.never or effective.passed_over)
-                if is_open and known is not None:
-                    run.journal.put(run.procedures, key, replace(known, is_sure=False))
+                if is_open and existing is not None:
+                    run.journal.put(run.procedures, key, replace(existing, is_sure=False))
                 continue
-            if key in run.procedures and known is None and not node.if_exists:
+            if key in run.procedures and existing is None and not node.if_exists:
                 words = f"DROP PROCEDURE in line {node.place[1]}, which fails"
                 run.fail(_NOT_THERE, words, node.place[1], effective)
                 return
@@ -424,12 +429,12 @@ class CallRunner:
             if id(procedure.module) not in self._run.called:
                 self.name_body(procedure, StatementCondition())
 
-    def name_body(self, procedure: StoredProcedure, fate: StatementCondition) -> None:
+    def name_body(self, procedure: StoredProcedure, condition: StatementCondition) -> None:
         """Report the statements in the body of a module that does not run."""
         run, module = self._run, procedure.module
         why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
         run.frames.append(BatchFrame())
-        self.walk(module.body, fate.not_run(why))
+        self.walk(module.body, condition.not_run(why))
         for place, reason, is_remark in run.frame.texts.find_problems():
             run.report(place, reason, counted=is_remark)
         run.frames.pop()
@@ -449,15 +454,15 @@ def _find_argument_fault(
 ) -> tuple[str, int] | None:
     """Return why a procedure cannot be called with these arguments, and SQL Server's number."""
     names = [one.name.casefold() for one in parameters]
-    given: set[str] = set()
+    passed_names: set[str] = set()
     for index, argument in enumerate(arguments):
         if argument.name is not None and argument.name.casefold() not in names:
             return f"it has no parameter {quote(argument.name)}", _NO_PARAMETER
         if argument.name is None and index >= len(names):
             return "it is given more arguments than it has parameters", _TOO_MANY
         if argument.words:
-            given.add(names[index] if argument.name is None else argument.name.casefold())
+            passed_names.add(names[index] if argument.name is None else argument.name.casefold())
     for one in parameters:
-        if one.default is None and one.name.casefold() not in given:
+        if one.default is None and one.name.casefold() not in passed_names:
             return f"its parameter {quote(one.name)} is not given", _NO_ARGUMENT
     return None

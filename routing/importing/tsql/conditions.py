@@ -110,25 +110,25 @@ def answer_condition(words: Sequence[Lexeme], facts: SessionFacts) -> ConditionA
 
 def _with_facts(words: Sequence[Lexeme], facts: SessionFacts) -> list[Lexeme]:
     """Return the words with numbers in the place of what the session knows."""
-    known = {"XACT_STATE": facts.transaction_state}
+    session_values = {"XACT_STATE": facts.transaction_state}
     if facts.caught is not None:
-        known["ERROR_NUMBER"] = facts.caught
-    found: list[Lexeme] = []
+        session_values["ERROR_NUMBER"] = facts.caught
+    resolved: list[Lexeme] = []
     index = 0
     while index < len(words):
         word = words[index]
         is_call = [after.text for after in words[index + 1 : index + 3]] == ["(", ")"]
         if word.upper == "@@TRANCOUNT":
-            found += _number(word, facts.depth)
+            resolved += _number(word, facts.depth)
         elif word.upper == "@@ERROR" and facts.error:
-            found += _number(word, facts.error if facts.error > 0 else _ANY_ERROR)
-        elif word.upper in known and is_call:
-            found += _number(word, known[word.upper])
+            resolved += _number(word, facts.error if facts.error > 0 else _ANY_ERROR)
+        elif word.upper in session_values and is_call:
+            resolved += _number(word, session_values[word.upper])
             index += 2
         else:
-            found.append(word)
+            resolved.append(word)
         index += 1
-    return found
+    return resolved
 
 
 def _number(word: Lexeme, value: int) -> list[Lexeme]:
@@ -229,7 +229,7 @@ def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
     if match is None:
         return None
     strings = [lexeme.text for lexeme in condition if lexeme.kind is LexemeKind.STRING]
-    left, right = (_operand(match[side], strings, database) for side in ("left", "right"))
+    left, right = (_operand(match[operand_name], strings, database) for operand_name in ("left", "right"))
     if left is None or right is None or left[0] != right[0]:
         return None
     sign, one, other = match["sign"].strip(), left[1].rstrip(" "), right[1].rstrip(" ")
@@ -238,7 +238,7 @@ def answer_of(condition: Sequence[Lexeme], database: str | None) -> bool | None:
         return None if compare is None else compare(int(one), int(other))
     if sign not in ("=", "< >", "! =", "like", "not like"):
         return None
-    if "like" in sign and any(mark in other for mark in "%_["):
+    if "like" in sign and any(wildcard in other for wildcard in "%_["):
         return None
     if one == other:
         return sign in ("=", "like")
@@ -293,26 +293,26 @@ def _property_guard(
 
 def _tests(form: str | None, strings: Sequence[str]) -> dict[str, str] | None:
     """Return the tests of a WHERE, joined by AND: a name, ``current`` for the database in use, and so on."""
-    found: dict[str, str] = {}
+    tests: dict[str, str] = {}
     for part in (form or "").split(" and ") if form else ():
         match = _TEST.fullmatch(part)
         if match is None:
             return None
         if match["name"]:
-            found["name"] = strings[int(match["name"][1:])]
-            if " like " in part and any(mark in found["name"] for mark in "%_["):
+            tests["name"] = strings[int(match["name"][1:])]
+            if " like " in part and any(wildcard in tests["name"] for wildcard in "%_["):
                 return None
         elif match["id"]:
-            found |= {"by_id": "", "name": strings[int(match["id"][1:])]}
+            tests |= {"by_id": "", "name": strings[int(match["id"][1:])]}
         elif match["by_id"] or match["current"]:
-            found["current"] = ""
+            tests["current"] = ""
         elif match["on"]:
-            found["on"] = match["on"] if match["on_sign"] == "= " else "10"[int(match["on"])]
+            tests["on"] = match["on"] if match["on_sign"] == "= " else "10"[int(match["on"])]
         elif match["kind"] is None or strings[int(match["kind"][1:])].upper() == "SERVICE_BROKER":
-            found["kind"] = ""
+            tests["kind"] = ""
         else:
             return None
-    return found
+    return tests
 
 
 def _guard(

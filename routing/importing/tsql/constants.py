@@ -76,12 +76,12 @@ def read_type(words: Sequence[Lexeme], default: int = 1) -> VariableType:
         return VariableType(is_text=True, length=_SYSNAME)
     if name not in _TEXTS or len(words) not in (1, 4):
         return VariableType()
-    given = words[2].text if len(words) == 4 else str(default)
-    if given.upper() == "MAX":
+    length_text = words[2].text if len(words) == 4 else str(default)
+    if length_text.upper() == "MAX":
         return VariableType(True, False, _TEXTS[name], None)
     return (
-        VariableType(True, False, _TEXTS[name], int(given))
-        if re.fullmatch(r"[0-9]{1,4}", given)
+        VariableType(True, False, _TEXTS[name], int(length_text))
+        if re.fullmatch(r"[0-9]{1,4}", length_text)
         else VariableType()
     )
 
@@ -107,8 +107,8 @@ class ExpressionReader:
 
     def value(self) -> KnownValue | None:
         """Evaluate the whole expression; None where its value is not known."""
-        found = self._sum()
-        return found if self._at == len(self._words) else None
+        result = self._sum()
+        return result if self._at == len(self._words) else None
 
     def _take(self, sign: str) -> bool:
         is_here = self._at < len(self._words) and self._words[self._at].text == sign
@@ -135,25 +135,25 @@ class ExpressionReader:
         if word.kind is LexemeKind.WORD and word.text.startswith("@"):
             return self._value_of(word.text)
         if word.kind is LexemeKind.SIGN and word.text == "(":
-            found = self._sum()
-            return found if self._take(")") else None
+            inner_value = self._sum()
+            return inner_value if self._take(")") else None
         return None if self._is_plain else self._function(word.upper)
 
     def _function(self, name: str) -> KnownValue | None:
         if not self._take("("):
             return None
         if name == "DB_NAME":
-            known = None if self._database is None else KnownValue(self._database)
-            return known if self._take(")") else None
+            database_name = None if self._database is None else KnownValue(self._database)
+            return database_name if self._take(")") else None
         if name == "CAST":
-            found = self._sum()
-            return self._converted(found) if self._take_word("AS") else None
-        given = [self._sum()]
+            inner_value = self._sum()
+            return self._converted(inner_value) if self._take_word("AS") else None
+        arguments = [self._sum()]
         while self._take(","):
-            given.append(self._sum())
-        if not self._take(")") or None in given:
+            arguments.append(self._sum())
+        if not self._take(")") or None in arguments:
             return None
-        return _call(name, [value for value in given if value is not None])
+        return _call(name, [value for value in arguments if value is not None])
 
     def _take_word(self, word: str) -> bool:
         is_here = self._at < len(self._words) and self._words[self._at].upper == word
@@ -183,24 +183,24 @@ def join(left: KnownValue, right: KnownValue | None) -> KnownValue | None:
     return joined if joined.is_long or length(joined.text) <= _LONGEST_JOINED else None
 
 
-def _call(name: str, given: list[KnownValue]) -> KnownValue | None:
-    if name in _CHARACTERS and len(given) == 1 and given[0].is_number:
-        number = int(given[0].text)
+def _call(name: str, arguments: list[KnownValue]) -> KnownValue | None:
+    if name in _CHARACTERS and len(arguments) == 1 and arguments[0].is_number:
+        number = int(arguments[0].text)
         return KnownValue(chr(number), is_national=name == "NCHAR") if number <= _CHARACTERS[name] else None
-    if name == "QUOTENAME" and not any(value.is_number for value in given):
-        return _quoted(given)
-    if name == "CONCAT" and len(given) > 1:
-        joined: KnownValue | None = replace(given[0], is_number=False)
-        for value in given[1:]:
+    if name == "QUOTENAME" and not any(value.is_number for value in arguments):
+        return _quoted(arguments)
+    if name == "CONCAT" and len(arguments) > 1:
+        joined: KnownValue | None = replace(arguments[0], is_number=False)
+        for value in arguments[1:]:
             joined = None if joined is None else join(joined, replace(value, is_number=False))
         return joined
     return None
 
 
-def _quoted(given: list[KnownValue]) -> KnownValue | None:
+def _quoted(arguments: list[KnownValue]) -> KnownValue | None:
     """Evaluate QUOTENAME: a name in brackets, or in the quotes that are its second argument."""
-    name, mark = given[0], given[1].text if len(given) == 2 else "["
-    if len(given) > 2 or mark not in ("[", "]", "'", '"') or length(name.text) > _SYSNAME:
+    name, quote_mark = arguments[0], arguments[1].text if len(arguments) == 2 else "["
+    if len(arguments) > 2 or quote_mark not in ("[", "]", "'", '"') or length(name.text) > _SYSNAME:
         return None
-    opening, closing = ("[", "]") if mark in "[]" else (mark, mark)
+    opening, closing = ("[", "]") if quote_mark in "[]" else (quote_mark, quote_mark)
     return KnownValue(opening + name.text.replace(closing, 2 * closing) + closing)

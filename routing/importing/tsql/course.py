@@ -26,7 +26,7 @@ class BlockExit:
 
 
 @dataclass
-class BlockCourse:
+class BlockFlow:
     """Where the batch, or one TRY block of it, stands.
 
     ``left`` is what surely left it. ``perhaps`` is why what stands here may run all the same: a GOTO may reach it.
@@ -36,37 +36,37 @@ class BlockCourse:
     perhaps: str | None = None
     exits: list[BlockExit] = field(default_factory=list)
 
-    def settle(self, fate: StatementCondition) -> StatementCondition:
-        """Return the fate of a statement that stands here."""
+    def restrict_condition(self, condition: StatementCondition) -> StatementCondition:
+        """Return the condition of a statement that stands here."""
         if self.perhaps is not None:
-            return fate.perhaps(self.perhaps)
+            return condition.perhaps(self.perhaps)
         if self.left is not None:
-            return fate.not_run(f"it stands after the {self.left.words}")
-        for found in self.exits:
-            fate = fate.doubted(found.doubt)
-        return fate
+            return condition.not_run(f"it stands after the {self.left.words}")
+        for block_exit in self.exits:
+            condition = condition.doubted(block_exit.doubt)
+        return condition
 
     def leave(
-        self, words: str, fate: StatementCondition, label: str | None = None, *, is_error: bool = False
+        self, words: str, condition: StatementCondition, label: str | None = None, *, is_error: bool = False
     ) -> None:
-        """Note that what stands here leaves, under this fate; ``words`` are such as ``RETURN in line 2``."""
-        if fate.never or fate.passed_over:
+        """Note that what stands here leaves, under this condition; ``words`` are such as ``RETURN in line 2``."""
+        if condition.never or condition.passed_over:
             return
-        if fate.is_certain and self.perhaps is not None:
+        if condition.is_certain and self.perhaps is not None:
             self.perhaps = None
-        elif fate.is_certain:
+        elif condition.is_certain:
             self.left = self.left or BlockExit(words, label, is_error)
-        elif fate.after_error or fate.why_not is None:
+        elif condition.after_error or condition.why_not is None:
             self.exits.append(BlockExit(words, label))
         else:
-            why = fate.why_not.removeprefix("it ")
+            why = condition.why_not.removeprefix("it ")
             doubt = f"it runs only if the {words} does not, which {why}"
             self.exits.append(BlockExit(words, label, doubt=doubt))
 
     def land(self, label: str) -> None:
         """Note that a label stands here: what went to it goes on."""
-        comers = [found for found in self.exits if found.label == label]
-        self.exits = [found for found in self.exits if found.label != label]
+        comers = [block_exit for block_exit in self.exits if block_exit.label == label]
+        self.exits = [block_exit for block_exit in self.exits if block_exit.label != label]
         if self.left is not None and self.left.label == label:
             self.left = self.perhaps = None
         elif self.left is not None and comers:

@@ -187,8 +187,8 @@ class LexemeCursor:
             return UnparsedError(JOINED)
         if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
             return UnparsedError(f"{wanted} was expected, not the variable {quote(lexeme.text)}")
-        found = lexeme.text if lexeme.kind is LexemeKind.END else quote(lexeme.text)
-        return UnparsedError(f"{wanted} was expected, not {found}")
+        actual = lexeme.text if lexeme.kind is LexemeKind.END else quote(lexeme.text)
+        return UnparsedError(f"{wanted} was expected, not {actual}")
 
     def _plain_name(self, what: str) -> str:
         lexeme = self.peek()

@@ -94,8 +94,10 @@ def alter_database(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptSt
         statements.append(rename(place, name, cursor.name("new database name")))
         cursor.end_of_statement()
     elif cursor.take_words("SET"):
-        statements = [found for option in _set_options(cursor) for found in _read_option(option, place, name)]
-        if any(isinstance(found, AlterDatabase) for found in statements):
+        statements = [
+            statement for option in _set_options(cursor) for statement in _read_option(option, place, name)
+        ]
+        if any(isinstance(statement, AlterDatabase) for statement in statements):
             _termination(cursor)
     elif _is_left_over(cursor):
         raise cursor.unexpected("SET or another clause")
@@ -194,7 +196,7 @@ def _termination(cursor: LexemeCursor) -> None:
 
 def _rest(cursor: LexemeCursor) -> list[Lexeme]:
     """Return the lexemes up to the statement's end, without what stands in parentheses."""
-    found = []
+    lexemes = []
     while not (cursor.at_end or cursor.at_sign(";")):
         if cursor.peek().kind is LexemeKind.CUT:
             raise cursor.unexpected("the end of the statement")
@@ -202,5 +204,5 @@ def _rest(cursor: LexemeCursor) -> list[Lexeme]:
             continue
         if cursor.peek().upper in STARTERS:
             break
-        found.append(cursor.next())
-    return found
+        lexemes.append(cursor.next())
+    return lexemes

@@ -44,9 +44,9 @@ def decode(data: bytes, errors: str = "replace") -> DecodedScript:
     ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
     `undecodable.KEEP`.
     """
-    for mark, codec, name in _MARKS:
-        if data.startswith(mark):
-            return _decode(data[len(mark) :], codec, name, errors)
+    for byte_order_mark, codec, name in _MARKS:
+        if data.startswith(byte_order_mark):
+            return _decode(data[len(byte_order_mark) :], codec, name, errors)
     wide = _wide_codec(data)
     if wide is not None:
         return _decode(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}", errors)

@@ -24,14 +24,14 @@ def change_endpoint(holdings: NamedRows, statement: CreateEndpoint | AlterEndpoi
 
 
 def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | None:
-    standing = holdings.endpoint
-    if holdings.is_other_endpoint(statement.name) or _is_called(standing, statement.name):
+    endpoint = holdings.endpoint
+    if holdings.is_other_endpoint(statement.name) or _is_called(endpoint, statement.name):
         raise RefusalError("the endpoint exists already", by_server=True)
     if not statement.for_service_broker:
         holdings.put_other_endpoint(statement.name)
         return None
-    if standing is not None and (standing.name is not None or standing.is_message_forwarding_enabled):
-        which = "which forwards messages" if standing.name is None else quote(standing.name)
+    if endpoint is not None and (endpoint.name is not None or endpoint.is_message_forwarding_enabled):
+        which = "which forwards messages" if endpoint.name is None else quote(endpoint.name)
         raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {which}", _SECOND)
     holdings.endpoint = EndpointState(
         statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
@@ -40,11 +40,11 @@ def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | No
 
 
 def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None:
-    standing = holdings.endpoint
-    is_named = _is_called(standing, statement.name)
+    endpoint = holdings.endpoint
+    is_named = _is_called(endpoint, statement.name)
     if statement.for_service_broker is False or holdings.is_other_endpoint(statement.name):
         return None
-    if standing is None or (standing.name is not None and not is_named):
+    if endpoint is None or (endpoint.name is not None and not is_named):
         raise RefusalError("the instance has no such endpoint", _MISSING)
     remark = f"STATE = {statement.state}: {_NO_TABLE}" if statement.state else None
     if statement.for_service_broker is None and not is_named:
@@ -53,20 +53,20 @@ def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None
         raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
     port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
     holdings.endpoint = EndpointState(
-        standing.name or statement.name,
-        standing.listener_port if port is None else port,
-        standing.is_message_forwarding_enabled if forwarding is None else forwarding,
+        endpoint.name or statement.name,
+        endpoint.listener_port if port is None else port,
+        endpoint.is_message_forwarding_enabled if forwarding is None else forwarding,
     )
     return remark
 
 
 def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> None:
-    standing = holdings.endpoint
+    endpoint = holdings.endpoint
     if holdings.is_other_endpoint(statement.name):
         holdings.remove_other_endpoint(statement.name)
-    elif _is_called(standing, statement.name):
+    elif _is_called(endpoint, statement.name):
         holdings.endpoint = None
-    elif standing is not None and standing.name is None:
+    elif endpoint is not None and endpoint.name is None:
         raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
     else:
         raise RefusalError("the instance has no such endpoint", _MISSING)

@@ -32,13 +32,13 @@ class _Options:
     state: str | None = None
     listener_port: int | None = None
     is_message_forwarding_enabled: bool | None = None
-    given: set[str] = field(default_factory=set)
+    option_words: set[str] = field(default_factory=set)
 
     def give(self, word: str) -> None:
         """Note an option, which may be given once."""
-        if word in self.given:
+        if word in self.option_words:
             raise UnparsedError(f"the option {word} is given twice", None)
-        self.given.add(word)
+        self.option_words.add(word)
 
 
 def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
@@ -142,11 +142,11 @@ def _read_payload(cursor: LexemeCursor) -> str:
     return word
 
 
-def _read_group(cursor: LexemeCursor, options: _Options, known: tuple[str, ...]) -> None:
+def _read_group(cursor: LexemeCursor, options: _Options, known_options: tuple[str, ...]) -> None:
     """Read the options in parentheses, commas between them being optional; pass over those of other protocols."""
     if not cursor.at_group:
         raise cursor.unexpected("a parenthesis and its end")
-    if not known:
+    if not known_options:
         cursor.skip_group()
         return
     end = cursor.group_end - 1
@@ -157,7 +157,7 @@ def _read_group(cursor: LexemeCursor, options: _Options, known: tuple[str, ...])
             if not cursor.skip_group():
                 cursor.next()
             continue
-        if word not in known:
+        if word not in known_options:
             raise UnparsedError(f"it has no option {quote(cursor.peek().text)}")
         options.give(word)
         cursor.next()

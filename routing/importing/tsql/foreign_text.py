@@ -62,15 +62,17 @@ def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
     """Find text in a batch that is no T-SQL, at most one for each row."""
     first = tokens.lexemes[0] if tokens.lexemes else None
     begun = None if first is None else _judge_first_line(tokens, first)
-    found = {} if first is None or begun is None else {first.row: begun}
+    reasons_by_row = {} if first is None or begun is None else {first.row: begun}
     for row, character in tokens.invisible:
         name = name_character(character)
-        found.setdefault(row, f"the invisible character {name} stands here, which SQL Server cannot parse")
+        reasons_by_row.setdefault(
+            row, f"the invisible character {name} stands here, which SQL Server cannot parse"
+        )
     for lexeme in tokens.lexemes:
         why = _judge_lexeme(tokens, lexeme)
         if why is not None:
-            found.setdefault(lexeme.row, why)
-    return [ForeignText(row, why) for row, why in sorted(found.items())]
+            reasons_by_row.setdefault(lexeme.row, why)
+    return [ForeignText(row, why) for row, why in sorted(reasons_by_row.items())]
 
 
 def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:

@@ -308,9 +308,9 @@ class _BatchParser(StatementParser):
         while not cursor.at_end:
             if cursor.at_words("END") and cursor.peek(1).upper != "CONVERSATION":
                 place = self._here()
-                found = self._take_end()
-                if found != closing:
-                    self._fault(place, f"{closing} was expected, not {found}")
+                actual = self._take_end()
+                if actual != closing:
+                    self._fault(place, f"{closing} was expected, not {actual}")
                 break
             self._append(nodes)
         return tuple(nodes)

@@ -108,14 +108,14 @@ class HeldTexts:
             earlier.append(self._by_name[name].whole())
         # What was run already is read: only what is added to it is not.
         parts = [text for text in dict.fromkeys(earlier) if not text.is_run]
-        own = " ".join(_strings(words)) if value is None else value
+        own_text = " ".join(_strings(words)) if value is None else value
         why = find_hidden_statement(words)
-        if why is None and not parts and may_be_statement([own]):
+        if why is None and not parts and may_be_statement([own_text]):
             why = NOT_RUN
         if why is None and not parts:
             self._by_name.pop(name, None)
             return
-        text = _Text(is_whole_statement(own))
+        text = _Text(is_whole_statement(own_text))
         for part in parts:
             part.join(text)
         if why is not None:

@@ -34,7 +34,7 @@ class NamedRows:
         self._spellings: dict[str, str] = {}
         self._endpoints: dict[str, EndpointState | None] = {"": state.endpoint}
         self._others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
-        self._told: dict[tuple[str, str, str], bool] = {}
+        self._stated_names: dict[tuple[str, str, str], bool] = {}
         for database in state.databases:
             self.put_database(database)
         for route in state.routes:
@@ -43,7 +43,7 @@ class NamedRows:
             self.put_service(service)
         self._in_part = state.in_part
         self._whole = _find_whole(state)
-        self._told.clear()
+        self._stated_names.clear()
         self._journal.forget()
 
     @property
@@ -59,17 +59,21 @@ class NamedRows:
         """Return whether it is known what there is of this name, from an import or the script itself."""
         database = database.casefold()
         key = (view, database, name if view == SERVICES else name.casefold())
-        return (view, database) in self._whole or (view, database, "") in self._told or key in self._told
+        return (
+            (view, database) in self._whole
+            or (view, database, "") in self._stated_names
+            or key in self._stated_names
+        )
 
-    def _tell(self, view: str, database: str, name: str) -> None:
+    def _note_stated(self, view: str, database: str, name: str) -> None:
         key = (view, database.casefold(), name if view == SERVICES else name.casefold())
-        if key not in self._told:
-            self._journal.put(self._told, key, True)
+        if key not in self._stated_names:
+            self._journal.put(self._stated_names, key, True)
 
     def note_new_database(self, name: str) -> None:
         """Note that a database was made here: all that it holds is known."""
         for view in (ROUTES, SERVICES):
-            self._tell(view, name, "")
+            self._note_stated(view, name, "")
 
     def state(self) -> InstanceState:
         """Return the state as one value."""
@@ -80,7 +84,7 @@ class NamedRows:
             endpoint=self.endpoint,
             other_endpoints=frozenset(self._others.values()),
             in_part=self._in_part,
-            whole=frozenset(self._whole | {key[:2] for key in self._told if key[2] == ""}),
+            whole=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
         )
 
     def spell(self, database: str) -> str:
@@ -126,14 +130,14 @@ class NamedRows:
         rows = [row for row in self._routes.get(key, []) if row is not instead_of]
         self._journal.put(self._routes, key, [*rows, route])
         self._spell_first(route.database_name)
-        self._tell(ROUTES, *key)
+        self._note_stated(ROUTES, *key)
 
     def put_service(self, service: ServiceState) -> None:
         """Add or replace a service."""
         folded = service.database_name.casefold()
         self._journal.put(self._services, (folded, service.name), service)
         self._spell_first(service.database_name)
-        self._tell(SERVICES, folded, service.name)
+        self._note_stated(SERVICES, folded, service.name)
 
     def put_database(self, database: DatabaseState, instead_of: DatabaseState | None = None) -> None:
         """Add a database, in the place of another if given."""
@@ -141,7 +145,7 @@ class NamedRows:
         rows = [row for row in self._databases.get(key, []) if row is not instead_of]
         self._journal.put(self._databases, key, [*rows, database])
         self._spell_first(database.name)
-        self._tell(DATABASES, "", key)
+        self._note_stated(DATABASES, "", key)
 
     def _spell_first(self, name: str) -> None:
         if name.casefold() not in self._spellings:
@@ -155,11 +159,11 @@ class NamedRows:
             self._journal.put(self._routes, key, rows)
         else:
             self._journal.remove(self._routes, key)
-        self._tell(ROUTES, *key)
+        self._note_stated(ROUTES, *key)
 
     def note_no_route(self, database: str, name: str) -> None:
         """Note that there is no such route any more, if there was one."""
-        self._tell(ROUTES, database, name)
+        self._note_stated(ROUTES, database, name)
 
     def remove_service(self, service: ServiceState) -> None:
         """Remove a service."""
@@ -167,7 +171,7 @@ class NamedRows:
 
     def note_no_service(self, database: str, name: str) -> None:
         """Note that there is no such service any more, if there was one."""
-        self._tell(SERVICES, database, name)
+        self._note_stated(SERVICES, database, name)
 
     def remove_database(self, name: str) -> None:
         """Remove a database, with its routes and services."""
@@ -178,7 +182,7 @@ class NamedRows:
             self._journal.remove(self._routes, key)
         for key in [key for key in self._services if key[0] == folded]:
             self._journal.remove(self._services, key)
-        self._tell(DATABASES, "", folded)
+        self._note_stated(DATABASES, "", folded)
 
     def rename_database(self, name: str, new_name: str) -> None:
         """Rename a database; its routes and services go along."""
@@ -196,15 +200,15 @@ class NamedRows:
         for service in services:
             self.put_service(replace(service, database_name=new_name))
         for view in is_whole:
-            self._tell(view, new_name, "")
+            self._note_stated(view, new_name, "")
 
 
 def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
     """Return the views, with their databases, of which the state has rows, and all of them."""
-    found = {(ROUTES, route.database_name.casefold()) for route in state.routes}
-    found |= {(SERVICES, service.database_name.casefold()) for service in state.services}
-    found |= {(DATABASES, "")} if state.databases else set()
-    return (found - {(view, database.casefold()) for view, database in state.in_part}) | state.whole
+    whole_views = {(ROUTES, route.database_name.casefold()) for route in state.routes}
+    whole_views |= {(SERVICES, service.database_name.casefold()) for service in state.services}
+    whole_views |= {(DATABASES, "")} if state.databases else set()
+    return (whole_views - {(view, database.casefold()) for view, database in state.in_part}) | state.whole
 
 
 def _find_named(rows: list[_Row], name: str) -> _Row | None:

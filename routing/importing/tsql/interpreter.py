@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from routing.importing.tsql.assigning import assign
 from routing.importing.tsql.calling import CallRunner
-from routing.importing.tsql.course import BlockCourse
+from routing.importing.tsql.course import BlockFlow
 from routing.importing.tsql.grammar import DEEPEST
 from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
 from routing.importing.tsql.new_databases import find_early_use
@@ -68,7 +68,7 @@ class ScriptInterpreter:
         self._calls = calls
         self._nesting = 0
         self._handlers: dict[type[ScriptNode], Callable[..., None]] = {
-            AssignNode: lambda node, fate: assign(run, node, fate),
+            AssignNode: lambda node, condition: assign(run, node, condition),
             BlockNode: self._block,
             CallNode: calls.call,
             DefinitionNode: self._define,
@@ -79,48 +79,48 @@ class ScriptInterpreter:
             LoopNode: self._loop,
             ModuleNode: calls.create,
             OtherStatement: self._pass_over,
-            RaiseError: lambda node, fate: raise_error(run, node, fate),
+            RaiseError: lambda node, condition: raise_error(run, node, condition),
             ReturnNode: self._return,
             RunText: calls.run_text,
-            SetOptions: lambda node, fate: set_options(run, node, fate),
+            SetOptions: lambda node, condition: set_options(run, node, condition),
             ThrowNode: self._throw,
-            TransactionStatement: lambda node, fate: run_transaction(run, node, fate),
+            TransactionStatement: lambda node, condition: run_transaction(run, node, condition),
             TryCatch: self._try,
             UseNode: self._use,
         }
         calls.walk = self.walk
         calls.apply = self.apply
 
-    def run_batch(self, batch: ParsedBatch, fate: StatementCondition) -> None:
+    def run_batch(self, batch: ParsedBatch, condition: StatementCondition) -> None:
         """Run one batch; nothing of it where it has faults, which are not told of one that is not sent."""
         run, connection = self._run, self._run.connection
-        early = None if batch.faults or fate.never else find_early_use(batch.nodes, run.holdings)
+        early = None if batch.faults or condition.never else find_early_use(batch.nodes, run.holdings)
         faults = [*batch.faults, *([] if early is None else [early])]
         connection.failed_line = None
-        for fault in faults if not fate.never else ():
+        for fault in faults if not condition.never else ():
             run.report(fault.place, f"{fault.why}; nothing of its batch runs", fault.number, by_server=True)
         if faults:
             line = faults[0].place[1]
-            fate = fate.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
+            condition = condition.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
             connection.error, connection.failed_line = faults[0].number, line
-        self.run_frame(BatchFrame(), batch, fate)
+        self.run_frame(BatchFrame(), batch, condition)
         if connection.transaction.doomed:
             run.roll_back_all(
                 "it is rolled back with its transaction, which an error left without a way to commit"
             )
 
-    def run_frame(self, frame: BatchFrame, batch: ParsedBatch, fate: StatementCondition) -> None:
+    def run_frame(self, frame: BatchFrame, batch: ParsedBatch, condition: StatementCondition) -> None:
         """Run the statements of a batch, or of a text that is like one."""
         run = self._run
         run.frames.append(frame)
-        self.walk(batch.nodes, fate)
+        self.walk(batch.nodes, condition)
         for place, why, is_remark in frame.texts.find_problems():
             run.report(place, why, counted=is_remark)
         run.frames.pop()
         if batch.unread is not None:
             run.report(batch.unread, f"blocks nest more than {DEEPEST} deep: the rest of the batch is not read")
 
-    def walk(self, nodes: Sequence[ScriptNode | None], fate: StatementCondition) -> None:
+    def walk(self, nodes: Sequence[ScriptNode | None], condition: StatementCondition) -> None:
         """Run statements one after another."""
         self._nesting += 1
         for node in nodes:
@@ -132,99 +132,103 @@ class ScriptInterpreter:
                 )
                 break
             if self._run.takes_step(node.place):
-                self._handlers[type(node)](node, fate)
+                self._handlers[type(node)](node, condition)
         self._nesting -= 1
 
     # What governs others
 
-    def _block(self, node: BlockNode, fate: StatementCondition) -> None:
-        self.walk(node.body, fate)
+    def _block(self, node: BlockNode, condition: StatementCondition) -> None:
+        self.walk(node.body, condition)
 
-    def _if(self, node: IfElse, fate: StatementCondition) -> None:
+    def _if(self, node: IfElse, condition: StatementCondition) -> None:
         run, line = self._run, node.place[1]
-        effective = run.settle(fate)
+        effective = run.restrict_condition(condition)
         if node.is_else:
-            then = otherwise = fate.perhaps(f"it depends on the IF of the ELSE in line {line}")
+            then = otherwise = condition.perhaps(f"it depends on the IF of the ELSE in line {line}")
         elif effective.never or effective.passed_over:
-            then = otherwise = fate
+            then = otherwise = condition
         else:
-            then, otherwise = self._branches(node, fate)
+            then, otherwise = self._branches(node, condition)
             run.connection.error = 0 if effective.runs else run.connection.error
         self.walk([node.then], then)
         self.walk([node.otherwise], otherwise)
 
-    def _branches(self, node: IfElse, fate: StatementCondition) -> tuple[StatementCondition, StatementCondition]:
-        """Return the fates of an IF's branch and of its ELSE."""
+    def _branches(
+        self, node: IfElse, condition: StatementCondition
+    ) -> tuple[StatementCondition, StatementCondition]:
+        """Return the conditions of an IF's branch and of its ELSE."""
         run, line = self._run, node.place[1]
-        answer = run.answer(node.words, fate)
+        answer = run.answer(node.words, condition)
         if answer.holds is None and not answer.guards:
             missing = find_unknown_variable(" ".join(word.text for word in node.words))
             why = ", whose condition only the server knows" if missing is None else f": {no_value(missing).why}"
-            unknown = fate.perhaps(f"it depends on the IF in line {line}{why}")
+            unknown = condition.perhaps(f"it depends on the IF in line {line}{why}")
             return unknown, unknown
         if answer.holds is None and run.holdings is None:
-            return fate.under(answer.guards), fate.under(tuple(guard.inverse() for guard in answer.guards))
+            return condition.under(answer.guards), condition.under(
+                tuple(guard.inverse() for guard in answer.guards)
+            )
         if answer.holds is None:
             # Where the state does not tell, the branch that comes first is taken to run.
             asked = " and ".join(phrase_guard(guard) for guard in answer.guards)
-            return fate.doubted(f"it runs only if {asked}, which is not known"), fate.not_held()
+            return condition.doubted(f"it runs only if {asked}, which is not known"), condition.not_held()
         if answer.expects_no_error:
-            other = fate.after_an_error(f"it runs only after an error: see the IF in line {line}")
+            other = condition.after_an_error(f"it runs only after an error: see the IF in line {line}")
         elif answer.by_state:
-            other = fate.not_held()
+            other = condition.not_held()
         else:
             verb = "holds" if answer.holds else "does not hold"
-            other = fate.not_run(f"the condition of the IF in line {line} {verb}")
-        return (fate, other) if answer.holds else (other, fate)
+            other = condition.not_run(f"the condition of the IF in line {line} {verb}")
+        return (condition, other) if answer.holds else (other, condition)
 
-    def _loop(self, node: LoopNode, fate: StatementCondition) -> None:
-        self.walk([node.body], fate.perhaps(f"it stands in the loop that begins in line {node.place[1]}"))
+    def _loop(self, node: LoopNode, condition: StatementCondition) -> None:
+        self.walk([node.body], condition.perhaps(f"it stands in the loop that begins in line {node.place[1]}"))
 
-    def _try(self, node: TryCatch, fate: StatementCondition) -> None:
+    def _try(self, node: TryCatch, condition: StatementCondition) -> None:
         frame = self._run.frame
-        frame.courses.append(BlockCourse())
-        self.walk(node.body, fate)
-        left = frame.courses.pop().left
+        frame.flows.append(BlockFlow())
+        self.walk(node.body, condition)
+        left = frame.flows.pop().left
         if left is None or not left.is_error:
             why = f"it runs only after an error: it stands in the CATCH in line {node.catch_line}"
-            fate = fate.after_an_error(why)
+            condition = condition.after_an_error(why)
         frame.caught.append(frame.thrown if left is not None and left.is_error else None)
-        self.walk(node.handler, fate)
+        self.walk(node.handler, condition)
         frame.caught.pop()
 
     # What leaves
 
-    def _label(self, node: LabelNode, fate: StatementCondition) -> None:
-        self._run.frame.courses[0].land(node.name)
+    def _label(self, node: LabelNode, condition: StatementCondition) -> None:
+        self._run.frame.flows[0].land(node.name)
         self._run.frame.variables.forget_all()
 
-    def _goto(self, node: GotoNode, fate: StatementCondition) -> None:
-        if not self._run.settle(fate).never:
-            self._run.frame.courses[0].leave(f"GOTO in line {node.place[1]}", fate, node.label)
+    def _goto(self, node: GotoNode, condition: StatementCondition) -> None:
+        if not self._run.restrict_condition(condition).never:
+            self._run.frame.flows[0].leave(f"GOTO in line {node.place[1]}", condition, node.label)
 
-    def _return(self, node: ReturnNode, fate: StatementCondition) -> None:
-        if not self._run.settle(fate).never:
-            self._run.frame.courses[0].leave(f"RETURN in line {node.place[1]}", fate)
+    def _return(self, node: ReturnNode, condition: StatementCondition) -> None:
+        if not self._run.restrict_condition(condition).never:
+            self._run.frame.flows[0].leave(f"RETURN in line {node.place[1]}", condition)
 
-    def _throw(self, node: ThrowNode, fate: StatementCondition) -> None:
+    def _throw(self, node: ThrowNode, condition: StatementCondition) -> None:
         run, line = self._run, node.place[1]
         words = f"THROW in line {line}"
-        effective = run.settle(fate)
+        effective = run.restrict_condition(condition)
         run.frame.texts.show(node.words)
         if effective.is_certain:
-            run.fail(_error_number(run, node), words, line, fate, ends_batch=True)
+            run.fail(_error_number(run, node), words, line, condition, ends_batch=True)
         elif not effective.never:
-            run.frame.courses[-1].leave(words, fate, is_error=True)
+            run.frame.flows[-1].leave(words, condition, is_error=True)
 
     # What routing is about
 
-    def _define(self, node: DefinitionNode, fate: StatementCondition) -> None:
+    def _define(self, node: DefinitionNode, condition: StatementCondition) -> None:
         run = self._run
         if node.is_fault:
             return
         for note in node.notes:
             run.report(node.place, f"{node.title}: {note}", counted=True)
-        effective = run.settle(fate)
+        effective = run.restrict_condition(condition)
         in_transaction = find_transaction_refusal(run, node) if effective.runs else None
         refusal = in_transaction or node.refusal
         if refusal is not None:
@@ -302,9 +306,9 @@ class ScriptInterpreter:
             why = f"{statement.title}: whether it runs is not sure"
             run.forget_database((statement.file, statement.line), why)
 
-    def _use(self, node: UseNode, fate: StatementCondition) -> None:
+    def _use(self, node: UseNode, condition: StatementCondition) -> None:
         run = self._run
-        effective = run.settle(fate)
+        effective = run.restrict_condition(condition)
         if effective.never or effective.passed_over:
             return
         if node.name is None:
@@ -320,10 +324,10 @@ class ScriptInterpreter:
         why = effective.why_not or "it stands under a condition"
         run.forget_database(node.place, f"USE {quote(node.name)}: {why}")
 
-    def _pass_over(self, node: OtherStatement, fate: StatementCondition) -> None:
+    def _pass_over(self, node: OtherStatement, condition: StatementCondition) -> None:
         """Skip a statement that says nothing about routing."""
         run = self._run
-        effective = run.settle(fate)
+        effective = run.restrict_condition(condition)
         first = node.words[0] if node.words else None
         missing = None if first is None or not first.upper else find_unknown_variable(first.text)
         if missing is not None and not effective.never:

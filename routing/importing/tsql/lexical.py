@@ -59,7 +59,7 @@ _CLOSER = {
 
 def segments(text: str, state: LexicalState = CODE) -> tuple[list[TextSegment], LexicalState]:
     """Return the segments of a text that begins in ``state``, and the state it ends in."""
-    found: list[TextSegment] = []
+    parts: list[TextSegment] = []
     start = inside = 0
     while start < len(text):
         mode = state.mode
@@ -67,15 +67,15 @@ def segments(text: str, state: LexicalState = CODE) -> tuple[list[TextSegment], 
             opener = _OPENER.search(text, start)
             end = opener.start() if opener else len(text)
             if end > start:
-                found.append(TextSegment(mode, start, end))
+                parts.append(TextSegment(mode, start, end))
             if opener:
                 state, inside = LexicalState(_OPENING[opener.group()], 1), opener.end()
         else:
             end, state = _close(text, inside, state)
-            found.append(TextSegment(mode, start, end))
+            parts.append(TextSegment(mode, start, end))
             inside = end
         start = end
-    return found, state
+    return parts, state
 
 
 def _close(text: str, position: int, state: LexicalState) -> tuple[int, LexicalState]:

@@ -29,22 +29,22 @@ def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> B
     """Return the fault of a batch that uses a database before it is there; without a state nothing is sure."""
     if holdings is None:
         return None
-    made: set[str] = set()
-    known: set[str] = set()
+    created_names: set[str] = set()
+    known_names: set[str] = set()
     for node in _walk(nodes):
         if isinstance(node, UseNode) and node.name is not None:
             name = node.name.casefold()
-            if name in made:
+            if name in created_names:
                 why = f"USE: the database {quote(node.name)} is not there yet when its batch is compiled"
                 return BatchFault(node.place, why, _NO_DATABASE)
-            known.add(name)
+            known_names.add(name)
         elif isinstance(node, DefinitionNode):
-            known |= {one.name.casefold() for one in node.statements if isinstance(one, DropDatabase)}
+            known_names |= {one.name.casefold() for one in node.statements if isinstance(one, DropDatabase)}
         for name in _made_by(node):
             is_there = holdings.holds_database(name)
             is_missing = holdings.tells(DATABASES, "", name) and not is_there
-            if not is_there and (is_missing or name not in known):
-                made.add(name)
+            if not is_there and (is_missing or name not in known_names):
+                created_names.add(name)
     return None
 
 

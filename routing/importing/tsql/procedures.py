@@ -50,14 +50,14 @@ def _arguments(
     arguments: Sequence[CallArgument], parameters: tuple[str, ...], value_of: ValueOf
 ) -> dict[str, str | RefusalError]:
     """Return the arguments by parameter, given by name or in order; why not, where one is not known."""
-    found: dict[str, str | RefusalError] = {}
+    values: dict[str, str | RefusalError] = {}
     for index, argument in enumerate(arguments[:_MOST_ARGUMENTS]):
         parameter = parameters[index] if index < len(parameters) else ""
         if argument.name is not None:
             parameter = argument.name[1:].lower()
         if argument.words:
-            found[parameter] = _value(argument.words[0], value_of)
-    return found
+            values[parameter] = _value(argument.words[0], value_of)
+    return values
 
 
 def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
@@ -72,8 +72,8 @@ def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
     return lexeme.text
 
 
-def _text(given: Arguments, parameter: str, default: str | None = None) -> str:
-    value = given.get(parameter, default)
+def _text(arguments: Arguments, parameter: str, default: str | None = None) -> str:
+    value = arguments.get(parameter, default)
     if isinstance(value, RefusalError):
         raise value
     if value is None:
@@ -81,35 +81,35 @@ def _text(given: Arguments, parameter: str, default: str | None = None) -> str:
     return value
 
 
-def _detach(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    name = _text(given, "dbname")
+def _detach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    name = _text(arguments, "dbname")
     return [DetachDatabase(file=place.file, line=place.line, database=place.database, name=name)]
 
 
-def _remove(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    name = _text(given, "dbname")
+def _remove(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    name = _text(arguments, "dbname")
     return [DropDatabase(file=place.file, line=place.line, database=place.database, name=name)]
 
 
-def _attach(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    raise attached(_text(given, "dbname"))
+def _attach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    raise attached(_text(arguments, "dbname"))
 
 
-def _rename_database(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    return [rename(place, _unquoted(_text(given, "dbname")), _unquoted(_text(given, "newname")))]
+def _rename_database(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    return [rename(place, _unquoted(_text(arguments, "dbname")), _unquoted(_text(arguments, "newname")))]
 
 
-def _rename_object(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    if _text(given, "objtype", "").lower() != "database":
+def _rename_object(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    if _text(arguments, "objtype", "").lower() != "database":
         return []
-    return [rename(place, _unquoted(_text(given, "objname")), _unquoted(_text(given, "newname")))]
+    return [rename(place, _unquoted(_text(arguments, "objname")), _unquoted(_text(arguments, "newname")))]
 
 
-def _set_option(given: Arguments, place: StatementPlace) -> list[ScriptStatement]:
-    option = _STATES.get(_text(given, "optname", "").lower())
+def _set_option(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    option = _STATES.get(_text(arguments, "optname", "").lower())
     if option is None:
         return []
-    name, file = _text(given, "dbname"), place.file
+    name, file = _text(arguments, "dbname"), place.file
     return [AlterDatabaseState(file=file, line=place.line, database=place.database, name=name, state=option)]
 
 

@@ -23,10 +23,10 @@ class ReadScript:
     ``statements`` are those that may run, in their order, as far as the script alone tells, and ``problems``, in
     the order of `in_order`, what it leaves unknown or SQL Server refuses whatever the instance holds.
     ``encoding`` is None where the caller gave text; ``database`` is the one in use at the end, ``first_database``
-    the one at the beginning; ``found`` is how many statements of T-SQL were recognised, about whatever they are.
-    ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was read, files of
-    ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of its file, where
-    ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
+    the one at the beginning; ``statement_count`` is how many statements of T-SQL were recognised, about whatever
+    they are. ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
+    read, files of ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of
+    its file, where ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
     """
 
     file: str
@@ -35,7 +35,7 @@ class ReadScript:
     problems: tuple[StatementProblem, ...] = ()
     encoding: str | None = None
     database: str | None = None
-    found: int = 0
+    statement_count: int = 0
     servers: tuple[str, ...] = ()
     content_digest: str = ""
     own_time: datetime | None = None
@@ -77,11 +77,11 @@ def read_parts(
     template_defaults: bool,
 ) -> ReadScript:
     """Return a script of these parts, with what it alone tells of its statements."""
-    found = sum(part.parsed.statements for part in parts if isinstance(part, ScriptBatch))
+    statement_count = sum(part.parsed.statements for part in parts if isinstance(part, ScriptBatch))
     script = ReadScript(
         file,
         scripted_at,
-        found=found,
+        statement_count=statement_count,
         first_database=database,
         template_defaults=template_defaults,
         parts=tuple(parts),

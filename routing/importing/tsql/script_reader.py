@@ -57,23 +57,23 @@ def read_script(
         contents.append(included)
         return place, included
 
-    for found in batches(text, file, variables or {}, include and include_and_keep):
-        if isinstance(found, StatementProblem):
-            parts.append(found)
+    for part in batches(text, file, variables or {}, include and include_and_keep):
+        if isinstance(part, StatementProblem):
+            parts.append(part)
             continue
-        if found.connection != connection:
-            connection = found.connection
-            named += [] if found.server is None else [as_written(found.server)]
-        is_foreign = servers is not None and found.server not in servers
+        if part.connection != connection:
+            connection = part.connection
+            named += [] if part.server is None else [as_written(part.server)]
+        is_foreign = servers is not None and part.server not in servers
         parsed = parse_batch(
-            tokenize(found.text), partial(_place_in, found), ParserSettings(since, template_defaults, is_script)
+            tokenize(part.text), partial(_place_in, part), ParserSettings(since, template_defaults, is_script)
         )
         if is_foreign:
             # What others run says nothing here, but an error may end the script.
             parsed = replace(parsed, statements=0)
         is_script = is_script or parsed.statements > 0
-        why_not = None if servers is not None else _say_whose(found, instance)
-        parts.append(ScriptBatch(parsed, found.connection, found.exits, why_not, is_foreign))
+        why_not = None if servers is not None else _say_whose(part, instance)
+        parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign))
     script = read_parts(file, since, parts, database, template_defaults)
     digest = _digest_content(contents, database, variables or {})
     return replace(script, servers=tuple(dict.fromkeys(named)), content_digest=digest)
@@ -125,8 +125,8 @@ def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> t
 
     Raises as `read_file`.
     """
-    found = batches(_decode(path).text, str(path), variables or {}, _includes_of(path))
-    return tuple(dict.fromkeys(batch.server for batch in found if isinstance(batch, SqlBatch)))
+    parts = batches(_decode(path).text, str(path), variables or {}, _includes_of(path))
+    return tuple(dict.fromkeys(batch.server for batch in parts if isinstance(batch, SqlBatch)))
 
 
 def _includes_of(path: FilePlace) -> Include:
@@ -134,11 +134,11 @@ def _includes_of(path: FilePlace) -> Include:
     places = {str(path): path}
 
     def include(including: str, written: str) -> tuple[str, str]:
-        found = places[including].parent / written.replace("\\", "/")
-        if found.exists() and not found.is_file():
+        included_path = places[including].parent / written.replace("\\", "/")
+        if included_path.exists() and not included_path.is_file():
             raise ValueError("it is not an ordinary file")
-        places[str(found)] = found
-        return str(found), _decode(found).text
+        places[str(included_path)] = included_path
+        return str(included_path), _decode(included_path).text
 
     return include
 

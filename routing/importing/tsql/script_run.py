@@ -8,7 +8,7 @@ from functools import partial
 
 from routing.importing.tsql.conditions import ConditionAnswer, SessionFacts, answer_condition
 from routing.importing.tsql.constants import ExpressionReader, KnownValue
-from routing.importing.tsql.course import BlockCourse
+from routing.importing.tsql.course import BlockFlow
 from routing.importing.tsql.held_texts import HeldTexts
 from routing.importing.tsql.holdings import NamedRows
 from routing.importing.tsql.refusal import RefusalError, UnparsedError
@@ -32,8 +32,8 @@ UNNUMBERED = -1
 class SqlConnection:
     """A connection: its database, None where that is not known, its options, its transaction and @@ERROR.
 
-    ``error`` is None where it is not known. ``course`` is what SET NOEXEC makes of what follows, ``ended`` what an
-    error does that ends the connection. ``failed_line`` is that of an error that no CATCH took.
+    ``error`` is None where it is not known. ``noexec_flow`` is what SET NOEXEC makes of what follows, ``ended``
+    what an error does that ends the connection. ``failed_line`` is that of an error that no CATCH took.
     """
 
     database: str | None
@@ -41,8 +41,8 @@ class SqlConnection:
     is_implicit: bool = False
     error: int | None = 0
     failed_line: int | None = None
-    course: BlockCourse = field(default_factory=BlockCourse)
-    ended: BlockCourse = field(default_factory=BlockCourse)
+    noexec_flow: BlockFlow = field(default_factory=BlockFlow)
+    ended: BlockFlow = field(default_factory=BlockFlow)
     transaction: OpenTransaction = field(default_factory=OpenTransaction)
 
 
@@ -50,13 +50,13 @@ class SqlConnection:
 class BatchFrame:
     """A batch, a text of EXEC or a procedure while it runs.
 
-    ``courses`` are its own and those of the TRY blocks around what runs, the innermost last; ``caught`` the errors
+    ``flows`` are its own and those of the TRY blocks around what runs, the innermost last; ``caught`` the errors
     of the CATCH blocks around it; ``thrown`` the last error that left a TRY block.
     """
 
     variables: VariableValues = field(default_factory=VariableValues)
     texts: HeldTexts = field(default_factory=HeldTexts)
-    courses: list[BlockCourse] = field(default_factory=lambda: [BlockCourse()])
+    flows: list[BlockFlow] = field(default_factory=lambda: [BlockFlow()])
     caught: list[int | None] = field(default_factory=list)
     thrown: int | None = None
 
@@ -107,7 +107,7 @@ class ScriptRun:
         self.created: list[StoredProcedure] = []
         self.called: set[int] = set()
         self.ended: str | None = None
-        self._held = 0
+        self._characters_held = 0
         self._steps = 0
 
     @property
@@ -142,27 +142,27 @@ class ScriptRun:
 
     def affords(self, characters: int, place: Place) -> bool:
         """Return whether variables may hold so many characters more: one that is joined to itself doubles."""
-        was_enough = self._held <= _MOST_HELD
-        self._held += characters
-        if was_enough and self._held > _MOST_HELD:
+        was_enough = self._characters_held <= _MOST_HELD
+        self._characters_held += characters
+        if was_enough and self._characters_held > _MOST_HELD:
             self.report(place, f"its variables hold more than {_MOST_HELD} characters: not known from here on")
-        return self._held <= _MOST_HELD
+        return self._characters_held <= _MOST_HELD
 
-    def settle(self, fate: StatementCondition) -> StatementCondition:
-        """Return the fate with what else decides here: an exit above, SET NOEXEC, the connection's end."""
-        for course in (*self.frame.courses, self.connection.course, self.connection.ended):
-            fate = course.settle(fate)
-        return fate
+    def restrict_condition(self, condition: StatementCondition) -> StatementCondition:
+        """Return the condition with what else decides here: an exit above, SET NOEXEC, the connection's end."""
+        for flow in (*self.frame.flows, self.connection.noexec_flow, self.connection.ended):
+            condition = flow.restrict_condition(condition)
+        return condition
 
-    def settle_option(self, fate: StatementCondition) -> StatementCondition:
+    def restrict_for_option(self, condition: StatementCondition) -> StatementCondition:
         """Return the condition of SET NOEXEC OFF, which runs in spite of NOEXEC."""
-        for course in (*self.frame.courses, self.connection.ended):
-            fate = course.settle(fate)
-        return fate
+        for flow in (*self.frame.flows, self.connection.ended):
+            condition = flow.restrict_condition(condition)
+        return condition
 
     # Values
 
-    def value_of(self, name: str, fate: StatementCondition) -> KnownValue | None:
+    def value_of(self, name: str, condition: StatementCondition) -> KnownValue | None:
         """Return the value of a variable; None where it is not known."""
         connection = self.connection
         if name.upper() == "@@TRANCOUNT":
@@ -170,16 +170,16 @@ class ScriptRun:
         if name.upper() == "@@ERROR":
             is_known = connection.error is not None and connection.error >= 0
             return KnownValue(str(connection.error), is_number=True) if is_known else None
-        return self.frame.variables.value(name, fate)
+        return self.frame.variables.value(name, condition)
 
     def evaluate(
-        self, words: Sequence[Lexeme], fate: StatementCondition, is_plain: bool = False
+        self, words: Sequence[Lexeme], condition: StatementCondition, is_plain: bool = False
     ) -> KnownValue | None:
         """Evaluate an expression; None where its value is not known."""
-        value_of = partial(self.value_of, fate=fate)
+        value_of = partial(self.value_of, condition=condition)
         return ExpressionReader(words, value_of, self.connection.database, is_plain).value()
 
-    def answer(self, condition: Sequence[Lexeme], fate: StatementCondition) -> ConditionAnswer:
+    def answer(self, words: Sequence[Lexeme], condition: StatementCondition) -> ConditionAnswer:
         """Evaluate a condition at this point of the script."""
         connection, caught = self.connection, self.frame.caught
         facts = SessionFacts(
@@ -190,7 +190,7 @@ class ScriptRun:
             caught[-1] if caught else None,
             self._ask,
         )
-        return answer_condition(self.frame.variables.resolve(condition, fate), facts)
+        return answer_condition(self.frame.variables.resolve(words, condition), facts)
 
     def _ask(self, guard: ConditionGuard) -> bool | None:
         return None if self.holdings is None else answer_guard(self.holdings, guard)
@@ -207,7 +207,7 @@ class ScriptRun:
         number: int | None,
         words: str,
         line: int,
-        fate: StatementCondition,
+        condition: StatementCondition,
         *,
         ends_batch: bool = False,
         heeds_abort: bool = True,
@@ -218,14 +218,14 @@ class ScriptRun:
         """
         connection = self.connection
         connection.error = UNNUMBERED if number is None else number
-        if fate.guards:
+        if condition.guards:
             return
         aborts = connection.aborts and heeds_abort
         trying = self._find_trying()
         if trying is not None:
             for frame in self.frames[trying + 1 :]:
-                frame.courses[0].leave(words, ALWAYS)
-            self.frames[trying].courses[-1].leave(words, ALWAYS, is_error=True)
+                frame.flows[0].leave(words, ALWAYS)
+            self.frames[trying].flows[-1].leave(words, ALWAYS, is_error=True)
             self.frames[trying].thrown = number
             connection.transaction.doomed = connection.transaction.is_open and (
                 aborts or connection.transaction.doomed
@@ -234,14 +234,14 @@ class ScriptRun:
         connection.failed_line = line
         if ends_batch or aborts:
             for frame in self.frames:
-                frame.courses[0].leave(words, ALWAYS)
+                frame.flows[0].leave(words, ALWAYS)
         if aborts and connection.transaction.is_open:
             self.roll_back_all(f"it is rolled back with its transaction, after the {words}")
 
     def _find_trying(self) -> int | None:
         """Return the index of the innermost frame with a TRY block around what runs."""
         for index in range(len(self.frames) - 1, -1, -1):
-            if len(self.frames[index].courses) > 1:
+            if len(self.frames[index].flows) > 1:
                 return index
         return None
 
@@ -250,7 +250,7 @@ class ScriptRun:
         """Return whether a CATCH takes the errors of what runs."""
         return self._find_trying() is not None
 
-    def mark(self) -> SavePoint:
+    def save_point(self) -> SavePoint:
         """Return the point to roll back to later."""
         return SavePoint(len(self.effects), self.journal.length)
 
@@ -258,13 +258,13 @@ class ScriptRun:
         """Begin a transaction, or one inside it."""
         if not self.connection.transaction.is_open:
             self.journal.forget()
-        self.connection.transaction.begin(self.mark(), guards, name)
+        self.connection.transaction.begin(self.save_point(), guards, name)
 
-    def roll_back(self, mark: SavePoint, why: str) -> None:
+    def roll_back(self, save_point: SavePoint, why: str) -> None:
         """Undo all changes since a mark, and say why."""
-        undone = self.effects[mark.effects :]
-        del self.effects[mark.effects :]
-        self.journal.undo_to(mark.changes)
+        undone = self.effects[save_point.effects :]
+        del self.effects[save_point.effects :]
+        self.journal.undo_to(save_point.changes)
         for effect in undone:
             statement = effect.statement
             self.report((statement.file, statement.line), f"{statement.title}: {why}")
@@ -274,9 +274,9 @@ class ScriptRun:
         self.roll_back(self.connection.transaction.start, why)
         self.connection.transaction.reset()
 
-    def doubt_since(self, mark: SavePoint, doubt: str) -> None:
+    def doubt_since(self, save_point: SavePoint, doubt: str) -> None:
         """Note that what was done since a mark depends on something that is taken to be so."""
-        for effect in self.effects[mark.effects :]:
+        for effect in self.effects[save_point.effects :]:
             if effect.statement.doubt is None:
                 effect.statement = replace(effect.statement, doubt=doubt)
 

@@ -220,9 +220,11 @@ class DetachDatabase(ScriptStatement):
 
 def in_order(problems: Iterable[StatementProblem], file: str) -> tuple[StatementProblem, ...]:
     """Return the problems by line, those of the script's own file first, then file by file as they come up."""
-    found = tuple(problems)
-    files = {name: rank for rank, name in enumerate(dict.fromkeys([file, *(problem.file for problem in found)]))}
-    return tuple(sorted(found, key=lambda problem: (files[problem.file], problem.line)))
+    all_problems = tuple(problems)
+    files = {
+        name: rank for rank, name in enumerate(dict.fromkeys([file, *(problem.file for problem in all_problems)]))
+    }
+    return tuple(sorted(all_problems, key=lambda problem: (files[problem.file], problem.line)))
 
 
 def quote(value: str) -> str:

@@ -88,7 +88,7 @@ def _split(words: Words) -> list[Words]:
 def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: VariableNames | None) -> AssignNode:
     """Read DECLARE, SET or SELECT of variables, up to ``end``; DECLARE notes its ``names``."""
     cursor.next()
-    found: list[VariableAssignment] = []
+    assignments: list[VariableAssignment] = []
     has_source = False
     while cursor.position < end and cursor.peek().text.startswith("@"):
         if names is not None:
@@ -103,12 +103,12 @@ def read_assignments(cursor: LexemeCursor, end: int, place: Place, names: Variab
                 break
             if not cursor.skip_group():
                 cursor.next()
-        found.append(VariableAssignment(name, sign, cursor.between(start, cursor.position), type_words))
+        assignments.append(VariableAssignment(name, sign, cursor.between(start, cursor.position), type_words))
         if has_source or not cursor.take_sign(","):
             break
     has_source = has_source or (names is None and cursor.position < end)
     return AssignNode(
-        place=place, assignments=tuple(found), is_declaration=names is not None, has_source=has_source
+        place=place, assignments=tuple(assignments), is_declaration=names is not None, has_source=has_source
     )
 
 

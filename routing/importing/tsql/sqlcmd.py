@@ -73,14 +73,14 @@ def batches(
     reader = _Lines(variables, include)
     reader.read(text, file, 0)
     reader.flush()
-    return reader.found
+    return reader.parts
 
 
 class _Lines:
     def __init__(self, variables: Mapping[str, str], include: Include | None) -> None:
-        self.found: list[SqlBatch | StatementProblem] = []
-        self._given = {name.casefold(): value for name, value in variables.items()}
-        self._variables = dict(self._given)
+        self.parts: list[SqlBatch | StatementProblem] = []
+        self._given_variables = {name.casefold(): value for name, value in variables.items()}
+        self._variables = dict(self._given_variables)
         self._include = include
         self._pending: list[str] = []
         self._places: list[tuple[str, int]] = []
@@ -108,27 +108,27 @@ class _Lines:
         """End the batch."""
         if any(line.strip() for line in self._pending):
             text = "\n".join(self._pending)
-            self.found.append(SqlBatch(text, tuple(self._places), self._server, self._exits, self._connection))
+            self.parts.append(SqlBatch(text, tuple(self._places), self._server, self._exits, self._connection))
         self._drop()
 
     def _drop(self) -> None:
         self._pending, self._places, self._state = [], [], CODE
 
     def _report(self, file: str, line: int, why: str) -> None:
-        self.found.append(StatementProblem(file, line, why))
+        self.parts.append(StatementProblem(file, line, why))
 
     def _line(self, line: str, file: str, number: int) -> None:
-        found, state = segments(line, self._state)
-        go = _go(_code(line, found)) if self._state == CODE else None
+        line_segments, state = segments(line, self._state)
+        go = _go(_code(line, line_segments)) if self._state == CODE else None
         after = CODE if state.mode is TextMode.LINE_COMMENT else state
         if go is not None:
             self._go(go, file, number)
             if after == CODE:
                 return
             # A comment that GO's line leaves open belongs to the next batch.
-            line, found = "/*" * after.depth, []
+            line, line_segments = "/*" * after.depth, []
         self._state = after
-        for piece in _LINE_END.split(self._replace(line, found, file, number)):
+        for piece in _LINE_END.split(self._replace(line, line_segments, file, number)):
             self._pending.append(piece)
             self._places.append((file, number))
 
@@ -139,11 +139,11 @@ class _Lines:
             self._drop()
         self.flush()
 
-    def _replace(self, line: str, found: list[TextSegment], file: str, number: int) -> str:
+    def _replace(self, line: str, line_segments: list[TextSegment], file: str, number: int) -> str:
         if "$" not in line and "{" not in line:
             return line
         parts = []
-        for part in found:
+        for part in line_segments:
             piece = line[part.start : part.end]
             is_comment = part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT)
             is_text = part.mode is TextMode.STRING
@@ -156,7 +156,7 @@ class _Lines:
         def value(match: re.Match[str]) -> str:
             kind = str(match.lastgroup)
             # A migration tool fills its placeholders before sqlcmd runs: no :setvar does.
-            values = self._variables if kind == "sqlcmd" else self._given
+            values = self._variables if kind == "sqlcmd" else self._given_variables
             value = values.get(name_of_variable(match).casefold())
             self._filled_in += len(value or "")
             if value is not None and self._filled_in <= _MOST_FILLED_IN:
@@ -261,9 +261,9 @@ def _go(code: str) -> str | None:
     return parts[1] if len(parts) > 1 else ""
 
 
-def _code(line: str, found: list[TextSegment]) -> str:
+def _code(line: str, line_segments: list[TextSegment]) -> str:
     parts = [
         " " if part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT) else line[part.start : part.end]
-        for part in found
+        for part in line_segments
     ]
     return "".join(parts)

@@ -35,11 +35,11 @@ class StatementCondition:
         return self.runs and not self.guards
 
     def under(self, guards: tuple[ConditionGuard, ...]) -> StatementCondition:
-        """Return the fate of a branch of an IF that only a state answers."""
+        """Return the condition of a branch of an IF that only a state answers."""
         return replace(self, guards=(*self.guards, *guards))
 
     def not_held(self) -> StatementCondition:
-        """Return the fate of a branch of an IF that does not hold in this state."""
+        """Return the condition of a branch of an IF that does not hold in this state."""
         return replace(self, passed_over=True)
 
     def perhaps(self, why_not: str) -> StatementCondition:

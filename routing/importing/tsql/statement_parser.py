@@ -73,7 +73,7 @@ class StatementParser:
         self._handlers = 0
         self._module = "batch"
         # A variable of sqlcmd without value may stand for anything: what cannot be parsed is then not certain.
-        self._is_whole = not any(find_unknown_variable(found.text) for found in tokens.lexemes if found.upper)
+        self._is_whole = not any(find_unknown_variable(lexeme.text) for lexeme in tokens.lexemes if lexeme.upper)
         self._is_balanced = True
 
     def _add_fault(self, place: Place, why: str, number: int | None) -> None:
@@ -228,15 +228,15 @@ class StatementParser:
         cursor = self._cursor
         start = cursor.position if start is None else start
         place = self._locate(cursor.between(start, start + 1)[0].row)
-        found = read_call(cursor, place, self._names)
-        if found.is_joined:
+        parsed_call = read_call(cursor, place, self._names)
+        if parsed_call.is_joined:
             self._fault(place, f"EXEC: {JOINED}")
         self._finish()
         misspelt = find_misspelt_definition(cursor.between(start, cursor.position + 1))
         if misspelt is not None:
             self._fault(place, misspelt)
         cursor.position = max(cursor.position, start + 1)
-        return replace(found.call, words=self._words(start))
+        return replace(parsed_call.call, words=self._words(start))
 
     def _brings_database(self) -> ScriptNode:
         """Read RESTORE or DBCC CLONEDATABASE, whose routes and services the script does not name."""

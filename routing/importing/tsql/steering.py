@@ -27,24 +27,24 @@ _LEAST_ERROR, _MOST_UNLOGGED, _LEAST_FATAL = 11, 18, 20
 _RAISED, _NOT_LOGGED = 50000, 2754
 
 
-def set_options(run: ScriptRun, node: SetOptions, fate: StatementCondition) -> None:
+def set_options(run: ScriptRun, node: SetOptions, condition: StatementCondition) -> None:
     """Run a SET of options that decide what runs and how errors and transactions end."""
     connection = run.connection
     line = node.place[1]
     for option in node.options:
         if option in _RUNS_NOTHING:
             if node.is_on is False:
-                if run.settle_option(fate).runs:
-                    connection.course.left = None
-                    connection.course.exits.clear()
-            elif not run.settle(fate).never:
-                connection.course.leave(f"SET {option} ON in line {line}", fate)
-        elif run.settle(fate).is_certain and node.is_on is not None:
+                if run.restrict_for_option(condition).runs:
+                    connection.noexec_flow.left = None
+                    connection.noexec_flow.exits.clear()
+            elif not run.restrict_condition(condition).never:
+                connection.noexec_flow.leave(f"SET {option} ON in line {line}", condition)
+        elif run.restrict_condition(condition).is_certain and node.is_on is not None:
             if option == "XACT_ABORT":
                 connection.aborts = node.is_on
             elif option in _IMPLICIT:
                 connection.is_implicit = node.is_on
-    if run.settle(fate).runs:
+    if run.restrict_condition(condition).runs:
         connection.error = 0
 
 
@@ -74,9 +74,9 @@ def find_transaction_refusal(run: ScriptRun, node: DefinitionNode) -> RefusalErr
     return None
 
 
-def run_transaction(run: ScriptRun, node: TransactionStatement, fate: StatementCondition) -> None:
+def run_transaction(run: ScriptRun, node: TransactionStatement, condition: StatementCondition) -> None:
     """Run BEGIN, COMMIT, SAVE or ROLLBACK of a transaction."""
-    effective = run.settle(fate)
+    effective = run.restrict_condition(condition)
     transaction = run.connection.transaction
     if not effective.runs:
         _note_perhaps(run, node, effective)
@@ -92,7 +92,7 @@ def run_transaction(run: ScriptRun, node: TransactionStatement, fate: StatementC
     elif node.verb == "SAVE":
         number = None if transaction.is_open else _NO_SAVE
         if transaction.is_open and name is not None:
-            transaction.save(name, run.mark())
+            transaction.save(name, run.save_point())
     else:
         number = _roll_back(run, node, name, effective)
     if number is None:
@@ -169,17 +169,17 @@ def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: Stateme
         transaction.perhaps_ended = f"COMMIT in line {node.place[1]}"
 
 
-def raise_error(run: ScriptRun, node: RaiseError, fate: StatementCondition) -> None:
+def raise_error(run: ScriptRun, node: RaiseError, condition: StatementCondition) -> None:
     """Run RAISERROR: severity 11 and more leaves a TRY block, 20 and more WITH LOG ends the connection."""
     run.frame.texts.show(node.words)
-    effective = run.settle(fate)
+    effective = run.restrict_condition(condition)
     severity = _severity_of(run, node, effective)
     if severity is None or effective.never or effective.passed_over:
         return
     line = node.place[1]
     words = f"RAISERROR in line {line}"
     if severity >= _LEAST_FATAL and node.is_logged:
-        run.connection.ended.leave(f"{words}, which ends the connection", fate)
+        run.connection.ended.leave(f"{words}, which ends the connection", condition)
         if effective.is_certain:
             run.connection.failed_line = line
             if run.connection.transaction.is_open:
@@ -189,8 +189,8 @@ def raise_error(run: ScriptRun, node: RaiseError, fate: StatementCondition) -> N
     elif effective.runs:
         number = _NOT_LOGGED if severity > _MOST_UNLOGGED and not node.is_logged else _RAISED
         run.fail(number, words, line, effective, heeds_abort=False)
-    elif len(run.frame.courses) > 1:
-        run.frame.courses[-1].leave(words, fate, is_error=True)
+    elif len(run.frame.flows) > 1:
+        run.frame.flows[-1].leave(words, condition, is_error=True)
 
 
 def _severity_of(run: ScriptRun, node: RaiseError, effective: StatementCondition) -> int | None:

@@ -81,14 +81,14 @@ class _Lexer(TSQL.Tokenizer):
 
 def tokenize(text: str) -> LexemeList:
     """Return the lexemes of a text, up to the string, name or comment that is not closed."""
-    found, last = segments(text)
-    strays = _find_invisible(text, found)
+    text_segments, last = segments(text)
+    strays = _find_invisible(text, text_segments)
     row_starts = [match.end() for match in re.finditer("\n", text)]
-    cut = _find_cut(found, last)
+    cut = _find_cut(text_segments, last)
     readable = text[:cut] if cut is not None else text
     cut_in = last.mode.value
     try:
-        tokens = _Lexer(dialect=TSQL()).tokenize(_plain(readable, found, strays))
+        tokens = _Lexer(dialect=TSQL()).tokenize(_plain(readable, text_segments, strays))
     except TokenError:
         tokens, cut, cut_in = [], 0, "text that the tokenizer cannot read"
     lexemes = [_lexeme(token, text, row_starts) for token in tokens]
@@ -102,28 +102,28 @@ def tokenize(text: str) -> LexemeList:
     return LexemeList(text, tuple(merged), row, cut_in, invisible)
 
 
-def _find_cut(found: list[TextSegment], last: LexicalState) -> int | None:
-    if last == CODE or last.mode is TextMode.LINE_COMMENT or not found:
+def _find_cut(text_segments: list[TextSegment], last: LexicalState) -> int | None:
+    if last == CODE or last.mode is TextMode.LINE_COMMENT or not text_segments:
         return None
-    return found[-1].start
+    return text_segments[-1].start
 
 
-def _find_invisible(text: str, found: list[TextSegment]) -> list[tuple[int, int]]:
+def _find_invisible(text: str, text_segments: list[TextSegment]) -> list[tuple[int, int]]:
     """Return the beginning and end of each run of invisible characters in code."""
     if text.isascii():
         return []
-    in_code = (part for part in found if part.mode is TextMode.CODE)
+    in_code = (part for part in text_segments if part.mode is TextMode.CODE)
     return [match.span() for part in in_code for match in _INVISIBLE_RUN.finditer(text, part.start, part.end)]
 
 
-def _plain(text: str, found: list[TextSegment], strays: list[tuple[int, int]]) -> str:
+def _plain(text: str, text_segments: list[TextSegment], strays: list[tuple[int, int]]) -> str:
     """Return the text, as long as before, without what the tokenizer takes for something else.
 
     ``{#`` would open a comment; an invisible character would stick to a keyword.
     """
     if "{" in text:
-        parts = (text[part.start : part.end] for part in found)
-        kinds = (part.mode is TextMode.CODE for part in found)
+        parts = (text[part.start : part.end] for part in text_segments)
+        kinds = (part.mode is TextMode.CODE for part in text_segments)
         text = "".join(
             piece.replace("{", "?") if is_code else piece for piece, is_code in zip(parts, kinds, strict=True)
         )

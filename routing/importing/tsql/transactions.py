@@ -42,17 +42,17 @@ class OpenTransaction:
         """Return what XACT_STATE() does."""
         return 0 if not self.is_open else (-1 if self.doomed else 1)
 
-    def begin(self, mark: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
+    def begin(self, save_point: SavePoint, guards: tuple[ConditionGuard, ...], name: str | None) -> None:
         """Begin the transaction, or one inside it."""
         if self.is_open:
             self.depth += 1
         else:
             self.reset()
-            self.depth, self.start, self.guards, self.name = 1, mark, guards, name
+            self.depth, self.start, self.guards, self.name = 1, save_point, guards, name
 
-    def save(self, name: str, mark: SavePoint) -> None:
+    def save(self, name: str, save_point: SavePoint) -> None:
         """Note a savepoint."""
-        self.savepoints.append((name, mark))
+        self.savepoints.append((name, save_point))
 
     def find_savepoint(self, name: str) -> SavePoint | None:
         """Return the newest savepoint of this name, exactly; those behind it are gone."""

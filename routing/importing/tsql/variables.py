@@ -27,29 +27,29 @@ class VariableValues:
         """Declare a variable without a value."""
         self._variables[name.casefold()] = _Variable(kind)
 
-    def assign(self, name: str, value: KnownValue | None, fate: StatementCondition) -> KnownValue | None:
+    def assign(self, name: str, value: KnownValue | None, condition: StatementCondition) -> KnownValue | None:
         """Assign a value, None for an unknown one; return what the variable holds then."""
         variable = self._variables.get(name.casefold())
         if variable is None:
             return None
-        variable.value, variable.assigned = variable.type.hold(value), fate
+        variable.value, variable.assigned = variable.type.hold(value), condition
         return variable.value
 
-    def value(self, name: str, fate: StatementCondition) -> KnownValue | None:
+    def value(self, name: str, condition: StatementCondition) -> KnownValue | None:
         """Return the value that a variable surely has under a condition; None where it is not known."""
         variable = self._variables.get(name.casefold())
         if variable is None or variable.assigned is None:
             return None
         then = variable.assigned
-        holds = fate.guards[: len(then.guards)] == then.guards and then.why_not in (None, fate.why_not)
+        holds = condition.guards[: len(then.guards)] == then.guards and then.why_not in (None, condition.why_not)
         return variable.value if holds else None
 
-    def resolve(self, words: Sequence[Lexeme], fate: StatementCondition) -> tuple[Lexeme, ...]:
+    def resolve(self, words: Sequence[Lexeme], condition: StatementCondition) -> tuple[Lexeme, ...]:
         """Return the words, with constants in the place of variables whose values are known."""
-        return tuple(self._resolve(word, fate) for word in words)
+        return tuple(self._resolve(word, condition) for word in words)
 
-    def _resolve(self, word: Lexeme, fate: StatementCondition) -> Lexeme:
-        value = self.value(word.text, fate) if word.kind is LexemeKind.WORD else None
+    def _resolve(self, word: Lexeme, condition: StatementCondition) -> Lexeme:
+        value = self.value(word.text, condition) if word.kind is LexemeKind.WORD else None
         if value is None:
             return word
         return replace(
@@ -69,7 +69,7 @@ class VariableValues:
 def find_changed(words: Sequence[Lexeme]) -> set[str]:
     """Return the variables that a statement, which is not an assignment alone, may give other values."""
     is_call = bool(words) and words[0].upper in ("EXEC", "EXECUTE")
-    found = set()
+    changed_names = set()
     for index, word in enumerate(words):
         if word.kind is not LexemeKind.WORD or not word.text.startswith("@"):
             continue
@@ -78,5 +78,5 @@ def find_changed(words: Sequence[Lexeme]) -> set[str]:
         is_assigned = following[:1] == ["="] or following[1:] == ["="]
         is_fetched = words[0].upper == "FETCH"
         if is_output or is_fetched or (is_assigned and (index == 1 or not is_call)):
-            found.add(word.text)
-    return found
+            changed_names.add(word.text)
+    return changed_names

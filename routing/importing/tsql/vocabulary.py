@@ -30,7 +30,7 @@ _WRITTEN = {
 behind the name; to the tokenizer they are letters, so ``$(prefix)_route`` stays one name."""
 
 _CLOSE = "\ue001"
-_KINDS = {mark: kind for kind, (mark, _) in _WRITTEN.items()}
+_KINDS = {private: kind for kind, (private, _) in _WRITTEN.items()}
 _MARKS = "".join(_KINDS)
 _UNKNOWN = re.compile(f"([{_MARKS}])([^{_MARKS}{_CLOSE}]*){_CLOSE}")
 _SIGNS = {sign: chr(0xE100 + sign) for sign in range(128) if not re.match(r"\w", chr(sign))}
@@ -152,15 +152,15 @@ def name_character(character: str) -> str:
     return f"U+{ord(character):04X}" + (f" ({name})" if name else "")
 
 
-def find_misspelt(word: str, known: Iterable[str]) -> str | None:
+def find_misspelt(word: str, known_words: Iterable[str]) -> str | None:
     """Return the known word that was meant by one that is nearly it; None where it is known, or like none."""
-    return _find_misspelt(word, tuple(known))
+    return _find_misspelt(word, tuple(known_words))
 
 
 @lru_cache(maxsize=1024)
-def _find_misspelt(word: str, known: tuple[str, ...]) -> str | None:
-    if word in known or not word.isascii():
+def _find_misspelt(word: str, known_words: tuple[str, ...]) -> str | None:
+    if word in known_words or not word.isascii():
         return None
-    similar = sorted(other for other in known if abs(len(other) - len(word)) <= _MOST_LETTERS)
+    similar = sorted(other for other in known_words if abs(len(other) - len(word)) <= _MOST_LETTERS)
     nearest = difflib.get_close_matches(word, similar, n=1, cutoff=_NEARLY)
     return nearest[0] if nearest else None

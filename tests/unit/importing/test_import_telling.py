@@ -164,7 +164,7 @@ def test_the_answer_is_what_was_written_and_rejected(
 ) -> None:
     done = ImportResult(is_dry_run=is_dry_run, rows_read={"routes": read})
     for table, counts in written.items():
-        done.tell(table, counts)
+        done.count_written(table, counts)
     assert shown(done)[:2] == answer
 
 
