@@ -116,7 +116,7 @@ class CommandConsole:
     def note(self, text: str, level: str = "info", fields: Mapping[str, Any] | None = None) -> None:
         """Print a note to standard error; ``--quiet`` leaves out what is only information.
 
-        ``fields`` are told besides where lines are JSON.
+        A line of JSON has ``fields`` as well.
         """
         if self._quiet and level == "info":
             return

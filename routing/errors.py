@@ -301,7 +301,7 @@ class InputError(ContractError):
 
 
 class RuleError(ContractError):
-    """A file of lint rules of one's own cannot be taken, or one of its rules fails: nothing was reported."""
+    """A file of custom lint rules cannot be loaded, or one of its rules fails: nothing was reported."""
 
     @classmethod
     def unreadable(cls, file: str, why: str) -> RuleError:

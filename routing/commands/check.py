@@ -134,7 +134,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 
 
 def _is_found(done: Check, what: str) -> bool:
-    """Return True if there is any of what the command is told to fail on."""
+    """Return whether the check has any result that ``--fail-on`` names."""
     from routing.features.check.bearing_findings import count_severities
     from routing.features.check.path_ends import IS_DELAYED, IS_DROPPED
 

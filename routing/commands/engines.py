@@ -62,7 +62,7 @@ def run_locally(
 ) -> Run:
     """Run by the local engine, and note that where no option or key names the engine.
 
-    ``tell`` is told by what each table is read.
+    ``tell`` is called with the reader of each table.
     """
     from routing.runs.local_runs import resolve_local
 

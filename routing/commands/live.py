@@ -64,7 +64,7 @@ class LiveLine:
         self._drawer: threading.Thread | None = None
 
     def watch(self, ask: Callable[[], Tasks | None]) -> None:
-        """Show besides how many tasks are done; ``ask`` is called by the thread of the line, until it raises."""
+        """Show how many tasks are done as well; the line's thread calls ``ask`` until it raises."""
         self._ask = ask
 
     def begin(self, name: str) -> None:

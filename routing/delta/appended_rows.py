@@ -138,7 +138,7 @@ def check_files(
 ) -> None:
     """Refuse a version of a table of which files are gone, before it is read (`files_of`).
 
-    That of a name is told by reading it: a catalog may keep its paths to itself.
+    A name's version is found by reading it: a catalog may keep its paths to itself.
     """
     if table.location.is_name:
         return

@@ -1,6 +1,6 @@
 """The view ``current_routes`` of a catalog: the rows of the last run that counts, and of no other, for SQL.
 
-It names one version of ``resolved_routes`` and is replaced once the next run counts, so that whoever reads it in
+It names one version of ``resolved_routes`` and is replaced once the next run counts, so that a reader of it in
 between sees the counting run before, whole.
 """
 

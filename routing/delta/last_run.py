@@ -1,4 +1,4 @@
-"""The last run that counts, and the outputs as it left them, for whoever reads them: with a JVM or without."""
+"""The last run that counts, and the outputs as it left them, for readers with or without a JVM."""
 
 from __future__ import annotations
 

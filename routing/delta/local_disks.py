@@ -1,7 +1,7 @@
 """Whose disk a path is on: this machine's, or one that only the Spark session reads.
 
 Spark takes a path without a scheme by the default file system of its cluster, which is HDFS on EMR and Databricks'
-own on Databricks; a server of Spark Connect takes it by its own machine. Whoever looks on this machine's disk then
+own on Databricks; a server of Spark Connect takes it by its own machine. A look at this machine's disk then
 finds nothing there, or another table of the very same path. So a session is asked, once, whether it sees a file
 that has just been made here; where there is none yet, it is started if anything names another file system.
 """

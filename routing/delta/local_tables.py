@@ -121,7 +121,7 @@ def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
 
 
 def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Dataset:
-    """Return a dataset of which no file is told to hold nothing.
+    """Return a dataset without the statistics that a file holds no row.
 
     Where the log has the least or the greatest value of a column and not both, as of texts that are no UTF-8,
     delta-rs has Arrow believe that all values are below null: then a file has no row for any condition.

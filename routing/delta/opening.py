@@ -87,7 +87,7 @@ class TableOpener:
     def start_meanwhile(self) -> None:
         """Start the session by a thread, and go on with what does not need it.
 
-        One that a platform or whoever runs this has prepared is taken now: another thread would not find it.
+        A session that a platform or a caller has prepared is taken now: another thread would not find it.
         Raises EnvironmentFault where pyspark is missing.
         """
         if self._spark is not None or self._coming is not None:

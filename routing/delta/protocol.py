@@ -213,7 +213,7 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
     ``attempt`` tells this run from others that were given the same id. Raises RecordedAlready where one of them
     counts, OutputError where a table is another than the recorded one and, for an incremental run, where somebody
     else has committed to it or to ``runs``, or what was recorded is gone. A full run, which replaces all, notes
-    that. Raises StorageError where another run has come to count meanwhile.
+    that. Raises StorageError where another run counts meanwhile.
     """
     run = CommitMark(RUN, run_id, tables.place("runs"), attempt=attempt)
     # In this order: a run that ends in between has recorded versions that are newer than these, not older.
@@ -300,7 +300,7 @@ def finish(
 
 
 def _record(tables: OutputTables, start: RunStart, row: Mapping[str, Any]) -> bool:
-    """Add the row of a run; return False where another run has come to count since this one began.
+    """Add the row of a run; return False where another run counts that did not when this one began.
 
     A RESTORE, a DELETE or a backup takes rows out of ``runs``, but not the turns that their runs have had: then
     all runs that go on from there have turns of their own.
@@ -399,7 +399,7 @@ def _content_after(
 ) -> _Finding:
     """Judge the content of an output after the commits since a recorded version, which hold whole versions.
 
-    A RESTORE brings in no row that was not there before: whoever made it, what it brought back decides.
+    A RESTORE brings in no row that was not there before: its content decides, not its author.
     """
     holds, now = {recorded: _Finding()}, _Finding()
     for c in since:
@@ -474,7 +474,7 @@ class _RunsAccount:
     def of_no_rows(cls, tables: OutputTables) -> _RunsAccount:
         """Read the newest commits of a table that has lost its rows, or is not there.
 
-        Raises StorageError where a run has come to count since no row was found.
+        Raises StorageError where a run counts that had no row before.
         """
         commits = [] if tables.newest("runs") is None else tables.latest("runs")
         newest = _newest_counting(commits)

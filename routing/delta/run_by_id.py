@@ -1,4 +1,4 @@
-"""A run that counts already: its row in ``runs``, for whoever starts it again under the same id."""
+"""A run that counts already: its row in ``runs``, for a second start under the same id."""
 
 from __future__ import annotations
 

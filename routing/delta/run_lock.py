@@ -1,6 +1,6 @@
 """One run at a time on a local file system: a lock file beside the table ``runs``.
 
-Whoever holds the file's lock (flock) works; the operating system lets go of it when that process ends, however
+The holder of the file's lock (flock) works; the operating system lets go of it when that process ends, however
 it ends, so that the file of a killed run is taken over by the next one. Object stores, catalogs and whatever else
 is not this machine's have no such lock: there the last commit of a run decides (`ledger.record`).
 """

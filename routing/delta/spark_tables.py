@@ -42,7 +42,7 @@ class TableSnapshot:
     def read_changes(self, spark: SparkSession, since: int) -> DataFrame:
         """Read the table's change data feed of the commits after a version, up to this one.
 
-        Rows with _change_type, _commit_version and _commit_timestamp besides.
+        The rows have _change_type, _commit_version and _commit_timestamp as well.
         """
         reader = spark.read.format("delta").option("readChangeFeed", "true")
         return self._load(reader.option("startingVersion", since + 1).option("endingVersion", self.version))

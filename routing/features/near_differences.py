@@ -16,7 +16,7 @@ _NO_BLANKS = str.maketrans("", "", BLANKS)
 def differences(asked: str, named: str) -> list[str]:
     """List the differences of a service name from the message's, empty where there are none.
 
-    CASE, AROUND and SLASH for names that are the same but for case, blanks around or slashes after;
+    CASE, AROUND and SLASH for names that differ in case, blanks around or slashes after alone;
     OTHER_SERVICE alone for all others.
     """
     if likeness(asked) != likeness(named):

@@ -1,4 +1,4 @@
-"""What the commands print of a result, as one text: for notebooks, and whoever else holds the result itself."""
+"""What the commands print of a result, as one text: for notebooks, and other callers that have the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that an import writes: their columns, and how one row is told from another."""
+"""The tables that an import writes: their columns and keys."""
 
 from __future__ import annotations
 

@@ -123,11 +123,11 @@ def apply_in_turn(
 ) -> dict[str, TableChanges]:
     """Apply scripts, each as of its own time; return the changes by table, in the order of writing.
 
-    They come in the order of their times; those of one time change the tables together, and what was not done is
-    told. With ``snapshot`` they say together all routes of the databases whose routes they speak of: dropping one
-    that is not there is no fault, and what none of them says is closed at the time of the last that speaks of its
-    database. ``is_first`` where no routes of the instance were imported before: those of the first time then stand
-    since ever.
+    They come in the order of their times; those of one time change the tables together, and ``done`` notes what
+    was not done. With ``snapshot`` they say together all routes of the databases whose routes they speak of:
+    dropping one that is not there is no fault, and what none of them says is closed at the time of the last that
+    speaks of its database. ``is_first`` where no routes of the instance were imported before: those of the first
+    time then stand since ever.
     """
     first_at = next((one.at for one in scripts if any(name is not None for _, name in one.units)), now)
     last_at = scripts[-1].at if scripts else now
@@ -186,7 +186,7 @@ def apply_all(
     ignores_missing: bool = False,
     leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
 ) -> InstanceState:
-    """Return the state after all scripts; what was not done is told.
+    """Return the state after all scripts; ``done`` notes what was not done.
 
     ``ignores_missing`` where dropping a route that is not there is no fault. Statements for which ``leaves_out``
     holds change nothing.

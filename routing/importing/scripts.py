@@ -1,4 +1,4 @@
-"""Files of T-SQL, or a text, → scripts; no Spark here, so that a file at fault is told at once."""
+"""Files of T-SQL, or a text, → scripts; no Spark here, so that a faulty file is reported at once."""
 
 from __future__ import annotations
 

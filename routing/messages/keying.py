@@ -44,10 +44,10 @@ DIALOG = {
 class MessageKeying:
     """How messages are keyed.
 
-    ``columns`` are the key's. ``read`` is what of a message it is made of, but for its dialog. ``add`` gives
-    messages of `bind` these columns; the flag is that of `add_keys`. ``reads_scope``: with that flag it needs the
-    columns of `add_scope`. ``is_wide``: what decides in the whole estate. ``is_exact``: what to reject is counted
-    as well.
+    ``columns`` are the key's. ``read`` are the message's columns that it is made of, without its dialog's. ``add``
+    gives messages of `bind` these columns; the flag is that of `add_keys`. ``reads_scope``: with that flag it
+    needs the columns of `add_scope`. ``is_wide``: what decides in the whole estate. ``is_exact``: what to reject
+    is counted as well.
     """
 
     columns: tuple[str, ...]
@@ -102,7 +102,7 @@ def look_up(
     ``lookup`` holds each value once and brings its hint (broadcast, shuffle_hash), so that the join keeps the
     number of messages; a null finds nothing. ``when`` is a further condition. The join's key is one 64-bit hash
     of the columns, and their equality its condition: Spark looks up a bigint in a fraction of the time that it
-    needs for several texts. Two values of one hash are told apart by the condition. ``optional`` are the columns
+    needs for several texts. The condition tells two values of one hash apart. ``optional`` are the columns
     that many messages lack: with one of these null nothing is looked up. ``shuffled``: the side is not broadcast;
     then messages with a null have a hash of their other values, for one task would get all nulls.
     """

@@ -37,7 +37,7 @@ _Rows = tuple[Collection[tuple[Any, ...]], Schema]
 
 @dataclass(frozen=True)
 class RunLookups:
-    """What a run knows besides its messages; frames of the configuration are made when they are first asked for.
+    """The tables around a run's messages; frames of the configuration are made when they are first asked for.
 
     checked: the configuration. named_services and named_brokers: the rows of `services` and `brokers`. requests:
     the columns of route_requests, None where none is on record. dialogs: those that can matter, or None.

@@ -18,9 +18,9 @@ from routing.terms import MSDB, Ending
 def message_paths(job: ResolveJob) -> DataFrame:
     """Return the rows of ``message_paths``, one for each message that is not rejected.
 
-    ``job`` as `compiling.compile_messages` makes it by `path_keying.OF_ESTATE`. The plan's path stands
-    but for two things that are a message's own: a request that it waits for (step 4), and the end of its dialog,
-    which comes before all else. What cannot happen to these messages is left out.
+    ``job`` as `compiling.compile_messages` makes it by `path_keying.OF_ESTATE`. The plan's path stands except for
+    two things that are a message's own: a request that it waits for (step 4), and the end of its dialog, which
+    comes before all else. What cannot happen to these messages is left out.
     """
     uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
     messages = cut(job.choices)

@@ -126,8 +126,8 @@ def resolved_routes(job: ResolveJob, attempt: Column | None = None) -> DataFrame
 def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Column]]:
     """Return the chosen messages, and the values of `VERDICT_COLUMNS` for them.
 
-    The plan's choice stands but for what is a message's own: its hops, its request for a route and the end of its
-    dialog, which comes before all else. What cannot happen to these messages is left out.
+    The plan's choice stands except for what is a message's own: its hops, its request for a route and the end of
+    its dialog, which comes before all else. What cannot happen to these messages is left out.
     """
     uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
     may_be_long = requests is not None or job.source.has_transport

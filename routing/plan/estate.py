@@ -98,7 +98,7 @@ def _services_of(services: TableColumns) -> Iterator[tuple[str, str, str]]:
 class NamedThings:
     """What an estate names, each with its instance: services, and broker instances as they are compared.
 
-    What a message names besides is to the rules like any other name: it falls into a class of its own.
+    Any further name of a message is to the rules like any other: these names share a class.
     ``addresses`` are those of all instances, as they are compared.
     """
 

@@ -13,8 +13,8 @@ class CommandProgress:
     """What an interruption has to say at this moment.
 
     ``text`` says what counts; ``as_line`` makes the line of it that is printed, and ``clear`` takes away before it
-    what moves on the terminal. ``run_id`` is that of the run, once there is one. Whoever ends the process takes
-    ``deciding`` and keeps it, so that nothing comes to count after the text was said.
+    what moves on the terminal. ``run_id`` is that of the run, once there is one. An ending of the process takes
+    ``deciding`` and keeps it, so that no run begins to count after the text was said.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class CommandProgress:
 
     @contextmanager
     def recording(self, run_id: str) -> Iterator[None]:
-        """Guard the commit with which a run comes to count: the first interruption waits for it."""
+        """Guard the commit with which a run begins to count: the first interruption waits for it."""
         with self.deciding:
             self.text = f"run {run_id} was being recorded (it counts if sbroute runs lists it)"
             yield

@@ -12,7 +12,7 @@ from routing.terms import Outcome, Reason
 
 
 class ChoiceSituation(NamedTuple):
-    """What a choice depends on besides its routes."""
+    """The facts beside its routes that a choice depends on."""
 
     location: DestinationLocation
     name_address: NameAddress

@@ -33,7 +33,7 @@ def scope_of(database: str | None) -> str:
 
 
 class RoutingKey(NamedTuple):
-    """What of a message decides its way, but for the dialog hash, the time, pending requests and hops.
+    """The facts of a message that decide its way, except the dialog hash, the time, pending requests and hops.
 
     ``database`` is the sender, None for an arrival. ``service`` is None for a name that nothing in the instance
     names; ``name_address`` tells what address such a name holds. ``broker`` is None for an open message.

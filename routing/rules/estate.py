@@ -1,4 +1,4 @@
-"""What is known besides the messages: instances, their databases, services and routes, as the rules see them."""
+"""The estate around the messages: instances, their databases, services and routes, as the rules see them."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class RequestScope:
         return self.opened is not None or any(request.is_pending(t, message_id) for request in unended)
 
     def all(self) -> tuple[RouteRequest, ...]:
-        """Return every request: those on record, and the one that was opened besides."""
+        """Return every request: those on record, and the one that a message opened."""
         return self.on_record if self.opened is None else (*self.on_record, self.opened)
 
     def all_opened(self) -> Iterator[RouteRequest]:

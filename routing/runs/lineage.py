@@ -70,7 +70,7 @@ def _event(
 ) -> RunEvent:
     """Return an event without datasets, of a ``row`` with run_id, started_at and finished_at.
 
-    Its facet ``sbroute_run`` has these, and what there is ``besides``.
+    Its facet ``sbroute_run`` has these, and those of ``besides``.
     """
     from openlineage.client.event_v2 import Job, Run, RunEvent
     from openlineage.client.generated.base import RunFacet

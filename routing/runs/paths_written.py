@@ -1,4 +1,4 @@
-"""What is told of a table of paths that was written."""
+"""The counts of a table of paths that was written."""
 
 from __future__ import annotations
 

@@ -166,7 +166,8 @@ def run_with(
 ) -> Run:
     """Run as `run` does, in a session that may be starting meanwhile.
 
-    To wait for it is a stage of its own. The run comes to count within ``recording``, which is given its id.
+    To wait for it is a stage of its own. The row in ``runs`` is written within ``recording``, which is given the
+    run's id.
     """
     if config.resolve.engine == LOCAL_ENGINE:
         raise ConfigError.local_in_session()

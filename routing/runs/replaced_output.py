@@ -65,9 +65,9 @@ def replace_output(
     """Replace an output in one commit by what ``make`` makes of the tables of a configuration.
 
     Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
-    ``as_of`` in place of the configuration's; ``progress`` is told of each stage when it begins and when it has
-    ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured, OutputError
-    where another table stands there, InputError and StorageError.
+    ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
+    has ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured,
+    OutputError where another table stands there, InputError and StorageError.
     """
     config = local_disks.place_all(config, spark)
     location = config.output_of(output.key, output.command)

@@ -49,8 +49,8 @@ class UntimedStages:
 class Stages:
     """Seconds per stage; an error of Spark inside a stage becomes a StorageError that names it.
 
-    ``progress`` is told of each stage twice, when it begins and when it has ended; of one that fails no end. The
-    seconds of a stage within another are its own alone.
+    ``progress`` is called with each stage twice, when it begins and when it has ended; of one that fails no end.
+    The seconds of a stage within another are its own alone.
     """
 
     def __init__(self, progress: Callable[[Progress], None]) -> None:

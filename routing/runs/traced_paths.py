@@ -90,8 +90,8 @@ def write_paths(
     """Follow all messages of a configuration, and replace ``output.message_paths`` by their paths in one commit.
 
     Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
-    ``as_of`` in place of the configuration's; ``progress`` is told of each stage when it begins and when it has
-    ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured,
+    ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
+    has ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured,
     OutputError where another table stands there, InputError, StorageError, and InternalError where the counts do
     not add up.
     """

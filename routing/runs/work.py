@@ -21,7 +21,7 @@ from routing.tables.table_columns import Table
 def open_inputs(
     opener: TableOpener, inputs: Mapping[str, spark_tables.Input], keeper: FrameCache
 ) -> dict[str, Table]:
-    """Return the inputs but for the messages, each at its version: dialogs as a frame, others as they are opened.
+    """Return the inputs without the messages, each at its version: dialogs as a frame, others as they are opened.
 
     What has no version is read as it is. Several passes read the dialogs: those are kept then, so that all see the
     same rows as long as the session keeps them; the others are read once.
@@ -67,7 +67,7 @@ class SparkWork(RunWork):
     keeper: FrameCache
 
     def open_tables(self) -> dict[str, Table]:
-        """Return the inputs but for the messages (`open_inputs`)."""
+        """Return the inputs without the messages (`open_inputs`)."""
         return open_inputs(self.opener, self.inputs, self.keeper)
 
     def open_settings(self) -> dict[str, Table]:

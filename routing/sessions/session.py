@@ -180,7 +180,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
 def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> tuple[SparkSession.Builder, bool]:
     """Add Delta's jars to the builder; tell whether Ivy is asked for them alone, so that they can be kept.
 
-    Whoever names jars, or where Ivy finds them, here or in Spark's own defaults, is given what Ivy finds now.
+    Where jars, or where Ivy finds them, are named here or in Spark's defaults, Ivy's present answer is taken.
     Raises EnvironmentFault where delta-spark is missing.
     """
     try:

@@ -18,7 +18,7 @@ _WAITING = 1_000_000
 def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
     """Read named columns in Parquet's own encoding: each text once, by number.
 
-    That takes a sixth of the time. What is no such file, or is not in it (partitions), is read as ever.
+    That takes a sixth of the time. Other files, and columns that are not in it (partitions), are read as usual.
     """
     import pyarrow
     from pyarrow.dataset import FileSystemDataset, ParquetFileFormat, ParquetReadOptions

@@ -18,7 +18,7 @@ def ensure_hash_function(
     Args:
         spark: the session.
         name: the function's name, in the session and in its current schema.
-        answers: what the function returns for some texts: one that does so is the same, whoever made it.
+        answers: what the function returns for some texts: a function that does so is taken for the same.
         make: makes the function, if that is not to be one of SQL.
 
     Raises:

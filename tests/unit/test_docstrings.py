@@ -26,6 +26,11 @@ _WORDS = (
 )
 VERBS = frozenset(_WORDS.split())
 _PRONOUNS = r"what(?! to\b)|those|the ones?|the same|one that|another|it|them|that which|all that|whoever"
+# As `tests/project/test_docs.py` has it for what users read.
+AVOIDED = re.compile(
+    r"\b(but\s+for|whoever|comes?\s+to|(?:is|are)\s+told|besides(?!``)|of\s+one's\s+own|as\s+ever)\b",
+    re.IGNORECASE,
+)
 HEADLESS = re.compile(rf"[A-Z][a-z]+ (?:{_PRONOUNS})\b")
 _PROPERTIES = {"property", "cached_property"}
 
@@ -56,6 +61,19 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
     found = {str(path.relative_to(HOUSE)): faults(iter(nodes_of(path))) for path in sorted(HOUSE.rglob("*.py"))}
     assert len(found) > 200
     assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_docstrings_name_the_actor() -> None:
+    """Of modules and classes as well."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef
+    found = [
+        f"{path.relative_to(HOUSE)}: {match[0]}"
+        for path in sorted(HOUSE.rglob("*.py"))
+        for node in nodes_of(path)
+        if isinstance(node, kinds)
+        for match in AVOIDED.finditer(ast.get_docstring(node) or "")
+    ]
+    assert found == []
 
 
 def test_every_verb_is_in_use() -> None:

@@ -104,7 +104,7 @@ class BatchResolver:
         self._scope_codes = pyarrow.array(codes, pyarrow.int64())
 
     def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
-        """Leave out what is to be rejected, and decide for the rest but for their requests for routes."""
+        """Leave out rows to be rejected, and decide the rest except for their requests for routes."""
         import pyarrow.compute as pc
 
         scan, numbers = self._scan, self._scan.numbers

@@ -164,7 +164,7 @@ class TextNumbers:
 
 
 def _numbering(named: Collection[str], most_unnamed: int) -> TextNumbering:
-    """Return numbers for what a configuration names, and for what messages come with besides."""
+    """Return numbers for the names of a configuration, and for further names of messages."""
     import pyarrow
 
     return TextNumbering(pyarrow.array(sorted(named), pyarrow.string()), most=len(named) + most_unnamed)

@@ -52,7 +52,7 @@ def severity_of(one: LintFinding) -> Severity:
 
 
 class BearingFindings:
-    """lint's findings by what they are about, but for those that every instance has as it was installed."""
+    """lint's findings by what they are about, except those that every instance has as installed."""
 
     def __init__(self, findings: LintFindings) -> None:
         every = (*findings.standing, *findings.resting)

@@ -86,7 +86,7 @@ class Check:
 
     @property
     def every_finding(self) -> Sequence[LintFinding]:
-        """All that lint finds in what was read, the worst first, but for what rests on views that were not."""
+        """All findings of lint in what was read, the worst first, except those that rest on missing views."""
         return self._lint.standing
 
     @cached_property

@@ -259,7 +259,7 @@ def _apply_to_rows(
     done: ImportResult,
     leaves_out: Callable[[ScriptStatement], bool],
 ) -> dict[str, Sequence[Row]]:
-    """Return all rows with those of one instance as a script leaves them; ``done`` is told what was not done."""
+    """Return all rows with those of one instance as a script leaves them; ``done`` notes what was not done."""
     own = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
     others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
     before = state_of(own, script.scripted_at)

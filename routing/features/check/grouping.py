@@ -137,7 +137,7 @@ class MessageGroup:
     def trouble(self) -> StatusText | None:
         """What SQL Server tells most of messages that no rule keeps; None where it tells nothing.
 
-        What contradicts the routing counts only where nothing else is told.
+        A status that contradicts the routing counts only where there is no other.
         """
         if self.verdict is not None and not self.first.is_on_its_way:
             return None

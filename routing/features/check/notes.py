@@ -1,4 +1,4 @@
-"""What whoever reads a check has to know besides."""
+"""Notes that a reader of a check needs."""
 
 from __future__ import annotations
 

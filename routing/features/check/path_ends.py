@@ -118,7 +118,7 @@ NO_WAY_FOLLOWED = MessagePath((), (), (), PathEnd.NOT_KNOWN, is_cut=True)
 
 
 class JudgedWays(NamedTuple):
-    """What ways come to together, and those that fail where they do."""
+    """The end of several ways together, and the ways that fail."""
 
     end: PathEnd
     failing: tuple[PathWay, ...]

@@ -1,8 +1,8 @@
 """Which messages can be decided differently on two sides at all, told by the settings alone.
 
-Nothing is decided here. What a message comes to depends on its instance's own row, its databases, the routes that
-name its service, any service or the BrokerConfiguration service, the holders of its service and the requests on
-record for it (rule book, sections 1 to 5). Where all of that is the same, so is the decision.
+Nothing is decided here. The decision on a message depends on its instance's own row, its databases, the routes
+that name its service, any service or the BrokerConfiguration service, the holders of its service and the requests
+on record for it (rule book, sections 1 to 5). Where all of that is the same, so is the decision.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def apply_scripts(
     """Return the side once scripts are in force on an instance, and what an import of them would tell.
 
     Nothing is written. The scripts are of the side's own time. Statements that SQL Server would refuse change
-    nothing, and are told.
+    nothing, and are reported.
     """
     names = [*side.settings["instances"].dicts()], [*side.settings["databases"].dicts()]
     spelling = NameSpelling.of_tables(*names)

@@ -1,4 +1,4 @@
-"""Messages by the million compared where Spark has them: both decisions of each, and what is told of them."""
+"""Messages by the million compared where Spark has them: both decisions of each, counts and examples."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def compare(
 ) -> MessageChanges:
     """Compare the messages of one side with those of the other by Spark.
 
-    ``options`` say how messages are resolved but for the time, which is each side's own. ``affected`` are values
-    by column, of which every message that can change has one set; None where any can. ``out`` is where the changed
-    messages are written, as a whole in place of what stands there. ``keeper`` must keep until the messages of the
-    result have been read; ``notes`` get what was not broadcast. Raises InputError, which names the side, where a
-    row is at fault, OutputError where nothing can be written, and StorageError.
+    ``options`` say how messages are resolved, except for the time, which is each side's own. ``affected`` are
+    values by column, of which every message that can change has one set; None where any can. ``out`` is where the
+    changed messages are written, as a whole in place of what stands there. ``keeper`` must keep until the messages
+    of the result have been read; ``notes`` get what was not broadcast. Raises InputError, which names the side,
+    where a row is at fault, OutputError where nothing can be written, and StorageError.
     """
     spark = traffic.messages.sparkSession
     if out is not None:

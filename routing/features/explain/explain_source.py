@@ -126,7 +126,7 @@ class ExplainSource:
         return near
 
     def read_other_instances(self, here: str) -> dict[str, SqlInstance]:
-        """Return the instances besides one, as far as requests for routes that arrive there meet them.
+        """Return the instances except one, as far as requests for routes that arrive there meet them.
 
         Of an instance of which a row is at fault nothing but its own row is taken; such rows stop no explanation.
         """

@@ -36,7 +36,7 @@ class QuestionedMessage:
 
 @dataclass(frozen=True)
 class JudgedQuestion:
-    """What a question comes to.
+    """The answer to a question.
 
     ``possible`` has a decision with its verdict for each broker id that a dialog may get, one where there is
     nothing to pick. ``decision`` and ``verdict`` are those that the dialog gets; where it is not given

@@ -1,4 +1,4 @@
-"""What is known besides a question: the estate, its dialogs, the requests on record, and the other messages."""
+"""The tables around a question: the estate, its dialogs, the requests on record, and the other messages."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def message_of(row: Row, as_of: int | None) -> RoutedMessage:
 def narrow_to(tables: Mapping[str, TableColumns], row: Row) -> dict[str, TableColumns]:
     """Drop the routes and services of an instance that cannot bear on a message.
 
-    Routes are told where the message may search, and decide other messages for its service wherever they name it,
-    any service, or the one that is asked for routes.
+    Routes are listed where the message may search, and decide other messages for its service wherever they name
+    it, any service, or the one that is asked for routes.
     """
     service, searched = row["to_service_name"], (row["database_name"] or ARRIVALS, ARRIVALS)
     named = (service, None, "", BROKER_CONFIGURATION_SERVICE)

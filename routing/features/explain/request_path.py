@@ -17,7 +17,7 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending, Reason
 
 @dataclass(frozen=True)
 class OtherInstances:
-    """What is known besides the instance of a message.
+    """The estate around the instance of a message.
 
     ``read`` returns the other instances, as far as requests that arrive there have to do with them. ``is_known``:
     whether what decides a hop was read whole.

@@ -1,4 +1,4 @@
-"""The searches that a message makes of routing tables, and which of their parts are told."""
+"""The searches that a message makes of routing tables, and which of their parts are shown."""
 
 from __future__ import annotations
 

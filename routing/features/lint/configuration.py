@@ -1,4 +1,4 @@
-"""What a rule of one's own is given: whole tables as plain rows, which stay as they are described here."""
+"""The argument of a custom rule: whole tables as plain rows, which stay as they are described here."""
 
 from __future__ import annotations
 

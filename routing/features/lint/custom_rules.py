@@ -1,4 +1,4 @@
-"""Findings of one's own: a function is marked with its code, and yields what it finds."""
+"""Custom rules: a function is marked with its code, and yields its findings."""
 
 from __future__ import annotations
 

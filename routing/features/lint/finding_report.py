@@ -30,7 +30,7 @@ def describe_findings(
     """Return findings grouped by rule, errors first, and last how many there are.
 
     A rule with many findings has three examples, and what every instance has by default is counted, unless
-    ``lists_all``. ``rules`` are those of one's own; ``remarks`` are printed before the last line.
+    ``lists_all``. ``rules`` are custom ones; ``remarks`` are printed before the last line.
     """
     kinds = kinds_with(rules)
     by_code: dict[str, list[Row]] = {}

@@ -14,7 +14,7 @@ from routing.tables.schema_rows import SchemaRows
 
 
 def kinds_with(rules: Iterable[CustomRule]) -> Mapping[str, LintRule]:
-    """Return every kind of finding by its code, those of rules of one's own last."""
+    """Return every kind of finding by its code, those of custom rules last."""
     return {**BY_CODE, **{rule.code: rule.kind for rule in rules}}
 
 

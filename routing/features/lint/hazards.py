@@ -121,7 +121,7 @@ class _Proofs:
 
 
 class _Reach:
-    """Where messages can come to at all, so that few have to be followed.
+    """The places that messages can reach at all, so that few have to be followed.
 
     ``spread``: the services that databases of different broker ids hold. ``addressed``: those of them whose names
     begin with an address.
@@ -159,7 +159,7 @@ class _Reach:
         return found
 
     def _services_from(self, owners: frozenset[str]) -> set[str]:
-        """Return the services that databases of different broker ids hold, of all that arrivals may come to."""
+        """Return the services that arrivals may reach and databases of different broker ids hold."""
         if owners not in self._services:
             seen, ahead = set(owners), list(owners)
             while ahead:

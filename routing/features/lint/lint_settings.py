@@ -35,7 +35,7 @@ class LintSuppression:
 
 @dataclass(frozen=True)
 class LintSettings:
-    """Section ``lint``; ``rules`` are those of one's own that its files hold."""
+    """Section ``lint``; ``rules`` are the custom rules of its files."""
 
     suppress: tuple[LintSuppression, ...] = ()
     expiring_within_days: int = DEFAULT_DAYS

@@ -58,8 +58,8 @@ def lint(
     ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and route_requests to
     DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
     where it has no zone. ``resolved`` are rows of ``resolved_routes``, as any of these: with them routes that no
-    message used (SBR028) and dialogs whose pick changed (SBR039) are found, dialogs at risk (SBR041) are told, and
-    coverage is known. ``rules`` are of one's own (`rule_files.load_rules`). Raises InputError where a table or
+    message used (SBR028) and dialogs whose pick changed (SBR039) are found, dialogs at risk (SBR041) are counted,
+    and coverage is known. ``rules`` are custom ones (`rule_files.load_rules`). Raises InputError where a table or
     column is missing, RuleError where one of these fails.
     """
     moment = micros_of(now)
@@ -136,8 +136,8 @@ def lint_apart(
 ) -> tuple[SchemaRows, SchemaRows]:
     """Return the findings of `lint` that the first side alone has, and those that the second alone has.
 
-    Suppressed ones are left out. Where the sides differ in routes alone, a row of a route that is equal on both is
-    told the same on both, and not looked at.
+    Suppressed ones are left out. Where the sides differ in routes alone, a row of a route that is equal on both
+    has the same findings on both, and is not looked at.
     """
     near = _differing_routes(before, after)
     old, new = (

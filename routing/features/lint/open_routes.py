@@ -19,7 +19,7 @@ def open_to_several(estate: LintEstate, given: ProbeAnswers, proved: Hazards) ->
     """Find SBR018: routes without broker id that the transport may use in turn lead to several holders.
 
     Only places that the tables know can be judged; gateways do not hold the service and are no hazard. What is
-    proved of the same scope and service is an error of its own, and no warning besides.
+    proved of the same scope and service is an error of its own, and not a warning as well.
     """
     for verdict in given.routes:
         service = verdict.asked.service

@@ -13,7 +13,7 @@ from routing.features.lint.lint_settings import check_code
 
 
 def page(code: str, rules: Sequence[CustomRule] = ()) -> str:
-    """Return the page of a code, in any case; that of a rule of one's own is its docstring.
+    """Return the page of a code, in any case; that of a custom rule is its docstring.
 
     Raises ContractError where there is no such code.
     """

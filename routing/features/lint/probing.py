@@ -1,6 +1,6 @@
 """Questions that a configuration must answer, put to the rules as if they were messages.
 
-What they come to is what `routing.rules` decides: a finding on what becomes of a message holds no rule of its own.
+`routing.rules` decides them: a finding on what becomes of a message holds no rule of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of rules of one's own → rules. Such a file is a program: it runs with the rights of whoever lints."""
+"""Files of custom rules → rules. Such a file is a program: it runs with the rights of the user who lints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load_rules(files: Sequence[str]) -> tuple[CustomRule, ...]:
 
 
 class _Loader(SourceFileLoader):
-    """Python's own, but for the compiled code, which it would write beside the file."""
+    """Python's own, without the compiled code, which it would write beside the file."""
 
     def __init__(self, file: str, source: bytes) -> None:
         super().__init__(file, file)

@@ -1,6 +1,6 @@
 """Messages found in Arrow's tables and files: few passes over few columns, and no object of Python for a row.
 
-Most of ten million rows are told by counts: by instance first, then by service within the instances that fill the
+Most of ten million rows are only counted: by instance first, then by service within the instances that fill the
 list, then by time within its last group. Only the files that hold a listed row are read in all columns.
 """
 
@@ -35,7 +35,7 @@ _NARROW = (*GROUP, "database_name", _AGE, "message_id", "attempt")
 
 @dataclass(frozen=True)
 class _Messages:
-    """Rows for which a condition holds, but for those that later attempts have replaced (columns `_NARROW`)."""
+    """Rows for which a condition holds, except those that later attempts have replaced (columns `_NARROW`)."""
 
     rows: pyarrow.dataset.Dataset
     condition: Any

@@ -36,7 +36,7 @@ def newest_statuses(
     """Return the newest row of ``observed_routing`` that tells of each of some messages; None where none does.
 
     A row of a time after ``latest``, which had not come when it was imported, is newer than no other. Times are
-    microseconds. Each has besides ``queued_at``, the time of the newest export that holds the message, and the
+    microseconds. Each also has ``queued_at``, the time of the newest export that holds the message, and the
     newest conversation handle.
     """
     if observed is None or not messages:

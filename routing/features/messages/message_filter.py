@@ -1,4 +1,4 @@
-"""What is asked of the messages, and in which order they are told."""
+"""The filter of a list of messages, and its order."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _find_causes(
 def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) -> dict[Side, str | None]:
     """Return the broker ids that messages name themselves, by their sides, where observations do not tell.
 
-    ``with_none``: also of messages that name none, which then are open but for their dialogs.
+    ``with_none``: also of messages that name none, which then are open unless their dialogs bind them.
     """
     import pyarrow.compute as pc
 

@@ -19,7 +19,7 @@ SAMPLED = 400
 
 
 class PredictionColumns(NamedTuple):
-    """What the output tells of a prediction: its columns but for those of the cause, by their names there."""
+    """The output's columns of a prediction, except those of the cause."""
 
     predicted_outcome: str | None
     predicted_reason: str | None
@@ -87,7 +87,7 @@ class JudgedEpisodes:
 
     @property
     def told(self) -> list[PredictionColumns]:
-        """What is told of predictions, each once."""
+        """The texts of predictions, each once."""
         return list(self._told)
 
     @property

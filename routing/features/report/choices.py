@@ -162,7 +162,7 @@ _COMES_BACK = (
 
 
 def _unreached(decision: Decision) -> _Why:
-    """Return why no open dialog comes to a route in force: another step ends the search, or there is none."""
+    """Return why no open dialog reaches a route in force: another step ends the search, or there is none."""
     leg = decision.first
     if leg.match is None:
         return BROKER_OFF, f"the broker of {quote_name(leg.scope)} is off: its routes are not searched"

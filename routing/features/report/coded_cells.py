@@ -1,6 +1,6 @@
 """Cells and moments by numbers of names, as the page holds them: each name stands there once.
 
-Numbers are in the order of the names, so that whoever sorts by them sorts alike, in Python and in the page.
+Numbers are in the order of the names, so that Python and the page sort alike by them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _labels(cube: ReportCube, nodes: Mapping[str, str]) -> dict[_Key, str]:
 
 
 def _folded(cube: ReportCube) -> list[tuple[str, ShownNames]]:
-    """List the dimensions of which some names are told as one."""
+    """List the dimensions of which some names are shown as one."""
     pairs = (("instance", cube.instances), ("service", cube.services))
     return [(kind, names) for kind, names in pairs if names.others]
 

@@ -54,7 +54,7 @@ class MessageFlow:
 class TimePoint:
     """Messages decided from ``at`` on, for as long as a step of their `MessageSeries`.
 
-    Only the services of which there is most to tell are told apart, and of very many instances only these: the
+    Only the services with most messages are named, and of very many instances only these: the
     messages of all others have ``service`` None, or both.
     """
 
@@ -178,7 +178,7 @@ class ReportChanges:
 
     Of scripts that are tried there is no run, ``run_id`` and ``finished_at`` are None, and before is without them.
 
-    Runs record ``outcomes`` and ``reasons`` apart, so that they are told apart. An incremental run records what it
+    Runs record ``outcomes`` and ``reasons`` apart, so that they differ here. An incremental run records what it
     decided itself, new messages and those tried again: then the counts of both are not of the same messages.
     """
 

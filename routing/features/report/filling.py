@@ -46,7 +46,7 @@ def named(coded: CodedCells, column: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class TableFiller:
-    """Fills tables. ``made``: as of when ages are told (seconds); ``advice``: two texts by a reason's number."""
+    """Fills tables. ``made``: the time of the ages (seconds); ``advice``: two texts by a reason's number."""
 
     coded: CodedCells
     made: int

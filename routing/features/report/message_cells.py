@@ -1,7 +1,7 @@
 """What the page holds of flows and points: few enough cells that the page stays small, all messages among them.
 
-The instances and services with most messages, or most stuck ones, keep their names; the others are told as one.
-An instance or service keeps its name in every cell or in none, so that what is filtered by it is told whole.
+The instances and services with most messages, or most stuck ones, keep their names; the others are shown as one.
+An instance or service keeps its name in every cell or in none, so that a filter by it shows all of its messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EndsOf = Callable[[MessageFlow], "tuple[str, str | None]"]
 
 
 class MessageCell(NamedTuple):
-    """Messages that are told together; instance and service are None for all that are not told by name.
+    """Messages that are shown together; instance and service are None for those without a name of their own.
 
     ``database`` is None where they came over the network, empty where databases are not told apart. ``source`` and
     ``target`` are nodes of the estate. ``oldest`` is in seconds.
@@ -59,14 +59,14 @@ class MessageMoment(NamedTuple):
 
 @dataclass(frozen=True)
 class ShownNames:
-    """Instances or services that are told by name, and how many there are in all."""
+    """Instances or services that are shown by name, and the number of all."""
 
     told: frozenset[str]
     all: int
 
     @property
     def others(self) -> int:
-        """How many are told as one."""
+        """How many are shown as one."""
         return self.all - len(self.told)
 
     def fold(self, name: str | None) -> str | None:

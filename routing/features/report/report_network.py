@@ -49,7 +49,8 @@ class NetworkNode:
     """An instance, a database, an address, or all that has no node of its own.
 
     ``inside`` is the id of a database's instance. ``messages`` begin, end or stop there; those of an instance's
-    databases count for it too. ``folded``: so many databases of the instance have no node and are told as it.
+    databases count for it too. ``folded``: so many databases of the instance have no node and are counted in its
+    node.
     """
 
     id: str

@@ -43,7 +43,7 @@ class CountedFlows:
 
 @dataclass(frozen=True)
 class ReportScale:
-    """Steps of so many seconds, and which services and instances are told apart."""
+    """Steps of so many seconds, and which services and instances are shown by name."""
 
     seconds: int
     services: Sequence[Service]

@@ -55,7 +55,7 @@ _OF_SERVICES = (
 
 
 class FileKnowledge:
-    """What was read of whom, asked for what findings would need besides."""
+    """What was read of which instance; answers what else findings would need."""
 
     def __init__(self, knowledge: EstateKnowledge) -> None:
         self._knowledge = knowledge

@@ -60,7 +60,7 @@ def lint_files(
 
     ``paths`` are read as `check` reads them; a script of which nothing tells the instance stands for itself, and a
     file that is no script of T-SQL is noted. What rests on something that was not read is no finding. Raises
-    InputError for a file that cannot be read, and where there is none; RuleError where a rule of one's own fails.
+    InputError for a file that cannot be read, and where there is none; RuleError where a custom rule fails.
     """
     evidence = _read(paths, replace(given, by_file=True), now)
     every, not_judged, gaps = _judge(evidence, micros_of(now), settings)

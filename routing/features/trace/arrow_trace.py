@@ -101,7 +101,7 @@ def _path(paths: MessagePaths, judged: JudgedRow, sender: str | None) -> PathRow
 
 
 def _shared(found: Sequence[PathRow]) -> dict[str, pyarrow.Array]:
-    """Return the columns of paths, by name; each path is told to Arrow once, however many messages have it."""
+    """Return the columns of paths, by name; Arrow gets each path once, however many messages have it."""
     import pyarrow
 
     distinct: dict[int, int] = {}

@@ -44,7 +44,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def is_remark(line: str) -> bool:
-    """Return True if a line is blank, or what sqlcmd and SSMS say besides the rows."""
+    """Return whether a line is blank, or a message of sqlcmd or SSMS between the rows."""
     return not line.strip() or _REMARKS.fullmatch(line.strip()) is not None
 
 

@@ -20,7 +20,7 @@ _INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
 
 @dataclass(frozen=True)
 class TimeFormats:
-    """How times are written besides ISO 8601, and the zone of the clock that ``exported_at`` was read from.
+    """The formats of times beside ISO 8601, and the zone of the clock that ``exported_at`` was read from.
 
     The times of the views themselves are UTC in SQL Server, whatever the clock beside it says.
     """

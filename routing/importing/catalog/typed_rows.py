@@ -47,7 +47,7 @@ class CatalogExport:
     """What the files hold.
 
     ``rows`` are the typed rows of each view that was exported, with ``instance_name``, ``exported_at`` and,
-    but for the views of an instance, ``database_name``; ``place`` is where a row was read. ``rejected`` names
+    except for the views of an instance, ``database_name``; ``place`` is where a row was read. ``rejected`` names
     each row that cannot be used, ``left_out`` counts those of an earlier export by view. ``rows_read`` counts
     all of these, but not the rows that only say that a view is empty. ``doubts`` are what rejected rows may
     have been.

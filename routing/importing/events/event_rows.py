@@ -41,7 +41,7 @@ _INT, _BIGINT = 2**31 - 1, 2**63 - 1
 
 @dataclass(frozen=True)
 class ReadEvent:
-    """What an event comes to: a row, or the acknowledgement (``is_acknowledgement``) of the dialog that it names.
+    """The result of an event: a row, or the acknowledgement (``is_acknowledgement``) of the dialog that it names.
 
     ``database_id`` is that of the event, None where it tells none or the database's name.
     """

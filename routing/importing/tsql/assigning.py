@@ -1,4 +1,4 @@
-"""DECLARE, SET and SELECT of variables, whose constants are known to whoever reads the script."""
+"""DECLARE, SET and SELECT of variables, whose constants a reader of the script knows."""
 
 from __future__ import annotations
 

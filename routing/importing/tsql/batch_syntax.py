@@ -1,7 +1,7 @@
 """What SQL Server surely cannot parse, apart from the statements that are read here.
 
-A batch is parsed before any of it runs. Only causes that are certain are told: T-SQL that is merely not known here
-is not among them.
+A batch is parsed before any of it runs. Only causes that are certain are reported: T-SQL that is merely not known
+here is not among them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The condition of an IF, and what it comes to.
+"""The condition of an IF, and its value.
 
 A condition is taken apart at AND, OR and NOT. What is left is put into one line of a plain form, its strings as
 ``§0``, ``§1``…, and compared with the forms that scripts use: constants, what the session itself knows, an error
@@ -81,7 +81,7 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class ConditionAnswer:
-    """What a condition comes to; ``holds`` None where that is not known.
+    """The value of a condition; ``holds`` is None where it is not known.
 
     ``expects_no_error``: it rests on the statement before having ended without an error. ``by_state``: a state
     has answered. ``guards`` are what a state would have to answer, if nothing else is open.

@@ -1,4 +1,4 @@
-"""Expressions of constants, and what they come to: literals, variables whose value is known, concatenation.
+"""Expressions of constants, and their values: literals, variables whose value is known, concatenation.
 
 Whatever else an expression holds makes its value unknown. Limits are the server's: a text joined of parts of which
 none is a ``(max)`` is cut at 4,000 characters, and here not known beyond; a value is cut to its variable's length.

@@ -1,4 +1,4 @@
-"""What one run of a script has come to: its connection, its calls, what it did and what could not be done."""
+"""The state of one run of a script: its connection, its calls, its effects and its refused statements."""
 
 from __future__ import annotations
 

@@ -52,10 +52,9 @@ class EndpointState:
 class InstanceState:
     """All of one instance.
 
-    ``endpoint`` is None where there is none, ``Endpoint()`` where that is not known.
-    ``other_endpoints`` are the names of those for something else. A view of which there are rows is whole, but for
-    those ``in_part``, each with its database, or an empty text for the view of databases; those that are ``whole``
-    without rows are named.
+    ``endpoint`` is None where there is none, ``Endpoint()`` where that is not known. ``other_endpoints`` are the
+    names of those for something else. A view of which there are rows is whole, except for those ``in_part``, each
+    with its database, or an empty text for the view of databases; those that are ``whole`` without rows are named.
     """
 
     routes: tuple[RouteState, ...] = ()

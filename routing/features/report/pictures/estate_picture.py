@@ -221,7 +221,7 @@ def _ended() -> list[Row]:
 
 
 def _worded() -> list[Row]:
-    """Return the number as it is written, and what is told of it."""
+    """Return the number as it is written, and its tip."""
     outcome = "lower(replace(datum.outcome, '_', ' '))"
     return [
         _formula("number", "format(datum.messages, datum.messages < 1e5 ? ',' : '.3s')"),
