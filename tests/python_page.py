@@ -15,6 +15,9 @@ from tests.public_api import PublicName, public_names
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "python.md"
 BLOCK = re.compile(r"<!-- docstrings: (?P<names>[\w, ]+) -->\n.*?<!-- end of docstrings -->\n", re.DOTALL)
 _LITERAL = re.compile(r"``(.+?)``")
+_PAGE = re.compile(r"(docs/reference/|docs/how-to/|)([\w-]+)\.md\b")
+_LONGEST = 20
+_FOLDERS = {"docs/reference/": "", "docs/how-to/": "../how-to/", "": ""}
 
 
 def listed_names(text: str) -> list[str]:
@@ -59,7 +62,9 @@ def _signature(public: PublicName) -> str:
         if one.default is one.empty:
             shown.append(one.name)
         else:
-            is_plain = one.default is None or isinstance(one.default, bool | int | str | tuple)
+            is_plain = one.default is None or (
+                isinstance(one.default, bool | int | str | tuple) and len(repr(one.default)) < _LONGEST
+            )
             shown.append(f"{one.name}={repr(one.default) if is_plain else '…'}")
     return f"routing.{public.name}({', '.join(shown)})"
 
@@ -71,4 +76,7 @@ def _entries(section: str) -> Iterator[tuple[str, str]]:
 
 
 def _markdown(text: str) -> str:
-    return _LITERAL.sub(lambda found: f"`{found[1].strip()}`" if "`" not in found[1] else found[0], text)
+    """Markdown of reStructuredText: literals, and links to the pages that are named."""
+    text = _LITERAL.sub(r"`\1`", text)
+    text = _PAGE.sub(lambda found: f"[{found[2].replace('-', ' ')}]({_FOLDERS[found[1]]}{found[2]}.md)", text)
+    return text.replace("rule book", "[rule book](rule-book.md)")
