@@ -53,76 +53,76 @@ def texts(pattern: str, flags: int = 0) -> list[Text]:
 def _loops(items: Iterable[Any], before: str) -> Iterator[tuple[str, str]]:
     """Each repetition without a small bound: the shortest text before it, and one of its body."""
     for item in items:
-        operation, given = str(item[0]), item[1]
+        operation, operand = str(item[0]), item[1]
         if operation in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-            _, most, body = given
+            _, most, body = operand
             if most > _MANY:
                 yield before, _sample(body)
             yield from _loops(body, before)
         else:
-            for inner in _inner(operation, given):
+            for inner in _inner(operation, operand):
                 yield from _loops(inner, before)
         before += _sample([item])
 
 
-def _inner(operation: str, given: Any) -> list[Any]:
+def _inner(operation: str, operand: Any) -> list[Any]:
     """The expressions inside a group, a choice or an assertion."""
     if operation == "SUBPATTERN":
-        return [given[-1]]
+        return [operand[-1]]
     if operation == "BRANCH":
-        return list(given[1])
+        return list(operand[1])
     if operation in ("ASSERT", "ASSERT_NOT"):
-        return [given[1]]
-    return [given] if operation == "ATOMIC_GROUP" else []
+        return [operand[1]]
+    return [operand] if operation == "ATOMIC_GROUP" else []
 
 
 def _sample(items: Iterable[Any]) -> str:
     """A short text that fits, but for assertions."""
     parts = []
     for item in items:
-        operation, given = str(item[0]), item[1]
+        operation, operand = str(item[0]), item[1]
         if operation in ("LITERAL", "NOT_LITERAL", "IN", "ANY"):
             parts.append(next(iter(_signs(item)), ""))
         elif operation in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
             # Once where none would do as well: what follows may need it.
-            parts.append(_sample(given[2]) * max(given[0], 1))
+            parts.append(_sample(operand[2]) * max(operand[0], 1))
         elif operation in ("SUBPATTERN", "BRANCH", "ATOMIC_GROUP"):
-            parts.append(_sample(_inner(operation, given)[0]))
+            parts.append(_sample(_inner(operation, operand)[0]))
     return "".join(parts)
 
 
 def _signs(item: Any) -> Iterator[str]:
     """Characters that some part of an expression reads."""
-    operation, given = str(item[0]), item[1]
+    operation, operand = str(item[0]), item[1]
     if operation == "LITERAL":
-        yield chr(given)
+        yield chr(operand)
     elif operation == "NOT_LITERAL":
-        yield from (sign for sign in _TRIED if sign != chr(given))
+        yield from (sign for sign in _TRIED if sign != chr(operand))
     elif operation == "ANY":
         yield from _TRIED
     elif operation == "IN":
-        listed = [part for part in given if str(part[0]) != "NEGATE"]
-        is_negated = len(listed) < len(given)
+        listed = [part for part in operand if str(part[0]) != "NEGATE"]
+        is_negated = len(listed) < len(operand)
         ends = [chr(part[1]) for part in listed if str(part[0]) == "LITERAL"]
         ends += [chr(part[1][0]) for part in listed if str(part[0]) == "RANGE"]
         yield from (
             sign for sign in (*([] if is_negated else ends), *_TRIED) if _is_in(sign, listed) != is_negated
         )
     elif operation in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        yield from (sign for inner in given[2] for sign in _signs(inner))
+        yield from (sign for inner in operand[2] for sign in _signs(inner))
     else:
-        yield from (sign for inner in _inner(operation, given) for part in inner for sign in _signs(part))
+        yield from (sign for inner in _inner(operation, operand) for part in inner for sign in _signs(part))
 
 
 def _is_in(sign: str, listed: Iterable[Any]) -> bool:
     for part in listed:
-        kind, given = str(part[0]), part[1]
-        if kind == "LITERAL" and ord(sign) == given:
+        kind, operand = str(part[0]), part[1]
+        if kind == "LITERAL" and ord(sign) == operand:
             return True
-        if kind == "RANGE" and given[0] <= ord(sign) <= given[1]:
+        if kind == "RANGE" and operand[0] <= ord(sign) <= operand[1]:
             return True
         if kind == "CATEGORY":
-            name = str(given).removeprefix("CATEGORY_")
+            name = str(operand).removeprefix("CATEGORY_")
             if _CATEGORIES[name.removeprefix("NOT_")](sign) != name.startswith("NOT_"):
                 return True
     return False

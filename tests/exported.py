@@ -85,7 +85,7 @@ def database(name: str, broker: str, number: int = 5, is_enabled: int = 1) -> di
 def whole_shop(folder: Path, queue: Rows, dialogs: Rows | None = None, **views: Any) -> Path:
     """SHOP with its databases msdb and Orders, all of it exported; ``views`` replace some, None leaves one out."""
     numbers = dict.fromkeys(int(row["conversation_handle"][1:8]) for row in queue)
-    given: dict[str, Any] = {
+    rows_by_view: dict[str, Any] = {
         "databases": [database("msdb", "d4d4d4d4", 4), database("Orders", "0d0d0d0d")],
         "service_broker_endpoints": [
             {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": "SHOP", "port": 4022}
@@ -99,4 +99,4 @@ def whole_shop(folder: Path, queue: Rows, dialogs: Rows | None = None, **views: 
         "transmission_queue": {"Orders": queue},
         **views,
     }
-    return export(folder, **{view: rows for view, rows in given.items() if rows is not None})
+    return export(folder, **{view: rows for view, rows in rows_by_view.items() if rows is not None})

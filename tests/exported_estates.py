@@ -275,13 +275,13 @@ def _write_script(file: Path, parts: Parts, at: datetime) -> None:
 
 def _create_route(route: Row, at: datetime) -> str:
     lifetime = route.get("lifetime")
-    given = {
+    options_by_name = {
         "SERVICE_NAME": route.get("remote_service_name"),
         "BROKER_INSTANCE": route.get("broker_instance"),
         "ADDRESS": route["address"],
         "MIRROR_ADDRESS": route.get("mirror_address"),
     }
-    options = [f"{name} = N'{value}'" for name, value in given.items() if value is not None]
+    options = [f"{name} = N'{value}'" for name, value in options_by_name.items() if value is not None]
     if lifetime is not None:
         options.append(f"LIFETIME = {int((lifetime - at).total_seconds())}")
     return f"CREATE ROUTE [{route['name'].replace(']', ']]')}] WITH {', '.join(options)};"

@@ -209,8 +209,8 @@ def watched(tell: Callable[[str], None]) -> Iterator[None]:
     from routing.importing import table_writer
 
     def hooked(method: Callable[..., None], name: str) -> Callable[..., None]:
-        def write(self: Any, *given: Any) -> None:
-            method(self, *given)
+        def write(self: Any, *arguments: Any) -> None:
+            method(self, *arguments)
             tell(f"{name} {self.key}")
 
         return write

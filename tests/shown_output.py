@@ -90,10 +90,10 @@ def build_reader_folder(folder: Path) -> None:
 
 
 def _own_configuration() -> str:
-    given = yaml.safe_load((ROOT / "conf" / "examples" / "import.yaml").read_text(encoding="utf-8"))
-    tables = {key: f"../tables/{key}" for key in given["tables"]}
+    example = yaml.safe_load((ROOT / "conf" / "examples" / "import.yaml").read_text(encoding="utf-8"))
+    tables = {key: f"../tables/{key}" for key in example["tables"]}
     return yaml.safe_dump(
-        {"tables": tables, "output": {key: f"../out/{key}" for key in (*given["output"], *OUTPUTS)}}
+        {"tables": tables, "output": {key: f"../out/{key}" for key in (*example["output"], *OUTPUTS)}}
     )
 
 

@@ -32,7 +32,7 @@ def _take_ctrl_c() -> None:
 
 def started(arguments: Sequence[str], **environment: str) -> subprocess.Popen[str]:
     """A Python process with these arguments, in a session of its own, as a terminal or a scheduler starts it."""
-    given = {key: value for key, value in os.environ.items() if key != "SPARK_REMOTE"}
+    inherited = {key: value for key, value in os.environ.items() if key != "SPARK_REMOTE"}
     path = os.pathsep.join(filter(None, (environment.pop("first_on_path", ""), str(ROOT))))
     return subprocess.Popen(
         [sys.executable, *arguments],
@@ -40,7 +40,7 @@ def started(arguments: Sequence[str], **environment: str) -> subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**given, **environment, "PYTHONPATH": path},
+        env={**inherited, **environment, "PYTHONPATH": path},
         start_new_session=True,
         preexec_fn=_take_ctrl_c,
     )

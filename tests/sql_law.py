@@ -42,8 +42,8 @@ def bindings(tree: ast.AST, kind: str) -> Known:
                 value: ast.expr | bool = says(said, kind)
             case ast.Name(id=name, ctx=ast.Store()), ast.AnnAssign(annotation=said):
                 value = says(said, kind)
-            case ast.Name(id=name, ctx=ast.Store()), (ast.Assign(value=given) | ast.NamedExpr(value=given)):
-                value = given
+            case ast.Name(id=name, ctx=ast.Store()), (ast.Assign(value=assigned) | ast.NamedExpr(value=assigned)):
+                value = assigned
             case (ast.Name(id=name, ctx=ast.Store()) | ast.alias(asname=str(name)), _):
                 value = False
             case _:
@@ -120,22 +120,22 @@ def breaches(source: str, others: Known | None = None) -> Iterator[str]:
     tree = ast.parse(source)
     up, own, others = parents(tree), bindings(tree, "Column"), declared(source) if others is None else others
     for node in ast.walk(tree):
-        given = arguments(node, up.get(node))
+        passed = arguments(node, up.get(node))
         match node:
             case ast.Attribute(attr="sql" | "expr"):
-                is_safe = given is not None and [type(part) for part in given] == [ast.Constant]
+                is_safe = passed is not None and [type(part) for part in passed] == [ast.Constant]
             case ast.Attribute() if ast.unparse(node) in _HARMLESS:
                 is_safe = True
             case ast.Attribute(attr="where" | "filter"):
-                is_safe = given is not None and all(follows(part, own, others, is_condition) for part in given)
+                is_safe = passed is not None and all(follows(part, own, others, is_condition) for part in passed)
             case ast.Attribute(attr="option"):
-                is_safe = given is not None and isinstance(given[0], ast.Constant)
+                is_safe = passed is not None and isinstance(passed[0], ast.Constant)
             case ast.Attribute(attr="options"):
-                is_safe = given is None
+                is_safe = passed is None
             case ast.Attribute(attr="table" | "catalog") | ast.Name(id="eval" | "exec"):
                 is_safe = False
             case ast.Name(id="getattr"):
-                word = given[1] if given else node
+                word = passed[1] if passed else node
                 is_safe = isinstance(word, ast.Constant) and word.value not in _METHODS
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in _IMPORTED:
                 is_safe = False
@@ -152,19 +152,19 @@ def breaches_inside(source: str) -> Iterator[str]:
     tree = ast.parse(source)
     up = parents(tree)
     for node in ast.walk(tree):
-        given, around = arguments(node, up.get(node)), up.get(node)
+        passed, around = arguments(node, up.get(node)), up.get(node)
         match node:
             case ast.Attribute(attr="catalog"):
                 is_safe = isinstance(around, ast.Attribute)
             case ast.Attribute(value=on) if words(node) & {*_WORDS, "table"} or "catalog" in words(on):
                 own = bindings(function_of(node, up), "Sql")
-                is_safe = given is not None and all(follows(part, own, {}, is_made) for part in given)
+                is_safe = passed is not None and all(follows(part, own, {}, is_made) for part in passed)
             case ast.Name(id="_sql"):
-                is_safe = given is not None and isinstance(given[0], ast.Constant)
-            case ast.Name(id="Sql") if given is not None:
+                is_safe = passed is not None and isinstance(passed[0], ast.Constant)
+            case ast.Name(id="Sql") if passed is not None:
                 function = function_of(node, up)
                 is_quoting = isinstance(function, ast.FunctionDef) and function.name in _QUOTING
-                is_safe = is_quoting or isinstance(given[0], ast.Constant)
+                is_safe = is_quoting or isinstance(passed[0], ast.Constant)
             case ast.Name(id="Sql"):
                 # The type of something.
                 is_safe = isinstance(around, ast.FunctionDef | ast.arg | ast.Subscript | ast.BinOp)

@@ -28,8 +28,8 @@ def start_on(program: int, arguments: Sequence[str], **streams: Any) -> subproce
     """Python with these arguments, its streams on a terminal unless they are given."""
     environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
     environment |= {"TERM": "xterm", "PYTHONPATH": str(ROOT), **streams.pop("environment", {})}
-    given = {"stdin": subprocess.DEVNULL, "stdout": program, "stderr": program, **streams}
-    return subprocess.Popen([sys.executable, *arguments], env=environment, start_new_session=True, **given)
+    options = {"stdin": subprocess.DEVNULL, "stdout": program, "stderr": program, **streams}
+    return subprocess.Popen([sys.executable, *arguments], env=environment, start_new_session=True, **options)
 
 
 def read_all(screen: int) -> str:

@@ -30,9 +30,9 @@ def main() -> int:
             os._exit(ENDED)
         moments += 1
 
-    def listen(event: str, given: tuple[Any, ...]) -> None:
-        is_write = event == "open" and isinstance(given[2], int) and bool(given[2] & (os.O_WRONLY | os.O_RDWR))
-        if (is_write or event in _CHANGES) and str(given[0]).startswith(str(Path(folder, "data"))):
+    def listen(event: str, values: tuple[Any, ...]) -> None:
+        is_write = event == "open" and isinstance(values[2], int) and bool(values[2] & (os.O_WRONLY | os.O_RDWR))
+        if (is_write or event in _CHANGES) and str(values[0]).startswith(str(Path(folder, "data"))):
             come_to(event)
 
     sys.addaudithook(listen)

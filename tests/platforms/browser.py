@@ -61,9 +61,9 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._command("Emulation.setEmulatedMedia", media=medium, features=[scheme])
 
-    def ask(self, script: str, *given: Any) -> Any:
+    def ask(self, script: str, *arguments: Any) -> Any:
         """What a function of JavaScript, run in the page, returns; it may return a promise."""
-        return self._driver.execute_script(script, *given)
+        return self._driver.execute_script(script, *arguments)
 
     def log(self, kind: str) -> list[Mapping[str, Any]]:
         """What was logged since it was last asked for."""

@@ -40,16 +40,16 @@ def standalone(folder: Path, workers: int, memory: str = "1500m") -> Iterator[St
     """A cluster whose workers are there (worker-0, worker-1 and so on); ended with everything they started."""
     port, ui = free_port(), free_port()
     found = Standalone(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{ui}", folder)
-    start, given = str(home() / "bin" / "spark-class"), {**os.environ, "SPARK_HOME": str(home())}
+    start, environment = str(home() / "bin" / "spark-class"), {**os.environ, "SPARK_HOME": str(home())}
     line = [start, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
     log = folder / "master.log"
     with contextlib.ExitStack() as stack:
-        stack.enter_context(running([*line, "--port", str(port), "--webui-port", str(ui)], log, given))
+        stack.enter_context(running([*line, "--port", str(port), "--webui-port", str(ui)], log, environment))
         until(lambda: bool(answer(f"{found.ui}/json/")), "the master's answer", log)
         for number in range(workers):
             name = f"worker-{number}"
             line = [start, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", memory]
             line += ["--webui-port", str(free_port()), "--work-dir", str(folder / name), found.master]
-            found.workers.append(stack.enter_context(running(line, folder / f"{name}.log", given)))
+            found.workers.append(stack.enter_context(running(line, folder / f"{name}.log", environment)))
         until(lambda: found.alive() == workers, f"{workers} workers alive", log)
         yield found

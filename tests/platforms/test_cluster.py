@@ -60,9 +60,9 @@ class Cluster:
         command += ["--packages", PACKAGE, "--py-files", str(self.wheel)]
         command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         command += [str(ROOT / "jobs" / "resolve.py"), *arguments]
-        given = {**os.environ, "SPARK_HOME": str(home()), "PYSPARK_PYTHON": str(self.python)}
-        given.pop("PYTHONPATH", None)
-        return command, given
+        environment = {**os.environ, "SPARK_HOME": str(home()), "PYSPARK_PYTHON": str(self.python)}
+        environment.pop("PYTHONPATH", None)
+        return command, environment
 
 
 def _python_without_the_project(folder: Path) -> Path:
@@ -131,11 +131,11 @@ def estate(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Est
 
 
 def test_a_run_by_spark_submit(spark: SparkSession, cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
-    command, given = cluster.submit(
+    command, environment = cluster.submit(
         "--config", str(estate.config(tmp_path / "out")), "--quiet", "--format", "json"
     )
     done = subprocess.run(
-        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     row = json.loads(done.stdout.splitlines()[-1])
@@ -146,9 +146,9 @@ def test_a_run_by_spark_submit(spark: SparkSession, cluster: Cluster, estate: Es
 def test_exit_code_2_survives(cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
     """A fault that is found once the session has started."""
     file = estate.config(tmp_path / "out")
-    command, given = cluster.submit("--config", str(file), "--set", f"tables.routes={tmp_path}/nowhere")
+    command, environment = cluster.submit("--config", str(file), "--set", f"tables.routes={tmp_path}/nowhere")
     done = subprocess.run(
-        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 2, done.stdout[-2000:] + done.stderr[-2000:]
     assert "sbroute: tables.routes: there is no Delta table at " in done.stdout
@@ -157,9 +157,9 @@ def test_exit_code_2_survives(cluster: Cluster, estate: Estate, tmp_path: Path) 
 
 def test_a_worker_dies_during_a_run(spark: SparkSession, cluster: Cluster, estate: Estate, tmp_path: Path) -> None:
     """Last of all, for the cluster goes on with one worker."""
-    command, given = cluster.submit("--config", str(estate.config(tmp_path / "out")), "--log-format", "json")
+    command, environment = cluster.submit("--config", str(estate.config(tmp_path / "out")), "--log-format", "json")
     log = tmp_path / "driver.log"
-    with running(command, log, given) as driver:
+    with running(command, log, environment) as driver:
         until(lambda: '"message": "validate: ' in log.read_text(errors="replace"), "validation", log, 400)
         victim = cluster.standalone.workers[0]
         assert _executors(cluster, "worker-0"), "worker 0 has an executor"

@@ -59,10 +59,10 @@ def _configuration(folder: Path, endpoint: str) -> Path:
 
 def test_inputs_outputs_and_catalog_names_on_s3(store: str, tmp_path: Path) -> None:
     file = _configuration(tmp_path, store)
-    given = {**os.environ, "AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}
+    environment = {**os.environ, "AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}
     done = subprocess.run(
         [sys.executable, "-m", "tests.platforms.on_s3", str(file)],
-        env={**given, "PYTHONPATH": str(ROOT)},
+        env={**environment, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -241,7 +241,7 @@ def test_only_the_gate_makes_a_missed_gate_a_failure(monkeypatch: pytest.MonkeyP
             "bare-reader": Process("bare-reader", lambda out: [reader]),
             "lint": Process("lint", lambda out: [lint]),
         }
-        monkeypatch.setattr(floor, "_prepared", lambda given: (both, tmp_path))
+        monkeypatch.setattr(floor, "_prepared", lambda prepared: (both, tmp_path))
         asked = ["--rounds", "1", "--only", "lint"]
         return [floor.main(asked), floor.main([*asked, "--gate"])]
 

@@ -34,10 +34,10 @@ def machine(tmp_path: Path) -> Path:
 
 def run(machine: Path, **variables: str) -> tuple[int, list[str], str]:
     """The exit status, the lines of standard output, and what is said."""
-    given = {name: value for name, value in os.environ.items() if name not in ("CHROMIUM", "CHROMEDRIVER")}
+    environment = {name: value for name, value in os.environ.items() if name not in ("CHROMIUM", "CHROMEDRIVER")}
     line = [str(machine / "bash"), str(SCRIPT)]
-    given = {**given, "PATH": str(machine), **variables}
-    ended = subprocess.run(line, env=given, capture_output=True, text=True, timeout=60, check=False)
+    environment = {**environment, "PATH": str(machine), **variables}
+    ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
     return ended.returncode, ended.stdout.splitlines(), ended.stderr
 
 

@@ -9,7 +9,7 @@ from .instances import read_instances
 from .messages import MESSAGE_COLUMNS, as_written, faults
 from .requests import end_of
 from .resolver import resolve
-from .text import given
+from .text import text_or_none
 from .times import utc
 
 Row = dict[str, Any]
@@ -106,6 +106,6 @@ def _order(row: Row) -> list[tuple[bool, Any]]:
     """What decides among doubles: the four columns of the contract, then the others; null comes first."""
     named = ["enqueue_time", "conversation_id", "is_initiator", "message_sequence_number"]
     rest = [column for column in MESSAGE_COLUMNS if column not in named]
-    values = {**row, "conversation_id": (given(row.get("conversation_id")) or "").lower()}
+    values = {**row, "conversation_id": (text_or_none(row.get("conversation_id")) or "").lower()}
     values |= {name: utc(row.get(name)) for name in ("enqueue_time", "observed_at")}
     return [(values.get(name) is not None, values.get(name)) for name in (*named, *rest)]

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from .instances import Instance
-from .text import broker_id, given, is_guid
+from .text import broker_id, is_guid, text_or_none
 from .times import utc
 
 MESSAGE_COLUMNS = (
@@ -70,11 +70,11 @@ def faults(row: dict[str, Any], instances: dict[str, Instance]) -> list[str]:
         f"MISSING_{column.upper()}" for column in REQUIRED_COLUMNS if row.get(column) is None or row[column] == ""
     ]
     reasons += [f"NOT_UTF8_{column.upper()}" for column in MESSAGE_COLUMNS if isinstance(row.get(column), bytes)]
-    conversation_id = given(as_written(row.get("conversation_id")))
+    conversation_id = text_or_none(as_written(row.get("conversation_id")))
     if conversation_id is not None and not is_guid(conversation_id):
         reasons.append("CONVERSATION_ID_NOT_A_GUID")
-    instance_name = given(row.get("instance_name"))
-    database = given(row.get("database_name"))
+    instance_name = text_or_none(row.get("instance_name"))
+    database = text_or_none(row.get("database_name"))
     if instance_name is not None:
         instance = instances.get(instance_name)
         if instance is None:
@@ -119,7 +119,7 @@ def read_message(
     enqueue_time = utc(row["enqueue_time"])
     assert enqueue_time is not None
     at = as_of or utc(row.get("observed_at")) or enqueue_time
-    database = given(row.get("database_name"))
+    database = text_or_none(row.get("database_name"))
     conversation_id = row["conversation_id"].lower()
     dialog = None
     if database is not None:

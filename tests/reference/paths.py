@@ -8,7 +8,7 @@ from typing import Any
 from .following import Network
 from .messages import asking_order, faults, read_dialogs, read_message
 from .requests import RequestBook
-from .text import given
+from .text import text_or_none
 from .times import utc
 from .ways import Path
 
@@ -52,8 +52,8 @@ def _row(row: Row, path: Path, as_of: datetime | None) -> Row:
         **{column: row.get(column) for column in _OF_THE_MESSAGE},
         "instance_name": row["instance_name"],
         "conversation_id": row["conversation_id"].lower(),
-        "database_name": given(row.get("database_name")),
-        "from_service_name": given(row.get("from_service_name")),
+        "database_name": text_or_none(row.get("database_name")),
+        "from_service_name": text_or_none(row.get("from_service_name")),
         "decided_at": utc(as_of) or utc(row.get("observed_at")) or utc(row["enqueue_time"]),
         "outcome": there.end,
         "reason": end and end.reason,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from .dialog_hash import picked
-from .text import address_key, broker_id, given
+from .text import address_key, broker_id, text_or_none
 from .times import utc
 
 BROKER_CONFIGURATION = "SQL/ServiceBroker/BrokerConfiguration"
@@ -37,13 +37,13 @@ class Route:
     @classmethod
     def read(cls, row: dict[str, Any]) -> Route:
         """Read a routes row."""
-        mirror = given(row.get("mirror_address"))
+        mirror = text_or_none(row.get("mirror_address"))
         address = row["address"]
         keyword = address_key(address)
         tier = keyword if keyword in (LOCAL, TRANSPORT) else NETWORK
         return cls(
             name=row["name"],
-            service=given(row.get("remote_service_name")),
+            service=text_or_none(row.get("remote_service_name")),
             broker=broker_id(row.get("broker_instance")),
             address=address,
             mirror_address=mirror,

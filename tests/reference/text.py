@@ -21,7 +21,7 @@ _SERVICE_ADDRESS = re.compile(rf"({_TCP}{_HOST}:[0-9]{{1,5}})(?:/.*)?", re.DOTAL
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def given(value: str | None) -> str | None:
+def text_or_none(value: str | None) -> str | None:
     """Read empty text as null; blanks are text."""
     return value or None
 

@@ -100,8 +100,8 @@ def _traffic_in(spark: SparkSession) -> Callable[[Tables], dict[str, Any]]:
     """Tables of which messages and dialogs are DataFrames."""
 
     def make(tables: Tables) -> dict[str, Any]:
-        given = frames(spark, tables)
-        return {**arrow(tables), **{key: given[key] for key in ("messages", "dialogs")}}
+        spark_tables = frames(spark, tables)
+        return {**arrow(tables), **{key: spark_tables[key] for key in ("messages", "dialogs")}}
 
     return make
 

@@ -50,17 +50,17 @@ def test_the_answer_by_frames(spark: SparkSession, tables: dict[str, DataFrame])
 
 def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
     """The same messages are found, and the same questions refused; of an older release as well."""
-    given = arrow(crowded())
+    arrow_tables = arrow(crowded())
     for question, message_id, others in OF_CONVERSATIONS:
         answer = explain(tables, question)
         [verdict] = answer.verdict
         assert (verdict["message_id"], answer.others) == (message_id, others), question
-        assert answer == explain(given, question), question
+        assert answer == explain(arrow_tables, question), question
     older = {**tables, "observed_routing": tables["observed_routing"].drop("conversation_handle")}
     assert explain(older, StoredMessage(conversation=conversation(2))).others == 0
     for name in ("unknown conversation", "handle of messages that are gone", "both ends", "two instances"):
         texts = []
-        for each in (tables, given):
+        for each in (tables, arrow_tables):
             with pytest.raises(QuestionError) as caught:
                 explain(each, WRONG[name])
             texts.append(str(caught.value))
@@ -94,9 +94,9 @@ def _set(spark: SparkSession, location: TableLocation, name: str, value: str) ->
 def test_what_cannot_be_answered(tables: dict[str, DataFrame]) -> None:
     for name in ("on two instances", "unknown database"):
         texts = []
-        for given in (tables, arrow(crowded())):
+        for input_tables in (tables, arrow(crowded())):
             with pytest.raises(QuestionError) as caught:
-                explain(given, WRONG[name])
+                explain(input_tables, WRONG[name])
             texts.append(str(caught.value))
         assert texts[0] == texts[1]
 

@@ -61,12 +61,12 @@ def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession) -> No
     tables = {key: arrow_of(rows[key], INPUTS[key]) for key in SETTINGS}
     dialogs = frame_of(spark, rows["dialogs"], INPUTS["dialogs"])
     for only in (("dialogs",), KEYS):
-        given = {key: table if key in only else table.slice(0, 0) for key, table in tables.items()}
-        columns = {key: columns_of(table, key) for key, table in given.items()}
+        tables_read = {key: table if key in only else table.slice(0, 0) for key, table in tables.items()}
+        columns = {key: columns_of(table, key) for key, table in tables_read.items()}
         with pytest.raises(InputError) as plain:
             refuse_faults({**columns, "dialogs": columns_of(dialogs, "dialogs")})
         with pytest.raises(InputError) as found:
-            validate.check(validate.read({**given, "dialogs": dialogs}))
+            validate.check(validate.read({**tables_read, "dialogs": dialogs}))
         assert str(found.value) == str(plain.value)
         assert int(re.findall(r"and (\d+) more", str(found.value))[0]) > ROWS / 2
 

@@ -48,9 +48,9 @@ def test_no_message_is_decided_by_routes_older_than_its_import(
     find: Callable[..., Any] = spark_tables.find
     found: list[str] = []
 
-    def find_then_import(*given: Any) -> Any:
-        at = find(*given)
-        found.append(Path(given[1].text).name)
+    def find_then_import(*arguments: Any) -> Any:
+        at = find(*arguments)
+        found.append(Path(arguments[1].text).name)
         if len(found) == 1:
             estate(SECOND, route("stock", "new"), **traffic(1, 2))(no_spark(), tmp_path)
         return at
@@ -100,12 +100,12 @@ def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[
     from routing.delta.opening import TableOpener
 
     class Chosen(TableOpener):
-        def find(self, *given: Any) -> Any:
+        def find(self, *arguments: Any) -> Any:
             with monkeypatch.context() as patch:
                 patch.setattr(
                     local_tables, "look_at_path", lambda _: local_tables.UnreadableTable("it is to go by Spark")
                 )
-                return super().find(*given)
+                return super().find(*arguments)
 
         def open_to_write(self, *_: Any) -> Any:
             return local_tables.UnreadableTable("it is to go by Spark")

@@ -89,15 +89,15 @@ def by_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[.
             return local_tables.UnreadableTable("it is to go by Spark") if is_one else look(location)
 
         class Chosen(TableOpener):
-            def find(self, *given: Any) -> Any:
+            def find(self, *arguments: Any) -> Any:
                 with monkeypatch.context() as patch:
                     patch.setattr(local_tables, "look_at_path", look_by_key)
-                    return super().find(*given)
+                    return super().find(*arguments)
 
-            def open_to_write(self, *given: Any) -> Any:
+            def open_to_write(self, *arguments: Any) -> Any:
                 with monkeypatch.context() as patch:
                     patch.setattr(local_tables, "look_at_path", look_by_key)
-                    return super().open_to_write(*given)
+                    return super().open_to_write(*arguments)
 
         return Chosen.of_session(spark)
 

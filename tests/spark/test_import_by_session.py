@@ -68,8 +68,8 @@ def exported(tmp_path: Path) -> Path:
     return folder
 
 
-def read(sources: list[str], **given: Any) -> CatalogExport:
-    return read_export(sources, StandIns("HUB", "Shop", MONDAY), **given)
+def read(sources: list[str], **options: Any) -> CatalogExport:
+    return read_export(sources, StandIns("HUB", "Shop", MONDAY), **options)
 
 
 def test_exports_are_read_alike_by_the_session(spark: SparkSession, exported: Path) -> None:
@@ -171,8 +171,8 @@ def test_a_default_file_system_that_is_not_the_disk(spark: SparkSession, tmp_pat
         assert opener.find("tables.services", TableLocation(str(path / "none"))) is None
         export = read([str(path / "exports")], reach=reach_by(opener))
         assert [row["instance_name"] for row in export.rows["services"]] == ["THERE"]
-        given = {key: path / key for key in small_estate()}
-        done = pipeline.run(session, config_of(behind, path / "out", **given))
+        paths = {key: path / key for key in small_estate()}
+        done = pipeline.run(session, config_of(behind, path / "out", **paths))
     assert (done.row["rows_read"], done.row["rows_rejected"]) == (7, 2)
     assert (behind / "out" / "runs" / "_delta_log").is_dir()
     assert (path / "out").read_text() == "a file"

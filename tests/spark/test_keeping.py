@@ -35,17 +35,17 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
     monkeypatch.setattr(frame_cache, "HELD_ROWS", 2)
-    given = {
+    stored_frames = {
         "routes": frame_of(spark, ROUTES, ROUTES_SCHEMA).coalesce(1),
         "instances": frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1),
     }
-    held = {key: frame_cache.hold(frame) for key, frame in given.items()}
+    held = {key: frame_cache.hold(frame) for key, frame in stored_frames.items()}
     assert frames.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
     # Two rows are as many as are held.
-    assert held["instances"] is given["instances"]
-    assert (held["routes"] is given["routes"]) is not frames.has_arrow()
+    assert held["instances"] is stored_frames["instances"]
+    assert (held["routes"] is stored_frames["routes"]) is not frames.has_arrow()
     with frame_cache.FrameCache() as keeper:
-        kept = {key: keeper.keep(frame) for key, frame in given.items()}
+        kept = {key: keeper.keep(frame) for key, frame in stored_frames.items()}
         assert frames.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
         assert frames.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
         # Rows that are handed over without Arrow are kept as well.
@@ -53,9 +53,9 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
             True
         ]
         assert kept["instances"].storageLevel.useMemory
-        assert not given["routes"].storageLevel.useMemory
+        assert not stored_frames["routes"].storageLevel.useMemory
     assert not keeper.frames
-    assert not given["instances"].storageLevel.useMemory
+    assert not stored_frames["instances"].storageLevel.useMemory
 
 
 def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,13 +143,13 @@ def _with_and_without_arrow() -> list[bool]:
 def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever their values are that Python has no form for; first and last time, an hour told twice."""
     micros = [-62135596800000000, 253402300799999999, 1793514600123456, None]
-    given = spark.range(4).selectExpr(
+    flat = spark.range(4).selectExpr(
         "id",
         f"timestamp_micros(element_at(array({', '.join(map(str, micros[:3]))}, null), int(id + 1))) AS time",
         "CAST(unhex(element_at(array('C3A9', 'E9FF', '', null), int(id + 1))) AS STRING) AS text",
     )
     struct = "CASE WHEN id < 3 THEN struct(time, text, CAST(null AS TIMESTAMP) AS ended_at) END"
-    nested = given.selectExpr("*", f"{struct} AS one", f"array({struct}, null) AS many", "array(text) AS texts")
+    nested = flat.selectExpr("*", f"{struct} AS one", f"array({struct}, null) AS many", "array(text) AS texts")
     form = [
         "id",
         "unix_micros(time) AS time",

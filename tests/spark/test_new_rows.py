@@ -156,9 +156,9 @@ def test_everything_else_is_refused(spark: SparkSession, since: int, version: in
 def test_tables_that_are_given_by_path(spark: SparkSession, story: list[str], post: Path) -> None:
     """By the log; where columns are mapped, by what the table offers besides, or not at all."""
     for name in story:
-        given = TableSnapshot(TableLocation(str(post / name)), 6)
-        check_detectable(spark, given)
-        found = read_appended(spark, given, RecordedVersion(2))
+        snapshot = TableSnapshot(TableLocation(str(post / name)), 6)
+        check_detectable(spark, snapshot)
+        found = read_appended(spark, snapshot, RecordedVersion(2))
         assert (name, _ids(found), found.count) == (name, ["c", "d", "e"], 3)
     _make(spark, "mapped", MAPPING)
     with pytest.raises(InputError, match=r"column mapping.*feed is off; its row tracking is off .ALTER TABLE"):
@@ -227,10 +227,10 @@ def test_properties_that_were_switched_on_in_between(spark: SparkSession, reques
 
 def _store(spark: SparkSession, folder: Path, name: str, properties: str) -> None:
     """An estate whose messages, and none but they, are a table of the catalog."""
-    given = spark.read.format("delta").load(str(save_estate(small_estate(), folder / "in", files=1) / "messages"))
-    columns = ", ".join(f"{column} {kind}" for column, kind in given.dtypes)
+    stored = spark.read.format("delta").load(str(save_estate(small_estate(), folder / "in", files=1) / "messages"))
+    columns = ", ".join(f"{column} {kind}" for column, kind in stored.dtypes)
     spark.sql(f"CREATE TABLE post.{name} ({columns}) USING delta TBLPROPERTIES ({properties})")
-    given.write.format("delta").mode("append").saveAsTable(f"post.{name}")
+    stored.write.format("delta").mode("append").saveAsTable(f"post.{name}")
 
 
 def _config(folder: Path, name: str, mode: str = "incremental") -> Config:

@@ -145,7 +145,7 @@ def test_explain_by_spark_says_why_a_run_rejects_it(spark: SparkSession) -> None
     tables = small_estate()
     tables["messages"][0]["from_service_name"] = b"\x81"
     tables["messages"][1]["database_name"] = b"\x81"
-    given = frames(spark, tables)
+    spark_tables = frames(spark, tables)
     for number, code in ((1, "NOT_UTF8_FROM_SERVICE_NAME"), (2, "NOT_UTF8_DATABASE_NAME")):
         with pytest.raises(QuestionError, match=code):
-            explain(given, StoredMessage(conversation=conversation(number)))
+            explain(spark_tables, StoredMessage(conversation=conversation(number)))

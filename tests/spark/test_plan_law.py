@@ -156,8 +156,8 @@ def test_requests_on_record_change_no_plan(
         like = like.set_column(like.column_names.index(name), name, pyarrow.array(values, pyarrow.string()))
     record = pyarrow.concat_tables([arrow_of(tables["route_requests"], ROUTE_REQUESTS), like])
     read = spark.read.format("delta").load(str(messages))
-    given = {**frames(spark, tables), "messages": read, "route_requests": record}
-    done = routing.resolve(spark, given, run_id="law")
+    input_tables = {**frames(spark, tables), "messages": read, "route_requests": record}
+    done = routing.resolve(spark, input_tables, run_id="law")
     try:
         assert breaches(main_path(done.resolved_routes, messages)) == []
         assert jobs[0].notes == []

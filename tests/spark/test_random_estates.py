@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.core
 
 
-def _decide(spark: SparkSession, given: dict[str, DataFrame], as_of: datetime | None) -> Decided:
+def _decide(spark: SparkSession, input_tables: dict[str, DataFrame], as_of: datetime | None) -> Decided:
     import routing
 
-    done = routing.resolve(spark, given, as_of=as_of, run_id=RUN_ID)
+    done = routing.resolve(spark, input_tables, as_of=as_of, run_id=RUN_ID)
     try:
         rows = (done.resolved_routes, done.new_route_requests, done.rejected_messages)
         declared = (RESOLVED_ROUTES, NEW_ROUTE_REQUESTS, REJECTED_MESSAGES)
@@ -47,12 +47,12 @@ def test_order_and_layout_do_not_matter_at_one_time(spark: SparkSession, tmp_pat
     def decide(tables: Tables, as_of: datetime | None) -> Decided:
         rng = random.Random(SEED)
         shuffled = {key: rng.sample(rows, len(rows)) for key, rows in tables.items()}
-        given = {key: frame.repartition(3) for key, frame in frames(spark, shuffled).items()}
-        for part in given["messages"].randomSplit([1.0] * 3, seed=3):
+        input_tables = {key: frame.repartition(3) for key, frame in frames(spark, shuffled).items()}
+        for part in input_tables["messages"].randomSplit([1.0] * 3, seed=3):
             store(part.repartition(4), tmp_path, mode="append")
-        given["messages"] = spark.read.format("delta").load(str(tmp_path))
-        assert len(given["messages"].inputFiles()) > 10
-        return _decide(spark, given, as_of)
+        input_tables["messages"] = spark.read.format("delta").load(str(tmp_path))
+        assert len(input_tables["messages"].inputFiles()) > 10
+        return _decide(spark, input_tables, as_of)
 
     assert_agrees(decide, AS_OF, batch)
 

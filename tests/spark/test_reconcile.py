@@ -54,13 +54,13 @@ def hostile() -> tuple[Tables, list[Row]]:
 
 
 def by_arrow(tables: Tables, rows: list[Row]) -> Reconciliation:
-    given = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
-    return routing.reconcile({**given, "observed_routing": arrow_of(rows, OBSERVED_ROUTING.optional())})
+    inputs = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
+    return routing.reconcile({**inputs, "observed_routing": arrow_of(rows, OBSERVED_ROUTING.optional())})
 
 
 def by_spark(spark: SparkSession, tables: Tables, rows: list[Row]) -> Reconciliation:
-    given = {key: frame_of(spark, some, TABLES[key].optional()) for key, some in tables.items()}
-    return routing.reconcile({**given, "observed_routing": frame_of(spark, rows, OBSERVED_ROUTING.optional())})
+    inputs = {key: frame_of(spark, some, TABLES[key].optional()) for key, some in tables.items()}
+    return routing.reconcile({**inputs, "observed_routing": frame_of(spark, rows, OBSERVED_ROUTING.optional())})
 
 
 def in_order(rows: Any) -> list[tuple[str, ...]]:
@@ -122,6 +122,6 @@ def test_what_is_refused(spark: SparkSession) -> None:
     broken = [{**ROWS[0], "source": None}]
     with pytest.raises(InputError, match="table observed_routing has 1 rows without source"):
         by_spark(spark, estate(), broken)
-    given = {key: arrow_of(some, TABLES[key]) for key, some in estate().items()}
+    inputs = {key: arrow_of(some, TABLES[key]) for key, some in estate().items()}
     with pytest.raises(ContractError, match="are not of one kind"):
-        routing.reconcile({**given, "observed_routing": frame_of(spark, ROWS, OBSERVED_ROUTING)})
+        routing.reconcile({**inputs, "observed_routing": frame_of(spark, ROWS, OBSERVED_ROUTING)})

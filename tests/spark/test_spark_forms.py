@@ -50,14 +50,14 @@ FORMS: dict[str, tuple[Callable[[Column], Column], Callable[[str], Any]]] = {
         lambda name: requesting.missing_route(name, NAMESPACE),
     ),
     "dialog_id_hash": (
-        lambda given: forms.hash_dialog_id(forms.conversation_id(given)),
+        lambda value: forms.hash_dialog_id(forms.conversation_id(value)),
         hashing.dialog_id_hash,
     ),
     # On the way of the messages an id is only put into lower case, once it is known to be a GUID.
-    "is_guid, lowered": (lambda given: forms.is_guid(F.lower(given)), plain.is_guid),
+    "is_guid, lowered": (lambda value: forms.is_guid(F.lower(value)), plain.is_guid),
     "lowered where a GUID": (
-        lambda given: F.when(forms.is_guid(given), F.lower(given)),
-        lambda given: plain.fold(given) if plain.is_guid(given) else None,
+        lambda value: F.when(forms.is_guid(value), F.lower(value)),
+        lambda value: plain.fold(value) if plain.is_guid(value) else None,
     ),
 }
 
@@ -71,8 +71,8 @@ def read(spark: SparkSession) -> Read:
     texts = [*ascii_texts(), *other_texts(), None]
     rows = [{"place": place, "x": one} for place, one in enumerate(texts)]
     forms = [in_spark(F.col("x")).alias(name) for name, (in_spark, _) in FORMS.items()]
-    given = read_brokers(frame_of(spark, rows, schema), broker_id="x")
-    found = sorted(given.select("place", "x", *forms).collect(), key=lambda row: row["place"])
+    with_brokers = read_brokers(frame_of(spark, rows, schema), broker_id="x")
+    found = sorted(with_brokers.select("place", "x", *forms).collect(), key=lambda row: row["place"])
     assert [row["x"] for row in found] == texts
     return {name: [row[name] for row in found] for name in FORMS}
 

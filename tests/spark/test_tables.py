@@ -72,8 +72,8 @@ def test_columns_are_matched_without_case(
     spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
 ) -> None:
     """Those that may be missing too: nothing would be said of one that is passed over."""
-    given = {key: shouted(frame) for key, frame in estate.items()}
-    with resolved(spark, given) as found, resolved(spark, estate) as expected:
+    upper_case = {key: shouted(frame) for key, frame in estate.items()}
+    with resolved(spark, upper_case) as found, resolved(spark, estate) as expected:
         assert_same(found, expected)
         mirrors = {row["mirror_address"] for row in rows_of(found.resolved_routes)}
     assert mirrors == {None, "tcp://mirror.example:4022"}

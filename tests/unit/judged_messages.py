@@ -23,15 +23,15 @@ _SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
 
 def judge_messages(tables: Tables, as_of: datetime | None, size: int | None = None) -> list[JudgedRow]:
     """The messages of tables, judged; in batches of so many rows."""
-    given = arrow(tables)
-    judge = judge_of(given, given.get("dialogs"), micros(as_of))
-    judge.find_openers(_batches(given["messages"], size))
-    return [judged for batch in _batches(given["messages"], size) for judged in judge.judge(batch)]
+    arrow_tables = arrow(tables)
+    judge = judge_of(arrow_tables, arrow_tables.get("dialogs"), micros(as_of))
+    judge.find_openers(_batches(arrow_tables["messages"], size))
+    return [judged for batch in _batches(arrow_tables["messages"], size) for judged in judge.judge(batch)]
 
 
-def judge_of(given: Mapping[str, Any], dialogs: Any, as_of: int | None = None) -> RowJudge:
+def judge_of(arrow_tables: Mapping[str, Any], dialogs: Any, as_of: int | None = None) -> RowJudge:
     """What judges the messages of Arrow's tables."""
-    settings = {key: columns_of(given[key], key) for key in _SETTINGS if key in given}
+    settings = {key: columns_of(arrow_tables[key], key) for key in _SETTINGS if key in arrow_tables}
     return RowJudge(network_of(settings), KnownDialogs.of_table(dialogs), as_of)
 
 
@@ -63,10 +63,10 @@ def resolved_rows(judged: Iterable[JudgedRow]) -> list[Row]:
 
 def decide_by_planner(tables: Tables, as_of: datetime | None) -> Decided:
     """The rows of a run as the planner decides its messages, in the columns that it knows of."""
-    rows, given = tables["messages"], arrow(tables)
-    judge = judge_of(given, given.get("dialogs"), micros(as_of))
-    judge.find_openers(_batches(given["messages"], None))
-    judged = [judged for batch in _batches(given["messages"], None) for judged in judge.judge(batch)]
+    rows, arrow_tables = tables["messages"], arrow(tables)
+    judge = judge_of(arrow_tables, arrow_tables.get("dialogs"), micros(as_of))
+    judge.find_openers(_batches(arrow_tables["messages"], None))
+    judged = [judged for batch in _batches(arrow_tables["messages"], None) for judged in judge.judge(batch)]
     requests = [
         (instance, database, service, moment_of(one.requested_at), one.message_id, *(one.endpoint or ()))
         for instance, theirs in judge.messages.requests.items()

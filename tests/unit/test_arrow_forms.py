@@ -41,8 +41,8 @@ ARROW: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("form", ARROW)
 def test_each_text_is_read_as_its_table_says(form: str) -> None:
     words, expected = zip(*FORMS[form].table, strict=True)
-    for given, wanted in ((words, expected), *(((word,), (one,)) for word, one in FORMS[form].table)):
-        assert ARROW[form](pyarrow.array(given, pyarrow.string())).to_pylist() == list(wanted)
+    for texts, wanted in ((words, expected), *(((word,), (one,)) for word, one in FORMS[form].table)):
+        assert ARROW[form](pyarrow.array(texts, pyarrow.string())).to_pylist() == list(wanted)
 
 
 @pytest.mark.parametrize("form", ARROW)
@@ -58,9 +58,9 @@ def test_the_hash_of_dialogs() -> None:
     table = {word.lower(): hashed for word, hashed in FORMS["dialog_id_hash"].table if word and len(word) == 36}
     ids = [*table, *random_guids(random.Random(1), 500)]
     whole = pyarrow.array(ids, pyarrow.string())
-    for given in (whole, whole[3:], whole[:0]):
-        found = hash_dialog_ids(given).to_pylist()
-        assert found == [FORMS["dialog_id_hash"].rule(one) for one in given.to_pylist()]
+    for part in (whole, whole[3:], whole[:0]):
+        found = hash_dialog_ids(part).to_pylist()
+        assert found == [FORMS["dialog_id_hash"].rule(one) for one in part.to_pylist()]
     assert hash_dialog_ids(whole).to_pylist()[: len(table)] == list(table.values())
     assert len(table) == 4
 

@@ -18,8 +18,8 @@ OTHER = "b9b9b9b9-0000-4000-8000-000000000000"
 HERE = "TCP://shop:4022"
 
 
-def checked(folder: Path, **given: Any) -> Check:
-    return check([str(folder)], **given)
+def checked(folder: Path, **options: Any) -> Check:
+    return check([str(folder)], **options)
 
 
 def end(result: MessageResult) -> tuple[str, str | None, str | None]:

@@ -261,9 +261,9 @@ def test_a_remedy_is_what_is_judged(tmp_path: Path, capsys: pytest.CaptureFixtur
     fix = tmp_path / "fix.sql"
     fix.write_text("USE Orders;\nGO\nCREATE ROUTE R WITH SERVICE_NAME = N'//nobody', ADDRESS = N'TCP://a:1';\n")
     folder = shop(tmp_path / "shop", waiting(1, "//nobody"))
-    given = (folder, "--fail-on", "delayed", "--instance", "SHOP")
-    run(capsys, *given, status=1)
-    run(capsys, *given, "--then", str(fix), status=0)
+    arguments = (folder, "--fail-on", "delayed", "--instance", "SHOP")
+    run(capsys, *arguments, status=1)
+    run(capsys, *arguments, "--then", str(fix), status=0)
 
 
 @pytest.mark.parametrize(

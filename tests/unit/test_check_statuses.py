@@ -49,7 +49,7 @@ def told(
 
 def stock(folder: Path, at: str = AT, **views: Any) -> Path:
     """STOCK, which listens at tcp://stock:4022 and holds //stock in Stock; ``views`` replace some."""
-    given: dict[str, Any] = {
+    rows_by_view: dict[str, Any] = {
         "databases": [database("msdb", "d5d5d5d5", 4), database("Stock", "5c5c5c5c")],
         "service_broker_endpoints": [
             {"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": "STOCK", "port": 4022}
@@ -58,7 +58,7 @@ def stock(folder: Path, at: str = AT, **views: Any) -> Path:
         "services": {"msdb": [], "Stock": [{"name": "//stock"}]},
         **views,
     }
-    return export(folder, "STOCK", at, **{view: rows for view, rows in given.items() if rows is not None})
+    return export(folder, "STOCK", at, **{view: rows for view, rows in rows_by_view.items() if rows is not None})
 
 
 def to_stock(address: str = "TCP://stock:4022") -> dict[str, Any]:

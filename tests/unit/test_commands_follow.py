@@ -44,9 +44,9 @@ def _tables(service: str) -> Tables:
 
 def _resolved(service: str, folder: Path) -> str | None:
     """What the plan says with which a run joins the message."""
-    given = arrow(_tables(service))
-    checked = validate.check(validate.read(given))
-    counts = message_keys.count_keys(given["messages"], None, checked, None)
+    arrow_tables = arrow(_tables(service))
+    checked = validate.check(validate.read(arrow_tables))
+    counts = message_keys.count_keys(arrow_tables["messages"], None, checked, None)
     decided = decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     [(_, _, [choice])] = decided.timelines[0].rows
     name: str | None = choice[CHOICE.names.index("route_name")]
@@ -55,9 +55,9 @@ def _resolved(service: str, folder: Path) -> str | None:
 
 def _ranked(service: str, folder: Path) -> str | None:
     """The first of the candidates with which `candidates` joins the message."""
-    given, lists = arrow(_tables(service)), CandidateLists()
-    checked = validate.check(validate.read(given))
-    counts = message_keys.count_keys(given["messages"], None, checked, None)
+    arrow_tables, lists = arrow(_tables(service)), CandidateLists()
+    checked = validate.check(validate.read(arrow_tables))
+    counts = message_keys.count_keys(arrow_tables["messages"], None, checked, None)
     lists.decide_keys(counts.keys, checked.instances_for(counts.keys.values["key_service"]))
     name: str | None = lists.rows[0][LISTED_CANDIDATE.names.index("route_name")]
     return name

@@ -342,8 +342,8 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
 
 def test_what_other_commands_write_is_no_output_of_resolve() -> None:
     assert loaded(WHOLE).beside == {}
-    given = {"route_candidates": "candidates", "message_paths": "paths", "reconciliation": "told"}
-    config = loaded(WHOLE, *(f"output.{key}=out/{name}" for key, name in given.items()))
+    names = {"route_candidates": "candidates", "message_paths": "paths", "reconciliation": "told"}
+    config = loaded(WHOLE, *(f"output.{key}=out/{name}" for key, name in names.items()))
     assert config.beside == {
         "route_candidates": TableLocation("/conf/out/candidates"),
         "message_paths": TableLocation("/conf/out/paths"),

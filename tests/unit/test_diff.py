@@ -358,16 +358,16 @@ def test_only_what_can_differ_is_judged(monkeypatch: pytest.MonkeyPatch) -> None
     tables["instances"].append({"instance_name": "rim"})
     tables["databases"].append({**tables["databases"][0], "instance_name": "rim"})
     tables["messages"] += other
-    given = arrow(tables)
+    arrow_tables = arrow(tables)
     moved = [{**row, "address": "tcp://new:1"} if row["name"] == "Far" else row for row in tables["routes"]]
-    assert diff(given, {"routes": arrow_of(moved, ROUTES)}, at=AT).changed == 1
+    assert diff(arrow_tables, {"routes": arrow_of(moved, ROUTES)}, at=AT).changed == 1
     assert set(judged) == {"m3"}
     judged.clear()
     off = [{**row, "is_broker_enabled": row["service_broker_guid"] != STORE} for row in tables["databases"]]
-    assert diff(given, {"databases": arrow({"databases": off})["databases"]}, at=AT).changed == 2
+    assert diff(arrow_tables, {"databases": arrow({"databases": off})["databases"]}, at=AT).changed == 2
     assert set(judged) == {f"m{number}" for number in range(1, 7)}
     judged.clear()
-    assert diff(given, {"routes": given["routes"]}, at=AT).changed == 0
+    assert diff(arrow_tables, {"routes": arrow_tables["routes"]}, at=AT).changed == 0
     assert judged == []
 
 
@@ -456,8 +456,8 @@ def of_services(*services: str) -> list[dict[str, list[str]]]:
 def test_which_messages_an_edit_can_touch(after: Tables, found: list[Any]) -> None:
     before = added("routes")
     both = [GivenTables(name, micros(AT) or 0, arrow(tables)) for name, tables in (("a", before), ("b", after))]
-    given = [GivenTables(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
-    assert find_affected(read(*given)).filters == found
+    settings_alone = [GivenTables(one.label, one.at, {key: one.tables[key] for key in SETTINGS}) for one in both]
+    assert find_affected(read(*settings_alone)).filters == found
 
 
 LATER = datetime(2026, 1, 5, 14, tzinfo=timezone.utc)

@@ -81,8 +81,8 @@ STATUSES: list[tuple[list[Row], StatusText | None]] = [
 
 @pytest.mark.parametrize(("rows", "status"), STATUSES)
 def test_the_newest_status(rows: list[Row], status: StatusText | None) -> None:
-    for given in (rows, rows[::-1]):
-        assert newest_status(columns_of_rows(given, OBSERVED_ROUTING).dicts(), MESSAGE) == status
+    for in_order in (rows, rows[::-1]):
+        assert newest_status(columns_of_rows(in_order, OBSERVED_ROUTING).dicts(), MESSAGE) == status
 
 
 @pytest.mark.parametrize(

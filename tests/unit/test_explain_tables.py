@@ -86,9 +86,9 @@ FORMS = ("large texts", "views of texts", "times without a zone", "names in capi
 
 @pytest.mark.parametrize("form", ["files", *FORMS])
 def test_the_answer_is_the_same_in_every_form(form: str, tables: Given, saved: Path, tmp_path: Path) -> None:
-    given = opened(saved, tmp_path) if form == "files" else in_another_form(form, tables)
+    in_form = opened(saved, tmp_path) if form == "files" else in_another_form(form, tables)
     for question in QUESTIONS:
-        assert explain(given, question) == explain(tables, question), question
+        assert explain(in_form, question) == explain(tables, question), question
 
 
 @pytest.mark.parametrize(("question", "message_id", "others"), OF_CONVERSATIONS)
@@ -176,8 +176,8 @@ def test_what_was_imported_after_the_decision_is_told(tables: Given) -> None:
 
 def test_nothing_was_said_of_a_described_message(tables: Given) -> None:
     rows = [{**STATUSES[0], "message_id": "described"}]
-    given = {**tables, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)}
-    assert statuses(explain(given, DescribedMessage("hub", "Sales", "//far", NOON))) == []
+    with_statuses = {**tables, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)}
+    assert statuses(explain(with_statuses, DescribedMessage("hub", "Sales", "//far", NOON))) == []
 
 
 def test_what_import_keeps_may_be_missing_or_of_an_older_release(saved: Path, tmp_path: Path) -> None:
@@ -204,20 +204,20 @@ def test_a_configuration_is_read_as_it_says(saved: Path, tmp_path: Path) -> None
 
 
 def test_what_cannot_be_answered(tables: Given, saved: Path, tmp_path: Path) -> None:
-    for given in (tables, opened(saved, tmp_path)):
+    for input_tables in (tables, opened(saved, tmp_path)):
         texts = []
         for name, question in WRONG.items():
             with pytest.raises(QuestionError) as caught:
-                explain(given, question)
+                explain(input_tables, question)
             assert caught.value.exit_code == 2
             texts.append(f"{name}: sbroute: {caught.value}\n")
         assert_golden("explain_refused.txt", "".join(texts))
 
 
 def test_faults_that_concern_the_message_stop_it(tables: Given, saved: Path, tmp_path: Path) -> None:
-    for given in (tables, opened(saved, tmp_path)):
+    for input_tables in (tables, opened(saved, tmp_path)):
         with pytest.raises(InputError) as caught:
-            explain(given, StoredMessage("m4", BROKEN))
+            explain(input_tables, StoredMessage("m4", BROKEN))
         text = str(caught.value)
         assert text.startswith("the input tables have 3 faulty rows: routes (broken, Sales, , NULL):")
     with pytest.raises(InputError, match="input tables are missing: routes "):
@@ -286,8 +286,8 @@ def test_other_messages_come_in_their_order_whatever_their_parts(
         for n in range(90)
     ]
     saved = save_estate({**small_estate(), "messages": rows}, tmp_path)
-    given = {**arrow(small_estate()), "messages": arrow_of(rows, MESSAGES)}
-    source = ExplainSource(given if form == "table" else opened(saved, tmp_path), first_part=7)
+    arrow_tables = {**arrow(small_estate()), "messages": arrow_of(rows, MESSAGES)}
+    source = ExplainSource(arrow_tables if form == "table" else opened(saved, tmp_path), first_part=7)
     parts = list(source.chunks(as_of)("hub", "//nowhere"))
     assert len(parts) > 1
     assert len(parts[0]["messages"]) >= 7
@@ -312,9 +312,9 @@ def test_names_are_found_in_files_by_what_the_log_says_of_them(tmp_path: Path) -
     estate = small_estate()
     names = [*NAMES, "\U0010ffff" * 80, "\x7f" * 80, "\uffff" * 80, f"{'x' * 31}\U0010ffff\U0010ffff"]
     estate["messages"] = [message(1, name, message_id=f"{name} id") for name in names]
-    given = opened(save_estate(estate, tmp_path), tmp_path)
+    opened_tables = opened(save_estate(estate, tmp_path), tmp_path)
     for name in names:
-        [verdict] = explain(given, StoredMessage(f"{name} id")).verdict
+        [verdict] = explain(opened_tables, StoredMessage(f"{name} id")).verdict
         assert verdict["to_service_name"] == name
 
 

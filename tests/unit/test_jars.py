@@ -21,8 +21,8 @@ SETTINGS = {"spark.ui.enabled": "false"}
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    given = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION", "PYSPARK_SUBMIT_ARGS")
-    for name in (*given, "SPARK_CONF_DIR", "SPARK_HOME"):
+    variables = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION", "PYSPARK_SUBMIT_ARGS")
+    for name in (*variables, "SPARK_CONF_DIR", "SPARK_HOME"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -164,8 +164,8 @@ def test_a_breach_is_seen(line: str) -> None:
     ],
 )
 def test_what_is_safe_passes(line: str) -> None:
-    given = "def is_last() -> Column: ...\nclass Search:\n    begins: Column\n"
-    assert list(breaches(f"{given}def f(is_known: Column, names, path: str):\n    {line}\n")) == []
+    declarations = "def is_last() -> Column: ...\nclass Search:\n    begins: Column\n"
+    assert list(breaches(f"{declarations}def f(is_known: Column, names, path: str):\n    {line}\n")) == []
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ ROW: dict[str, Any] = {
 }
 
 
-def settings(**given: str) -> Config:
+def settings(**options: str) -> Config:
     return Config(
         "/conf/job.yaml",
         {
@@ -61,7 +61,7 @@ def settings(**given: str) -> Config:
             "runs": TableLocation("/out/runs"),
             "pending_messages": TableLocation("/out/pending_messages"),
         },
-        lineage=LineageSettings(**{"namespace": "night", "job": "broker.resolve", **given}),
+        lineage=LineageSettings(**{"namespace": "night", "job": "broker.resolve", **options}),
     )
 
 

@@ -55,8 +55,8 @@ def route(name: str = "R", address: str | None = "tcp://OLD.example:4022", **mor
 
 
 def found(folder: Path, text: str, **rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    given = configuration_of(columns(**(rows or {"routes": [route()]})), micros_of(AT))
-    return list(find_own(load_rules([file_of(folder, text)]), given))
+    estate = configuration_of(columns(**(rows or {"routes": [route()]})), micros_of(AT))
+    return list(find_own(load_rules([file_of(folder, text)]), estate))
 
 
 def test_a_rule_finds(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_rows_are_those_of_the_tables() -> None:
 
 def test_what_a_rule_is_given() -> None:
     hour = 3_600_000_000
-    given = configuration_of(
+    estate = configuration_of(
         columns(
             routes=[
                 route("Now", lifetime=AT.replace(hour=13)),
@@ -88,12 +88,12 @@ def test_what_a_rule_is_given() -> None:
         ),
         micros_of(AT),
     )
-    assert given.now == AT
-    assert [one.name for one in given.routes] == ["Now", "Over", "Later", "Null"]
-    assert [one.name for one in given.routes_in_force] == ["Now", "Null"]
-    assert given.routes[0].lifetime == datetime(2026, 3, 1, 13, tzinfo=timezone.utc)
-    assert [one.addresses for one in given.instances] == [("tcp://hub:1",), None]
-    assert [rows[0].subject for rows in (given.databases, given.services, given.instances)] == [
+    assert estate.now == AT
+    assert [one.name for one in estate.routes] == ["Now", "Over", "Later", "Null"]
+    assert [one.name for one in estate.routes_in_force] == ["Now", "Null"]
+    assert estate.routes[0].lifetime == datetime(2026, 3, 1, 13, tzinfo=timezone.utc)
+    assert [one.addresses for one in estate.instances] == [("tcp://hub:1",), None]
+    assert [rows[0].subject for rows in (estate.databases, estate.services, estate.instances)] == [
         ("hub", "Sales", "Sales"),
         ("hub", "Sales", "//a"),
         ("hub", None, "hub"),
@@ -198,8 +198,8 @@ def test_a_marked_function_stays_one() -> None:
     def rule(configuration: routing.Configuration) -> list[Any]:
         return [(configuration.now, "x")]
 
-    given = configuration_of(columns(), micros_of(AT))
-    assert rule(given) == [(AT, "x")]
+    without_rows = configuration_of(columns(), micros_of(AT))
+    assert rule(without_rows) == [(AT, "x")]
     assert rule.place[0] == __file__
 
 

@@ -111,10 +111,10 @@ def test_broker_ids_are_those_of_the_rules(texts: list[str | None]) -> None:
 
 
 def test_tables_and_files_are_linted_alike(tmp_path: Path) -> None:
-    given = {key: rows for key, rows in all_estates().items() if key != "messages"}
+    all_rows = {key: rows for key, rows in all_estates().items() if key != "messages"}
     some = {"dialogs": random_rows(1, DIALOGS, 300), "route_requests": random_rows(1, ROUTE_REQUESTS, 40)}
     named = [{"instance_name": name, "database_name": name, "name": name, "address": name} for name in NAMES]
-    tables = merged([given, some, {"routes": named, "messages": []}])
+    tables = merged([all_rows, some, {"routes": named, "messages": []}])
     resolved = arrow_of(RESOLVED, RESOLVED_ROUTES)
     plain = lint(arrow(tables), now=NOW, suppress=QUIET, resolved=resolved)
     places = config_of(save_estate(tables, tmp_path), tmp_path).tables

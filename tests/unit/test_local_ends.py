@@ -30,8 +30,8 @@ def wait():
     print("ready", flush=True)
     time.sleep(seconds)
 
-def resolve(*given, resolve=BatchResolver.resolve):
-    for rows in resolve(*given):
+def resolve(*arguments, resolve=BatchResolver.resolve):
+    for rows in resolve(*arguments):
         yield rows
         hook("while rows are written")
 
@@ -119,9 +119,9 @@ def _names(tables: list[dict[str, Any]]) -> set[str]:
 
 def test_each_run_sends_one_event(file: Path) -> None:
     pytest.importorskip("openlineage")
-    given = yaml.safe_load(file.read_text(encoding="utf-8"))
-    given["lineage"] = {"file": str(file.parent / "events.jsonl")}
-    file.write_text(yaml.safe_dump(given), encoding="utf-8")
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    content["lineage"] = {"file": str(file.parent / "events.jsonl")}
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
     assert _resolve(file, "first") == 0
     # It counts already.
     assert _resolve(file, "first") == 0

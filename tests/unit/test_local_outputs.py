@@ -98,11 +98,11 @@ def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
     came: list[bool] = []
     was_next = local_tables._only_next
 
-    def between(*given: Any) -> Any:
+    def between(*arguments: Any) -> Any:
         if not came:
             came.append(True)
             assert other.record(_run_row("other", 1), B, 2)
-        return was_next(*given)
+        return was_next(*arguments)
 
     monkeypatch.setattr(local_tables, "_only_next", between)
     assert not tables.record(_run_row("late", 2), run_mark("late"), 2)
@@ -114,8 +114,8 @@ def test_a_restore_that_stands_is_no_failure(tmp_path: Path, monkeypatch: pytest
     on.write(frozenset({"m2"}), B, adds=False)
     was_restored = LocalTable.restore
 
-    def fail_afterwards(self: LocalTable, *given: Any) -> None:
-        was_restored(self, *given)
+    def fail_afterwards(self: LocalTable, *arguments: Any) -> None:
+        was_restored(self, *arguments)
         raise OSError("Input/output error")
 
     monkeypatch.setattr(LocalTable, "restore", fail_afterwards)

@@ -165,9 +165,9 @@ def test_files_of_a_commit_that_failed(folder: Path, monkeypatch: pytest.MonkeyP
     before = written(place)
     was_committed = LocalTable.commit_files
 
-    def fail(self: LocalTable, *given: Any, **named: Any) -> None:
+    def fail(self: LocalTable, *arguments: Any, **named: Any) -> None:
         if self.folder != str(place):
-            was_committed(self, *given, **named)
+            was_committed(self, *arguments, **named)
             return
         if is_damaged:
             (place / "_delta_log" / f"{self.version + 1:020d}.json").write_text("{\n", encoding="utf-8")

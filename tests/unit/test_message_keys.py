@@ -30,9 +30,9 @@ FAR, LATER = "f0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-8000-00
 Key = tuple[Any, ...]
 
 
-def count(tables: Tables, as_of: datetime | None = None, **given: Any) -> KeyCounts:
+def count(tables: Tables, as_of: datetime | None = None, **replaced: Any) -> KeyCounts:
     """The keys of tables; ``given`` are Arrow tables in place of theirs."""
-    tables_of_arrow = {**arrow(tables), **given}
+    tables_of_arrow = {**arrow(tables), **replaced}
     checked = validate.check(validate.read(tables_of_arrow))
     return message_keys.count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
 
@@ -58,8 +58,8 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
     reads_names = any(text.is_transport(row["address"]) for row in tables["routes"])
     dialogs, instances = dialogs_of(tables), instances_of(tables)
     found = set()
-    for given in tables["messages"]:
-        row = {**dict.fromkeys(MESSAGES.names), **given}
+    for columns in tables["messages"]:
+        row = {**dict.fromkeys(MESSAGES.names), **columns}
         name, database = row["instance_name"], row["database_name"] or None
         if rejections(row, instances.get(name)):
             continue
@@ -305,17 +305,17 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
         dialogs=(dialog(1, far_broker_instance=STOCK),),
     )
     wanted = {("hub", "Sales", "//stock", STOCK, 1), ("hub", "Sales", "//far", "", 1)}
-    given = arrow_of(tables["messages"], MESSAGES)
+    messages = arrow_of(tables["messages"], MESSAGES)
     as_other = {
-        "enqueue_time": given["enqueue_time"].cast(pyarrow.timestamp("ms", "UTC")),
-        "to_service_name": given["to_service_name"].cast(pyarrow.large_string()),
-        "instance_name": given["instance_name"].cast(pyarrow.string_view()),
-        "hops_remaining": given["hops_remaining"].cast(pyarrow.int8()),
+        "enqueue_time": messages["enqueue_time"].cast(pyarrow.timestamp("ms", "UTC")),
+        "to_service_name": messages["to_service_name"].cast(pyarrow.large_string()),
+        "instance_name": messages["instance_name"].cast(pyarrow.string_view()),
+        "hops_remaining": messages["hops_remaining"].cast(pyarrow.int8()),
     }
-    others = pyarrow.table({name: as_other.get(name, given[name]) for name in given.column_names})
+    others = pyarrow.table({name: as_other.get(name, messages[name]) for name in messages.column_names})
     assert keys_of(count(tables, messages=others)) == wanted
     few = ("MESSAGE_ID", "Conversation_Id", "IS_INITIATOR", "enqueue_time", "Instance_Name", "to_service_name")
-    named = pyarrow.table({name: given[name.lower()] for name in (*few, "DATABASE_NAME")})
+    named = pyarrow.table({name: messages[name.lower()] for name in (*few, "DATABASE_NAME")})
     assert keys_of(count(tables, messages=named)) == wanted
     arrived = {("hub", "", "//stock", "", 1), ("hub", "", "//far", "", 1)}
     assert keys_of(count(tables, messages=named.select(few))) == arrived
@@ -323,12 +323,12 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
     far = {name: bound[name] for name in bound.column_names if not name.startswith("acknowledged")}
     assert keys_of(count(tables, dialogs=pyarrow.table(far))) == wanted
     with pytest.raises(InputError, match="column to_service_name is missing"):
-        count(tables, messages=given.drop_columns(["to_service_name"]))
+        count(tables, messages=messages.drop_columns(["to_service_name"]))
     pytest.importorskip("deltalake")
     from routing.config import TableLocation
     from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 
-    stored = open_local(TableLocation(str(store_local(given, tmp_path))))
+    stored = open_local(TableLocation(str(store_local(messages, tmp_path))))
     assert not isinstance(stored, UnreadableTable)
     assert keys_of(count(tables, messages=dataset_of(str(tmp_path), stored))) == wanted
 
@@ -337,8 +337,8 @@ def test_integers_that_are_no_int() -> None:
     import pyarrow
 
     tables = only(message(1, "//stock"), message(2, "//far"))
-    given = arrow_of(tables["messages"], MESSAGES)
+    messages = arrow_of(tables["messages"], MESSAGES)
     hops = pyarrow.array([2**31 - 1, 2**31], pyarrow.int64())
-    place = given.column_names.index("hops_remaining")
-    found = count(tables, messages=given.set_column(place, "hops_remaining", hops))
+    place = messages.column_names.index("hops_remaining")
+    found = count(tables, messages=messages.set_column(place, "hops_remaining", hops))
     assert (found.rows_rejected, keys_of(found)) == (1, {("hub", "Sales", "//stock", "", 1)})

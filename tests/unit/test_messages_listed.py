@@ -46,8 +46,8 @@ def tables(**rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def listed(asked: MessageFilter | None = None, **rows: Sequence[Row]) -> MessageList:
-    given = {"resolved_routes": RESOLVED, "observed_routing": OBSERVED, "imports": IMPORTS, **rows}
-    return list_messages(tables(**given), asked or ask(), now=NOW)
+    rows_by_table = {"resolved_routes": RESOLVED, "observed_routing": OBSERVED, "imports": IMPORTS, **rows}
+    return list_messages(tables(**rows_by_table), asked or ask(), now=NOW)
 
 
 def ids(done: MessageList) -> list[str]:
@@ -144,9 +144,9 @@ def test_a_status_of_a_time_to_come_is_not_the_newest() -> None:
     """Release 0.2.0 stored it; what waits is told by the newest export that has come."""
     [its] = [row for row in OBSERVED if row["message_id"] == "a3" and row["error_number"] == 9793]
     ahead = {**its, "observed_at": "2026-03-01T12:00:00Z", "error_number": 9791}
-    given = tables(resolved_routes=RESOLVED, observed_routing=[*OBSERVED, ahead], imports=IMPORTS)
+    stored = tables(resolved_routes=RESOLVED, observed_routing=[*OBSERVED, ahead], imports=IMPORTS)
     for clock, number, waits in ((None, 9791, False), (datetime(2026, 1, 7, tzinfo=timezone.utc), 9793, True)):
-        done = {row["message_id"]: row for row in list_messages(given, ask(), now=NOW, clock=clock).messages}
+        done = {row["message_id"]: row for row in list_messages(stored, ask(), now=NOW, clock=clock).messages}
         assert (done["a3"]["status_number"], done["a3"]["is_waiting"]) == (number, waits)
 
 
@@ -166,11 +166,11 @@ def test_what_arrived_is_judged_by_the_routes_of_msdb() -> None:
 
 def test_the_handle_is_told_where_the_table_has_it() -> None:
     handles = [{**row, "conversation_handle": f"h{place}"} for place, row in enumerate(OBSERVED)]
-    given = tables(resolved_routes=RESOLVED, observed_routing=handles)
-    done = list_messages(given, ask(reasons=["NO_ROUTE"]), now=NOW)
+    stored = tables(resolved_routes=RESOLVED, observed_routing=handles)
+    done = list_messages(stored, ask(reasons=["NO_ROUTE"]), now=NOW)
     assert [row["conversation_handle"] for row in done.messages] == ["h7", "h1", "h5", "h3"]
-    given["observed_routing"] = given["observed_routing"].drop_columns(["conversation_handle"])
-    of_older_tables = list_messages(given, ask(reasons=["NO_ROUTE"]), now=NOW)
+    stored["observed_routing"] = stored["observed_routing"].drop_columns(["conversation_handle"])
+    of_older_tables = list_messages(stored, ask(reasons=["NO_ROUTE"]), now=NOW)
     assert [row["conversation_handle"] for row in of_older_tables.messages] == [None] * 4
     # Without imports nobody knows what waits.
     assert {row["is_waiting"] for row in done.messages} == {None}
@@ -202,7 +202,7 @@ def test_no_table_but_the_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("question", "told"),
     [
         ({"outcomes": ["DELAID"]}, "there is no outcome 'DELAID' (did you mean DELAYED?)"),
         ({"reasons": ["no route"]}, "there is no reason 'no route' (did you mean NO_ROUTE?)"),
@@ -213,9 +213,9 @@ def test_no_table_but_the_messages() -> None:
         ),
     ],
 )
-def test_what_cannot_be_asked(given: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_asked(question: dict[str, Any], told: str) -> None:
     with pytest.raises(QuestionError) as fault:
-        ask(**given)
+        ask(**question)
     assert str(fault.value) == told
 
 
@@ -249,13 +249,13 @@ _OPTIONS = {
 def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     rows = random_rows(chance, chance.choice((3, 40, 200)))
-    for given in (arrow_of(rows, RESOLVED_ROUTES), in_files(rows, tmp_path / "resolved", chance.randrange(1, 4))):
+    for form in (arrow_of(rows, RESOLVED_ROUTES), in_files(rows, tmp_path / "resolved", chance.randrange(1, 4))):
         for only in _CHOICES:
             for limit in (1, 7, 30, 1_000):
                 oldest = chance.random() < 0.5
                 options: dict[str, Any] = {_OPTIONS[name]: values for name, values in only.items()}
                 asked = ask(oldest=oldest, limit=limit, **options)
-                found = arrow_search.select(given, asked, None)
+                found = arrow_search.select(form, asked, None)
                 wanted = list_plainly(rows, only, oldest=oldest, limit=limit)
                 names = ("instance_name", "message_id", "reason", "database_name")
                 assert [tuple(row[name] for name in names) for row in found.rows] == wanted["ids"]

@@ -41,9 +41,9 @@ def test_keys_and_rejected_messages_are_those_of_the_rules() -> None:
     rng = random.Random(6)
     for number in range(30):
         tables = spoil_messages(rng, random_estate(rng, 60, f"e{number}/"))
-        given = arrow(tables)
-        checked = validate.check(validate.read(given))
-        counts = message_keys.count_keys(given["messages"], checked.dialogs, checked, None)
+        arrow_tables = arrow(tables)
+        checked = validate.check(validate.read(arrow_tables))
+        counts = message_keys.count_keys(arrow_tables["messages"], checked.dialogs, checked, None)
         theirs = reference(tables, None).rejected_messages
         assert any("NOT_UTF8" in code for row in theirs for code in row["reasons"])
         assert (counts.rows_read, counts.rows_rejected) == (len(tables["messages"]), len(theirs))
@@ -63,22 +63,22 @@ def _spoil(tables: Tables, key: str, name: str) -> dict[str, Any]:
     first, *rest = tables[key]
     if name != "addresses":
         return arrow({**tables, key: [{**first, name: b"tcp://\x81"}, *rest]})
-    given = arrow(tables)
+    arrow_tables = arrow(tables)
     bytes_of = [[b"tcp://fine:1", b"tcp://\x81"], *([None] * len(rest))]
     spoilt = pyarrow.array(bytes_of, pyarrow.list_(pyarrow.binary())).cast(pyarrow.list_(pyarrow.binary()))
     texts = pyarrow.ListArray.from_arrays(spoilt.offsets, spoilt.values.view(pyarrow.string()))
-    place = given[key].column_names.index(name)
-    return {**given, key: given[key].set_column(place, name, texts)}
+    place = arrow_tables[key].column_names.index(name)
+    return {**arrow_tables, key: arrow_tables[key].set_column(place, name, texts)}
 
 
 @pytest.mark.parametrize(("key", "name"), list(_spoilt_settings()), ids=lambda value: value)
 def test_a_row_of_the_configuration_is_a_fault(key: str, name: str) -> None:
-    given = _spoil(small_estate(), key, name)
+    spoiled = _spoil(small_estate(), key, name)
     with pytest.raises(InputError) as caught:
-        validate.check(validate.read(given))
+        validate.check(validate.read(spoiled))
     assert f"{name} 'tcp://\\x81' is not UTF-8" in str(caught.value)
     found = [
-        row for row in lint({name: given[name] for name in KEYS}, now=NOW).findings if row["code"] == "SBR010"
+        row for row in lint({name: spoiled[name] for name in KEYS}, now=NOW).findings if row["code"] == "SBR010"
     ]
     assert any(f"{name} 'tcp://\\x81' is not UTF-8" in str(text) for row in found for text in row.values())
 
@@ -86,9 +86,9 @@ def test_a_row_of_the_configuration_is_a_fault(key: str, name: str) -> None:
 def test_a_dialog_that_shares_its_key_is_told_once() -> None:
     first, *_ = small_estate()["dialogs"]
     rows = [{**first, "far_service": b"\x81"}, {**first, "far_service": "x"}]
-    given = arrow({**small_estate(), "dialogs": rows})
+    arrow_tables = arrow({**small_estate(), "dialogs": rows})
     with pytest.raises(InputError, match="2 faulty rows"):
-        validate.check(validate.read(given))
+        validate.check(validate.read(arrow_tables))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -127,8 +127,8 @@ def test_messages_of_an_older_release_are_listed_as_they_stand(limit: int) -> No
     others = [row for row in RESOLVED if row["attempt"] == 1]
     texts = [{"message_id": b"%d\xff" % number, "to_service_name": b"//\x81"} for number in (1, 2)]
     rows = [{**row, **text} for row, text in zip(others, texts, strict=False)]
-    given = {"resolved_routes": arrow_of([*rows, *RESOLVED], RESOLVED_ROUTES)}
-    whole = list_messages(given, ask(), now=NOW)
+    arrow_tables = {"resolved_routes": arrow_of([*rows, *RESOLVED], RESOLVED_ROUTES)}
+    whole = list_messages(arrow_tables, ask(), now=NOW)
     assert sum(row["to_service_name"] == r"//\x81" for row in whole.messages) == 2
-    some = list_messages(given, ask(limit=limit), now=NOW)
+    some = list_messages(arrow_tables, ask(limit=limit), now=NOW)
     assert [row["message_id"] for row in some.messages] == [row["message_id"] for row in whole.messages][:limit]

@@ -139,10 +139,10 @@ def test_ids_that_nothing_has_are_decided_once() -> None:
 
 def test_what_may_ask_must_be_settled_first() -> None:
     tables = _estate([_route("asked", remote_service_name=_ASKED)], [_message("m1")])
-    given = arrow(tables)
-    judge = judge_of(given, None)
+    arrow_tables = arrow(tables)
+    judge = judge_of(arrow_tables, None)
     assert judge.may_ask
-    [batch] = read_messages(given["messages"])
+    [batch] = read_messages(arrow_tables["messages"])
     with pytest.raises(ValueError, match="find_openers has to see them"):
         judge.judge(batch)
     judge.find_openers([batch])
@@ -150,10 +150,10 @@ def test_what_may_ask_must_be_settled_first() -> None:
 
 
 def test_where_nothing_asks_messages_are_read_once() -> None:
-    given = arrow(_estate([_route("any")], [_message("m1")]))
-    judge = judge_of(given, None)
+    arrow_tables = arrow(_estate([_route("any")], [_message("m1")]))
+    judge = judge_of(arrow_tables, None)
     judge.find_openers(iter(lambda: pytest.fail("messages are read"), None))
-    assert len(judge.judge(next(read_messages(given["messages"])))) == 1
+    assert len(judge.judge(next(read_messages(arrow_tables["messages"])))) == 1
 
 
 def _dialog(conversation: str | None, **more: Any) -> Row:
@@ -170,9 +170,9 @@ def _dialog(conversation: str | None, **more: Any) -> Row:
     ],
 )
 def test_a_dialog_at_fault_is_refused(dialogs: list[Row], fault: str) -> None:
-    given = arrow(_estate([], []))
+    arrow_tables = arrow(_estate([], []))
     with pytest.raises(InputError, match=fault):
-        judge_of(given, _dialogs(dialogs))
+        judge_of(arrow_tables, _dialogs(dialogs))
 
 
 def _dialogs(rows: list[Row]) -> Any:
@@ -181,11 +181,11 @@ def _dialogs(rows: list[Row]) -> Any:
 
 def test_messages_without_optional_columns() -> None:
     """Columns that may be missing are, and so is whatever a dialog could say."""
-    given = arrow(_estate([_route("any")], [_message("m1", database_name=None)]))
+    arrow_tables = arrow(_estate([_route("any")], [_message("m1", database_name=None)]))
     optional = [field.name for field in MESSAGES if field.nullable]
-    [batch] = read_messages(given["messages"].drop_columns(optional))
+    [batch] = read_messages(arrow_tables["messages"].drop_columns(optional))
     dialogs = _dialogs([_dialog(_A)]).select(["instance_name", "database_name", "conversation_id", "is_initiator"])
-    judge = judge_of(given, dialogs)
+    judge = judge_of(arrow_tables, dialogs)
     assert [found.verdict.reason for found in judge.judge(batch) if found.verdict] == ["NO_ROUTE"]
 
 

@@ -34,8 +34,8 @@ ROWS = [row for rows, _ in TOLD for row in rows]
 
 
 def reconciled(rows: list[Row], **tables: list[Row]) -> Reconciliation:
-    given = {key: arrow_of(some, TABLES[key]) for key, some in {**estate(), **tables}.items()}
-    return routing.reconcile({**given, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)})
+    arrow_tables = {key: arrow_of(some, TABLES[key]) for key, some in {**estate(), **tables}.items()}
+    return routing.reconcile({**arrow_tables, "observed_routing": arrow_of(rows, OBSERVED_ROUTING)})
 
 
 def listed(done: Reconciliation) -> list[dict[str, Any]]:
@@ -130,9 +130,9 @@ def test_a_row_without_a_time_is_refused() -> None:
 
     times = pyarrow.nulls(len(rows), rows.schema.field("observed_at").type)
     broken = rows.set_column(rows.column_names.index("observed_at"), "observed_at", times)
-    given = {key: arrow_of(some, TABLES[key]) for key, some in estate().items()}
+    arrow_tables = {key: arrow_of(some, TABLES[key]) for key, some in estate().items()}
     with pytest.raises(InputError, match="table observed_routing has 37 rows without observed_at"):
-        routing.reconcile({**given, "observed_routing": broken})
+        routing.reconcile({**arrow_tables, "observed_routing": broken})
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ def dialogs(scope: ChoiceScope = S, **counts: int) -> dict[tuple[str, str, str, 
 
 def test_each_id_has_its_dialogs_and_what_was_to_be_expected() -> None:
     left_out = NeverPicked("c", "R", "EXPIRED", "it expired")
-    given = InstanceChoice(S, (10, None), {"a": "one.db", "b": None}, (left_out,))
-    [found] = find_balances([given], dialogs(a=12, b=8))
+    choice_of_two = InstanceChoice(S, (10, None), {"a": "one.db", "b": None}, (left_out,))
+    [found] = find_balances([choice_of_two], dialogs(a=12, b=8))
     assert (found.instance, found.database, found.service) == ("one", "Sales", "S")
     assert (found.since, found.until, found.never) == (10, None, (left_out,))
     assert found.picks == (
@@ -97,13 +97,13 @@ def test_dialogs_of_an_id_that_comes_back_do_not_count() -> None:
 def test_p_values_are_corrected_for_the_services_that_are_tested_alone() -> None:
     # Two degrees of freedom, chi-square 10: exp(-5); and 60 to 40: 0.0455. A third has too few dialogs.
     uneven, even, few = ChoiceScope("x", "d", "S"), ChoiceScope("y", "d", "S"), ChoiceScope("z", "d", "S")
-    given = [choice("a", "b", scope=few), choice("a", "b", scope=even), choice("a", "b", "c", scope=uneven)]
+    choices = [choice("a", "b", scope=few), choice("a", "b", scope=even), choice("a", "b", "c", scope=uneven)]
     counted = {
         **dialogs(few, a=1),
         **dialogs(even, a=60, b=40),
         **dialogs(uneven, a=10, b=20, c=30),
     }
-    found = find_balances(given, counted)
+    found = find_balances(choices, counted)
     # What chance explains least comes first, what is not tested last.
     assert [one.instance for one in found] == ["x", "y", "z"]
     assert [one.p_value for one in found] == [

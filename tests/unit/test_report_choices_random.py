@@ -61,10 +61,10 @@ def test_what_competes_is_what_dialogs_get() -> None:
                 # All routes of the scope have one id.
                 continue
             sent = {**estate, "messages": like(rng, row)}
-            given = [each for each in balanced(reference(sent, None).resolved_routes) if scope_of(each) == scope]
+            sent_on = [each for each in balanced(reference(sent, None).resolved_routes) if scope_of(each) == scope]
             # Those that come back to msdb itself are told apart there, those that arrive are not.
             lost = {one.broker_instance for one in choice.never if one.why == "COMES_BACK"}
-            assert {each["broker_instance"] for each in given} - lost == choice.owners.keys(), (number, scope)
+            assert {each["broker_instance"] for each in sent_on} - lost == choice.owners.keys(), (number, scope)
             seen.update(len(choice.owners) * [f"{len(choice.owners)} ids"])
             seen.update(one.why for one in choice.never)
     assert seen["2 ids"] > 20, seen

@@ -194,12 +194,12 @@ def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
     # A minute later one of them is gone, within the same five minutes of the series.
     ends = {"valid_to": "2026-01-05T12:01:00Z"}
     schema, [first, second] = TABLES["routes"]
-    given = {
+    rows_by_table = {
         **TABLES,
         "routes": (schema, [first, {**second, **ends}]),
         "resolved_routes": (RESOLVED_ROUTES, MESSAGES),
     }
-    found = routing.report({key: arrow_of(rows, schema) for key, (schema, rows) in given.items()})
+    found = routing.report({key: arrow_of(rows, schema) for key, (schema, rows) in rows_by_table.items()})
     [shared] = found.balances or ()
     assert [(pick.broker_instance, pick.dialogs) for pick in shared.picks] == [(IDS[0], 4), (IDS[1], 8)]
 
@@ -324,8 +324,8 @@ def test_the_section_on_what_was_observed(job: Path, tmp_path: Path, capsys: pyt
     }
     store_local(arrow_of([row, {**row, "class": "CONFIRMED", "cause": None}], RECONCILIATION), tmp_path / "told")
     where = ("--set", f"output.reconciliation={tmp_path / 'told'}")
-    for given, expected in ((where, [["HUB", "1", "0", "1", "0", "0"]]), ((*where[:1], f"{where[1]}-not"), None)):
-        assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / "page.html"), *NOW, *given]) == 0
+    for place, expected in ((where, [["HUB", "1", "0", "1", "0", "0"]]), ((*where[:1], f"{where[1]}-not"), None)):
+        assert cli.main(["report", "--config", str(job), "--out", str(tmp_path / "page.html"), *NOW, *place]) == 0
         capsys.readouterr()
         page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
         assert ("observed-classes" in page.tables) is (expected is not None)

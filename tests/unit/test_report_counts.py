@@ -52,8 +52,8 @@ def in_files(rows: list[Row], folder: Path, parts: int = 1, by: list[str] | None
 
 def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
     wanted = [MessageFlow(*flow[:-1], micros(f"2026-01-05T{flow[-1]}Z")) for flow in FLOWS]
-    for given in (table(ROWS), in_files(ROWS, tmp_path / "resolved", 3)):
-        flows, series = count_all(given)
+    for stored in (table(ROWS), in_files(ROWS, tmp_path / "resolved", 3)):
+        flows, series = count_all(stored)
         assert flows == wanted
         # All were decided at noon.
         assert series == MessageSeries(
@@ -70,9 +70,9 @@ def test_flows_of_the_last_attempts(tmp_path: Path) -> None:
 
 
 def test_no_message(tmp_path: Path) -> None:
-    for given in (table([]), in_files([], tmp_path / "resolved")):
-        assert count_all(given) == ([], MessageSeries(300, []))
-        assert count_dialogs(given, {("HUB", "Shop", "//shared"): (None, None)}) == {}
+    for stored in (table([]), in_files([], tmp_path / "resolved")):
+        assert count_all(stored) == ([], MessageSeries(300, []))
+        assert count_dialogs(stored, {("HUB", "Shop", "//shared"): (None, None)}) == {}
 
 
 @pytest.mark.parametrize(
@@ -183,14 +183,14 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeyp
     monkeypatch.setattr(encoded_texts, "_WAITING", 20)
     chance = random.Random(seed)
     rows = random_traffic(chance, chance.choice((3, 40, 300)))
-    for given in (
+    for stored in (
         table(rows),
         in_files(rows, tmp_path / "parts", chance.randrange(1, 4)),
         in_files(rows, tmp_path / "partitions", 2, ["instance_name", "outcome"]),
     ):
-        flows, series = count_all(given)
+        flows, series = count_all(stored)
         assert {astuple(flow)[:8]: (flow.messages, flow.oldest) for flow in flows} == flows_plainly(rows)
         points = Counter({astuple(point)[:4]: point.messages for point in series.points})
         assert len(points) == len(series.points)
         assert points == points_plainly(rows, series.seconds)
-        assert count_dialogs(given, SPANS) == dialogs_plainly(rows, SPANS)
+        assert count_dialogs(stored, SPANS) == dialogs_plainly(rows, SPANS)

@@ -87,22 +87,22 @@ def test_a_wrong_value_is_no_refusal() -> None:
 
 def test_any_other_error_goes_on() -> None:
     lost = refused("INVALID_HANDLE.SESSION_CLOSED", "Session was closed.", PySparkException)
-    given = session_of(Settings({}, {PARTS: lost}))
+    refusing = session_of(Settings({}, {PARTS: lost}))
     with pytest.raises(PySparkException) as caught:
-        apply_settings(given, {PARTS: "8"}, pytest.fail)
+        apply_settings(refusing, {PARTS: "8"}, pytest.fail)
     assert caught.value is lost
     with pytest.raises(PySparkException):
-        find_setting(given, PARTS)
+        find_setting(refusing, PARTS)
 
 
 class _Builder:
     """What Spark builds a session with."""
 
     def __init__(self, found: Any) -> None:
-        self.found, self.given = found, {}  # type: tuple[Any, dict[str, str]]
+        self.found, self.options = found, {}  # type: tuple[Any, dict[str, str]]
 
     def config(self, key: str, value: str) -> _Builder:
-        self.given[key] = value
+        self.options[key] = value
         return self
 
     def getOrCreate(self) -> Any:  # noqa: N802 - Spark's name.
@@ -136,22 +136,22 @@ class _Notes(Busy):
 
 
 def test_every_command_notes_once_what_the_session_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = session_of(Settings({}, {ADAPTIVE: not_available(ADAPTIVE)}))
-    _have(given, given, monkeypatch)
+    refusing = session_of(Settings({}, {ADAPTIVE: not_available(ADAPTIVE)}))
+    _have(refusing, refusing, monkeypatch)
     console: Any = _Notes()
     settings: Any = argparse.Namespace(spark={ADAPTIVE: "false"})
     opener = common.opener(settings, argparse.Namespace(verbose=False), console)
-    assert opener.spark is opener.spark is given
+    assert opener.spark is opener.spark is refusing
     why = "([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not available. SQLSTATE: 42K0I)"
     sentence = f"the Spark session has refused 1 setting: 'spark.sql.adaptive.enabled' {why}"
     assert console.told == [(f"note: {sentence}; the command goes on without", "warning")]
 
 
 def test_from_python_a_refused_setting_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = session_of(Settings({}, {ADAPTIVE: not_available(ADAPTIVE)}))
-    _have(given, given, monkeypatch)
+    refusing = session_of(Settings({}, {ADAPTIVE: not_available(ADAPTIVE)}))
+    _have(refusing, refusing, monkeypatch)
     with pytest.warns(UserWarning, match=r"has refused 1 setting: 'spark\.sql\.adaptive\.enabled'"):
-        assert session.start({ADAPTIVE: "false"}) is given
+        assert session.start({ADAPTIVE: "false"}) is refusing
 
 
 def test_only_a_session_of_spark_submit_begins_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,17 +159,17 @@ def test_only_a_session_of_spark_submit_begins_with_the_settings(monkeypatch: py
     builder = _have(begun, None, monkeypatch)
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert session.start({MEMORY: "4g"}, tell=pytest.fail) is begun
-    assert builder.given == {MEMORY: "4g"}
+    assert builder.options == {MEMORY: "4g"}
     builder = _have(begun, None, monkeypatch)
     monkeypatch.setenv("SPARK_REMOTE", "sc://host")
     session.start({MEMORY: "4g"}, tell=pytest.fail)
-    assert builder.given == {}
+    assert builder.options == {}
 
 
 def test_a_udf_is_refused_where_the_session_does_not_say_that_it_is_safe() -> None:
-    given = session_of(Settings({COLUMNAR: "false"}, {COLUMNAR: not_available(COLUMNAR)}), "4.2.0")
+    refusing = session_of(Settings({COLUMNAR: "false"}, {COLUMNAR: not_available(COLUMNAR)}), "4.2.0")
     with pytest.raises(ConfigError, match="udf would hang"):
-        session.check_udf(given)
+        session.check_udf(refusing)
     session.check_udf(session_of(Settings({}, {COLUMNAR: not_available(COLUMNAR)}), "4.0.0"))
 
 
@@ -194,7 +194,7 @@ MARK = CommitMark(RUN, "r1", "/out/runs", None)
 def _mark(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str | None]:
     """The properties that were set beside, and the setting within."""
     announced: list[Any] = []
-    monkeypatch.setattr(sql_statements, "set_properties", lambda *given: announced.append(given[2]))
+    monkeypatch.setattr(sql_statements, "set_properties", lambda *arguments: announced.append(arguments[2]))
     where: Any = "/out/routes"
     with ledger._marking(session_of(settings), where, MARK):
         return announced, settings.values.get(METADATA)

@@ -40,13 +40,13 @@ def _tables(case: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 def _described(case: dict[str, Any], **other: Any) -> DescribedMessage:
     ask = case["ask"]
-    given = {
+    options = {
         "conversation_id": ask["conversation_id"],
         "from_service_name": ask["from_service"],
         "hops_remaining": ask.get("hops_remaining"),
     }
     return DescribedMessage(
-        ask["instance"], ask["database"], ask["service"], moment(case["at"]), **{**given, **other}
+        ask["instance"], ask["database"], ask["service"], moment(case["at"]), **{**options, **other}
     )
 
 

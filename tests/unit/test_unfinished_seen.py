@@ -108,9 +108,9 @@ def test_messages_are_opened_before_what_decides_them(
     opened: list[str] = []
     find: Callable[..., Any] = TableOpener.find
 
-    def noted(self: TableOpener, key: str, *given: Any) -> Any:
+    def noted(self: TableOpener, key: str, *arguments: Any) -> Any:
         opened.append(key.removeprefix("tables."))
-        return find(self, key, *given)
+        return find(self, key, *arguments)
 
     monkeypatch.setattr(TableOpener, "find", noted)
     monkeypatch.chdir(folder)
@@ -131,10 +131,10 @@ def test_where_the_journal_may_not_be_read_the_command_goes_on(
 
     find: Callable[..., Any] = TableOpener.find
 
-    def refuse(self: TableOpener, key: str, *given: Any) -> Any:
+    def refuse(self: TableOpener, key: str, *arguments: Any) -> Any:
         if key == "tables.unfinished_imports":
             raise StorageError.failed("looking for a table", "no permission")
-        return find(self, key, *given)
+        return find(self, key, *arguments)
 
     monkeypatch.setattr(TableOpener, "find", refuse)
     code, out, _ = run(["lint", "--format", "json"], folder, capsys)

@@ -118,9 +118,9 @@ def test_reconcile(record: list[Row], step: int) -> None:
 
 def _described(tables: Tables, conversation_id: str | None) -> list[int | None]:
     question: Question = DescribedMessage("hub", "Sales", "//new", NOON, conversation_id=conversation_id)
-    given = arrow(tables)
-    [verdict] = explain(given, question).verdict
-    assert [row["matching_step"] for row in trace(given, question).hops] == [verdict["matching_step"]]
+    arrow_tables = arrow(tables)
+    [verdict] = explain(arrow_tables, question).verdict
+    assert [row["matching_step"] for row in trace(arrow_tables, question).hops] == [verdict["matching_step"]]
     return [verdict["matching_step"]]
 
 
@@ -197,9 +197,9 @@ def _two_instances(*record: Row) -> Tables:
 
 def _path(tables: Tables) -> tuple[str, str | None]:
     """How the message of some tables ends, and the reply to it: alike by itself, and with all messages."""
-    given = arrow(tables)
-    done = trace(given, StoredMessage("m1", "hub"))
-    [row] = [row for batch in ArrowPaths.of(given, None).batches() for row in batch.to_pylist()]
+    arrow_tables = arrow(tables)
+    done = trace(arrow_tables, StoredMessage("m1", "hub"))
+    [row] = [row for batch in ArrowPaths.of(arrow_tables, None).batches() for row in batch.to_pylist()]
     there, back = row["outcome"], row["return_outcome"]
     [path] = done.paths
     assert (path.there.ending, path.back_ending) == (there, back)

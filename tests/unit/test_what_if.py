@@ -154,9 +154,9 @@ def test_names_stay_data() -> None:
             {**row, "instance_name": HOSTILE if row["instance_name"] == "hub" else row["instance_name"]}
             for row in tables[key]
         ]
-    given = arrow(tables)
-    done = routing.diff(given, routing.Scripts.of_text("USE Sales; DROP ROUTE Far;", HOSTILE))
-    traced = routing.trace(given, routing.StoredMessage("m3"))
+    arrow_tables = arrow(tables)
+    done = routing.diff(arrow_tables, routing.Scripts.of_text("USE Sales; DROP ROUTE Far;", HOSTILE))
+    traced = routing.trace(arrow_tables, routing.StoredMessage("m3"))
     for picture in (pictures.before_and_after(done), pictures.followed(traced)):
         spec = picture.to_dict()
         rows = spec["layer"][0]["data"]["values"]

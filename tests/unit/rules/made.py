@@ -41,12 +41,12 @@ def instance(
     addresses: Iterable[str | None] | None = (OWN,),
 ) -> SqlInstance:
     """The instance ``hub``; routes by database."""
-    given = [("hub", database, one) for database, some in (routes or {}).items() for one in some]
+    routes_of_hub = [("hub", database, one) for database, some in (routes or {}).items() for one in some]
     return estate_of(
         [("hub", forwards, addresses)],
         [("hub", *database) for database in databases],
         [("hub", *service) for service in services],
-        given,
+        routes_of_hub,
     )["hub"]
 
 

@@ -28,11 +28,11 @@ def test_the_tests_own_resolver(case: askers.Case) -> None:
 def test_messages_one_by_one(case: askers.Case, order: int) -> None:
     tables = askers.estate_of(case)
     tables["messages"] = tables["messages"][::order]
-    given = arrow(tables)
-    settings = {key: columns_of(table, key) for key, table in given.items() if key != "messages"}
+    arrow_tables = arrow(tables)
+    settings = {key: columns_of(table, key) for key, table in arrow_tables.items() if key != "messages"}
     judge = RowJudge(network_of(settings), KnownDialogs.of_table(None), None)
-    judge.find_openers(read_messages(given["messages"]))
-    judged = [judged for batch in read_messages(given["messages"]) for judged in judge.judge(batch)]
+    judge.find_openers(read_messages(arrow_tables["messages"]))
+    judged = [judged for batch in read_messages(arrow_tables["messages"]) for judged in judge.judge(batch)]
     stops = sorted(
         (moment_of(found.message.t), found.message.message_id, *found.message.endpoint, found.verdict.requested_in)
         for found in judged

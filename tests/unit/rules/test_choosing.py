@@ -11,7 +11,7 @@ from routing.rules.locating import DestinationLocation
 from routing.terms import Outcome, Reason
 from tests.unit.rules.made import OWN, names, route
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 TIER = {tier.letter: tier for tier in TIERS}
 HERE, NOT_HERE = DestinationLocation("Orders", None), DestinationLocation(None, Reason.SERVICE_NOT_FOUND)
 INVALID = Reason.TRANSPORT_ADDRESS_INVALID
@@ -38,7 +38,7 @@ def situation(
     )
 
 
-@given(
+@parametrize(
     ("name", "held_by"),
     [("A", "AC"), ("B", "B"), ("C", "C"), ("D", "D"), ("x", ""), ("implied", "B")],
 )
@@ -48,7 +48,7 @@ def test_which_tiers_hold_a_route(name: str, held_by: str) -> None:
     assert (None if first is None else first.letter) == (held_by[0] if held_by else None)
 
 
-@given(
+@parametrize(
     ("location", "name_address", "why_not"),
     [
         (HERE, NameAddress.ELSEWHERE, [None, None, None, None]),
@@ -69,7 +69,7 @@ def test_why_a_tier_cannot_be_used(
 
 
 # Never for mirrored routes and LOCAL; by address; by the service's name.
-@given(
+@parametrize(
     ("letter", "address", "mirror", "name_address", "expected"),
     [
         ("A", "tcp://hub:4022", "tcp://hub:4022", NameAddress.OWN, False),
@@ -89,7 +89,7 @@ def test_which_route_leads_back(
     assert TIER[letter].is_own(one, situation(name_address=name_address)) is expected
 
 
-@given(
+@parametrize(
     ("routes", "kept"),
     [
         ([], []),
@@ -107,7 +107,7 @@ def test_equal_routes_are_one(routes: list[tuple[str, str, str | None]], kept: l
 
 
 # Routes by letter; where LOCAL, or TRANSPORT, cannot be used; the tier, its routes, and why it cannot be used.
-@given(
+@parametrize(
     ("routes", "location", "name_address", "expected"),
     [
         ("", HERE, NameAddress.ELSEWHERE, (None, [], None)),
@@ -158,7 +158,7 @@ def test_the_order_of_the_tiers() -> None:
 
 
 # A choice: the tier's letter and why it cannot be used; arrived, forwarding, the route is its own address.
-@given(
+@parametrize(
     ("letter", "why_not", "arrived", "forwards", "own", "expected"),
     [
         (None, None, False, True, False, ChoiceEnd(Outcome.DELAYED, Reason.NO_ROUTE)),

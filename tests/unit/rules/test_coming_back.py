@@ -7,12 +7,12 @@ import pytest
 from routing.rules.estate import EstateRoute
 from tests.unit.rules.made import OWN, B, C, decide_at, instance, key_of, route, ways
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 WEST, BACK = route("west", address="tcp://west:1"), route("back", address=OWN)
 
 
 # An address of this very instance: routes of the database, those of msdb, what is decided.
-@given(
+@parametrize(
     ("routes", "arrivals", "service", "said"),
     [
         ([BACK], [WEST], "S", "5 - back NETWORK_ADDRESS > 5 - west NETWORK_ADDRESS"),
@@ -49,7 +49,7 @@ def test_a_message_that_comes_back(
 
 
 # Section 1 and the check of msdb's broker hold for it as well; nothing is the sender's any more.
-@given(
+@parametrize(
     ("service", "broker", "is_initiator", "msdb_is_on", "said", "destination"),
     [
         ("Shared", C, False, False, "5 - back NETWORK_ADDRESS > 0 - None LOCAL_SERVICE", "Parts"),

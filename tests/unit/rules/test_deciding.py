@@ -8,17 +8,17 @@ from routing.rules.deciding import UNNAMED, ConcerningRoutes, RoutingKey, scope_
 from routing.rules.estate import NameAddress
 from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, names, route, ways
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 EAST, WEST = route("east", address="tcp://east:1"), route("west", address="tcp://west:1")
 BACK = route("back", address=OWN)
 
 
-@given(("database", "scope"), [(None, "msdb"), ("Orders", "Orders"), ("msdb", "msdb"), ("MSDB", "MSDB")])
+@parametrize(("database", "scope"), [(None, "msdb"), ("Orders", "Orders"), ("msdb", "msdb"), ("MSDB", "MSDB")])
 def test_the_routing_table_that_is_searched(database: str | None, scope: str) -> None:
     assert scope_of(database) == scope
 
 
-@given(
+@parametrize(
     ("service", "named"),
     [("S", NameAddress.NONE), ("tcp://e:1/S", NameAddress.ELSEWHERE), (f"{OWN}/S", NameAddress.OWN)],
 )
@@ -28,7 +28,7 @@ def test_the_key_of_a_message(service: str, named: NameAddress) -> None:
 
 
 # Section 1, then the scope's broker, then the search: sender, broker, who began the dialog; msdb's broker.
-@given(
+@parametrize(
     ("database", "service", "broker", "is_initiator", "msdb_is_on", "said"),
     [
         (None, "OrderService", B, False, True, "0 - None LOCAL_SERVICE"),
@@ -57,7 +57,7 @@ def test_what_comes_before_the_search(
 
 
 # Step 6: a database that is listed holds the service; section 4 judges whose id it has.
-@given(
+@parametrize(
     ("service", "broker", "said"),
     [
         ("PartService", C, "6 - None LOCAL_SERVICE"),
@@ -143,7 +143,7 @@ def test_what_a_leg_reports() -> None:
 
 
 # Bounds of the routes by name; the intervals with what is decided in each.
-@given(
+@parametrize(
     ("routes", "arrivals", "expected"),
     [
         ([], [], [(None, None, "7 - None NO_ROUTE")]),

@@ -8,7 +8,7 @@ from routing.rules import estate
 from routing.rules.estate import AddressKind, Database, EstateRoute, NameAddress
 from tests.unit.rules.made import ASKS, B, C, instance, names, route
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 def test_a_route_of_a_row() -> None:
@@ -30,7 +30,7 @@ def test_a_route_of_a_row() -> None:
 
 
 # Section 0: valid_from <= t < valid_to, either may be null, and lifetime null or t < lifetime.
-@given(
+@parametrize(
     ("valid_from", "valid_to", "lifetime", "times", "is_ever_live"),
     [
         (None, None, None, {-5: True, 0: True, 9: True}, True),
@@ -55,7 +55,7 @@ def test_when_a_route_is_in_force(
     assert one.is_ever_live is is_ever_live
 
 
-@given(
+@parametrize(
     ("address", "kind"),
     [
         (None, None),
@@ -72,7 +72,7 @@ def test_the_kind_of_an_address(address: str | None, kind: AddressKind | None) -
     assert estate.kind_of(address) is kind
 
 
-@given(
+@parametrize(
     ("guid", "is_enabled", "read"),
     [
         (None, None, Database("d", None, True)),
@@ -116,7 +116,7 @@ def test_what_is_not_listed_is_left_out() -> None:
     assert found["hub"] == estate.SqlInstance("hub", is_forwarding_known=False)
 
 
-@given(
+@parametrize(
     ("forwards", "is_forwarding", "is_known"),
     [(True, True, True), (False, False, True), (None, False, False)],
 )
@@ -125,7 +125,7 @@ def test_forwarding_that_is_not_known_is_off(forwards: bool | None, is_forwardin
     assert (found.is_forwarding, found.is_forwarding_known) == (is_forwarding, is_known)
 
 
-@given(
+@parametrize(
     ("database", "service", "found"),
     [
         ("Orders", None, ["any", "ask"]),
@@ -148,7 +148,7 @@ def test_versions_of_a_route_stand_in_their_order() -> None:
     assert [one.live_from for one in found] == [None, 2, 5, 8]
 
 
-@given(
+@parametrize(
     ("database", "service", "names"),
     [("Orders", "S", ["one"]), ("Orders", "s", []), ("Orders", "T", []), ("Parts", "S", []), ("Orders", None, [])],
 )
@@ -157,7 +157,7 @@ def test_the_routes_that_name_a_service(database: str, service: str | None, name
     assert [one.name for one in found] == names
 
 
-@given(
+@parametrize(
     ("service", "holders"),
     [(None, []), ("S", ["Orders", "Parts", "orders"]), ("s", []), ("S ", []), ("T", ["Parts"])],
 )
@@ -183,7 +183,7 @@ def test_the_own_addresses_of_an_instance() -> None:
     }
 
 
-@given(
+@parametrize(
     ("service", "named"),
     [
         ("", NameAddress.NONE),

@@ -9,7 +9,7 @@ from routing.rules.locating import DestinationLocation, has_id, is_reply, locate
 from routing.terms import Reason
 from tests.unit.rules.made import NOWHERE, B, C, D
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 # One without an id, and one whose broker is off.
 LISTED = {
     one.name: one
@@ -25,7 +25,7 @@ NO_SERVICE, DISABLED = Reason.SERVICE_NOT_FOUND, Reason.BROKER_DISABLED
 NO_BROKER = Reason.BROKER_INSTANCE_NOT_FOUND
 
 
-@given(
+@parametrize(
     ("is_from_network", "is_initiator", "broker", "expected"),
     [
         (True, False, B, True),
@@ -43,7 +43,7 @@ def test_a_reply_from_outside(
     assert is_reply(HUB, broker, is_from_network=is_from_network, is_initiator=is_initiator) is expected
 
 
-@given(
+@parametrize(
     ("database", "broker", "expected"),
     [
         ("Orders", None, True),
@@ -57,7 +57,7 @@ def test_a_database_has_the_id(database: str, broker: str | None, expected: bool
     assert has_id(LISTED[database], broker) is expected
 
 
-@given(
+@parametrize(
     ("holders", "sender", "broker", "expected"),
     [
         # Nobody holds the service.

@@ -12,7 +12,7 @@ from routing.rules.matching import STEPS, MatchKey, RouteMatch
 from routing.terms import MatchingStep
 from tests.unit.rules.made import ASKS, B, C, D, names, route
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 ROUTES = {
     "S": route("S", "S"),
     "S/B": route("S/B", "S", B),
@@ -37,7 +37,7 @@ ASKING, ASKING_BOUND = MatchKey(ASKS, None), MatchKey(ASKS, B)
 
 
 # By route, one mark for each message: a digit for the step, a dot where it matches in none.
-@given(
+@parametrize(
     ("name", "steps"),
     [
         #          open to S, bound to B, no name, no name and bound, asking, asking and bound
@@ -62,7 +62,7 @@ def test_the_step_of_a_route(name: str, steps: str) -> None:
 
 
 # By step, which routes it matches, the other steps left aside.
-@given(
+@parametrize(
     ("matches", "message", "expected"),
     [
         (matching.names_service, OPEN, "S S/B S/C"),
@@ -92,7 +92,7 @@ def test_what_a_step_matches(
 
 
 # Of these routes the search takes those named after the step; a star where step 4 was met before.
-@given(
+@parametrize(
     ("message", "routes", "expected"),
     [
         (BOUND, "", "7"),
@@ -150,7 +150,7 @@ def test_what_step_3_picks_among() -> None:
 
 
 # A mark after the name: > from 5 on, < until 5, none: always in force.
-@given(
+@parametrize(
     ("message", "routes", "expected"),
     [
         (OPEN, "", ""),

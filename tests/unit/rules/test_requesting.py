@@ -17,11 +17,11 @@ from routing.rules.requesting import (
 )
 from routing.terms import MISSING_ROUTE_NAMESPACE
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 
 
 # Pending: (requested_at, message_id) before the message's, and ended_at null or t < ended_at.
-@given(
+@parametrize(
     ("request_", "t", "message_id", "is_pending", "is_own"),
     [
         (RouteRequest(5, "m", None), 4, "z", False, False),
@@ -50,7 +50,7 @@ def test_a_request_on_record(
 
 
 # Requests on record; messages in their order, each with whether it opens a request.
-@given(
+@parametrize(
     ("on_record", "messages"),
     [
         ([], []),
@@ -86,7 +86,7 @@ def _opens(scope: RequestScope, t: int, name: str) -> bool:
 _A = ConversationEndpoint("aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa", True)
 
 
-@given(
+@parametrize(
     ("conversation_id", "is_initiator", "endpoint"),
     [
         (None, None, None),
@@ -148,7 +148,7 @@ def test_a_scope_and_a_service_are_asked_for_apart() -> None:
     assert InstanceRequests.on_record([]) == InstanceRequests()
 
 
-@given(
+@parametrize(
     ("service", "name"),
     [
         ("", ""),

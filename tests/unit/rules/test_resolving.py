@@ -10,12 +10,12 @@ from routing.rules.resolving import NO_DIALOG, DialogFacts, bound_broker
 from tests.unit.rules.by_rules import resolve
 from tests.unit.rules.made import ASKS, DIALOGS, OWN, B, C, D, instance, message, route
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 ACKNOWLEDGED = DialogFacts(far_broker=C, acknowledged_broker=D, acknowledged_at=10)
 
 
 # Decided at 10.
-@given(
+@parametrize(
     ("dialog", "acknowledged", "is_expired"),
     [
         (NO_DIALOG, None, False),
@@ -33,7 +33,7 @@ def test_a_dialog(dialog: DialogFacts, acknowledged: str | None, is_expired: boo
     assert (dialog.acknowledged(10), dialog.is_expired(10)) == (acknowledged, is_expired)
 
 
-@given(
+@parametrize(
     ("own", "dialog", "bound"),
     [
         (None, NO_DIALOG, None),
@@ -54,7 +54,7 @@ EAST, BACK, ASK = route("east", address="tcp://east:1"), route("back", address=O
 
 
 # Where hops are left, one more is none; null is no limit; only what is forwarded uses one.
-@given(
+@parametrize(
     ("database", "hops", "reason"),
     [
         (None, None, "NETWORK_ADDRESS"),

@@ -9,11 +9,11 @@ import pytest
 from routing.rules import text
 from tests.text_forms import FORMS
 
-given = pytest.mark.parametrize
+parametrize = pytest.mark.parametrize
 _READ = [(name, word, expected) for name, form in FORMS.items() for word, expected in form.table]
 
 
-@given(("form", "word", "expected"), _READ, ids=[f"{name} {word!a}" for name, word, _ in _READ])
+@parametrize(("form", "word", "expected"), _READ, ids=[f"{name} {word!a}" for name, word, _ in _READ])
 def test_a_text_is_read_as_its_table_says(form: str, word: str | None, expected: Any) -> None:
     read = FORMS[form].rule(word)
     assert (read, type(read)) == (expected, type(expected))
@@ -23,7 +23,7 @@ def test_no_text_is_no_guid() -> None:
     assert not text.is_guid(None)
 
 
-@given(
+@parametrize(
     ("written", "compared"),
     [
         ("", ""),
@@ -40,7 +40,7 @@ def test_an_address_as_it_is_compared(written: str, compared: str) -> None:
 
 
 # An address: is it LOCAL, TRANSPORT, of the tcp form; its host and its port.
-@given(
+@parametrize(
     ("address", "is_local", "is_transport", "is_tcp", "host", "port"),
     [
         (None, False, False, False, None, None),
