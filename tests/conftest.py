@@ -35,6 +35,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(reason)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a row after its values, where pytest would number them (``case0``)."""
+    from tests.row_ids import describe
+
+    return describe(val)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share the tests out so that one process of two starts a session."""
@@ -104,6 +111,8 @@ def _settings(scratch: str) -> dict[str, str]:
         # In another zone than UTC Delta reads its log anew after each commit, to see whether it wrote it right.
         "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
         "spark.ui.enabled": "false",
+        # Each query is printed for that page all the same: as short as can be.
+        "spark.sql.ui.explainMode": "simple",
         # Scratch of its own, so that runs side by side do not meet.
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
         # Java begins with little room, and would tidy it up hundreds of times before it takes more.

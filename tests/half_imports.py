@@ -188,7 +188,7 @@ SCENARIOS = {
         (estate(FIRST, _STOCK),),
     ),
 }
-"""What `make test` tries in the process."""
+"""What `make test` and `make test-long` try in the process."""
 MORE_SCENARIOS = {
     "the first messages": Scenario(
         estate(FIRST, _STOCK, **traffic(1, 2)), estate(SECOND, _STOCK, _BILLING, **traffic(2, 3))

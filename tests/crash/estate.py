@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.frames import Tables, rows_of
+from tests.frames import Tables
+from tests.imports import rows_at
 from tests.stored import OUTPUTS, conversation, message, save_estate, small_estate
 
 if TYPE_CHECKING:
@@ -146,17 +147,17 @@ def end_group(process: subprocess.Popen[str]) -> None:
         return
 
 
-def state(spark: SparkSession, case: Case) -> dict[str, list[dict[str, Any]]]:
+def state(case: Case) -> dict[str, list[dict[str, Any]]]:
     """The output tables without what differs from run to run."""
     tables = {}
     for key in WRITTEN:
-        rows = rows_of(spark.read.format("delta").load(str(case.folder / "out" / key)))
+        rows = rows_at(case.config().output[key])
         plain = [{**row, "run_id": "first" if row["run_id"] == "first" else "later"} for row in rows]
         tables[key] = sorted(plain, key=repr)
     return tables
 
 
-def run_ids(spark: SparkSession, case: Case) -> list[str]:
+def run_ids(case: Case) -> list[str]:
     """The runs that count, the first one first."""
-    runs = spark.read.format("delta").load(str(case.folder / "out" / "runs"))
-    return [row["run_id"] for row in runs.orderBy("finished_at").select("run_id").collect()]
+    runs = sorted(rows_at(case.config().output["runs"]), key=lambda row: row["finished_at"])
+    return [row["run_id"] for row in runs]

@@ -14,7 +14,7 @@ from routing import cli
 from tests.crash.estate import NOW, Case, copied, run_ids
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 def _fails(case: Case, capsys: pytest.CaptureFixture[str]) -> str:
@@ -32,9 +32,7 @@ def _newest_log(table: Path) -> Path:
 
 
 @pytest.mark.parametrize("table", ["out/resolved_routes", "out/runs", "in/messages"])
-def test_a_corrupted_log(
-    spark: SparkSession, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str
-) -> None:
+def test_a_corrupted_log(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str) -> None:
     broken = copied(case, tmp_path / "case")
     log = _newest_log(broken.folder / table)
     log.write_text(log.read_text(encoding="utf-8")[:100] + "\n{", encoding="utf-8")
@@ -43,18 +41,16 @@ def test_a_corrupted_log(
         checksum.unlink()
     _fails(broken, capsys)
     if table != "out/runs":
-        assert run_ids(spark, broken) == ["first"]
+        assert run_ids(broken) == ["first"]
 
 
-def test_a_missing_file(
-    spark: SparkSession, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_file(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of the new messages, which no maintenance has replaced."""
     broken = copied(case, tmp_path / "case")
     newest = max((broken.folder / "in" / "messages").glob("*.parquet"), key=lambda file: file.stat().st_mtime)
     newest.unlink()
     _fails(broken, capsys)
-    assert run_ids(spark, broken) == ["first"]
+    assert run_ids(broken) == ["first"]
 
 
 @pytest.fixture
@@ -69,15 +65,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_disk(
-    spark: SparkSession, case: Case, small_disk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk(case: Case, small_disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     full = copied(case, small_disk / "case")
     free = shutil.disk_usage(small_disk).free
     (small_disk / "ballast").write_bytes(b"x" * max(free - 20_000, 0))
     err = _fails(full, capsys)
     assert "space" in err, err
-    assert run_ids(spark, full) == ["first"]
+    assert run_ids(full) == ["first"]
     (small_disk / "ballast").unlink()
     assert cli.main(["resolve", "--config", str(full.file), "--quiet", "--now", NOW.isoformat()]) == 0
-    assert len(run_ids(spark, full)) == 2
+    assert len(run_ids(full)) == 2

@@ -41,22 +41,22 @@ def clean(spark: SparkSession, case: Case, tmp_path_factory: pytest.TempPathFact
 
     single = copied(case, tmp_path_factory.mktemp("clean") / "case")
     routing.run(spark, single.config(), now=NOW)
-    left = state(spark, single)
+    left = state(single)
     later = [row for row in left["resolved_routes"] if row["run_id"] == "later"]
     assert {(row["message_id"], row["attempt"]): row["reason"] for row in later} == OUTCOMES
     return dict(left)
 
 
-def test_killed_at_every_commit(spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path) -> None:
+def test_killed_at_every_commit(case: Case, clean: dict[str, object], tmp_path: Path) -> None:
     """One after the other, so that each run finds what a killed one left; at the end two start at once."""
     again = copied(case, tmp_path / "case")
     for point in SHORT_POINTS if SHORT else POINTS:
         status, err = ended(started(again, point))
         assert status == KILLED, f"{point}: {status} {err}"
-        assert run_ids(spark, again) == ["first"], point
+        assert run_ids(again) == ["first"], point
     _race(again)
-    assert len(run_ids(spark, again)) == 2
-    assert state(spark, again) == clean
+    assert len(run_ids(again)) == 2
+    assert state(again) == clean
     assert not (again.folder / "out" / "runs.lock").exists()
 
 
@@ -70,19 +70,17 @@ def _race(case: Case) -> None:
     assert len([line for line in told[3].splitlines() if line.startswith("sbroute: ")]) == 1
 
 
-def test_killed_when_it_counts(spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path) -> None:
+def test_killed_when_it_counts(case: Case, clean: dict[str, object], tmp_path: Path) -> None:
     if SHORT:
         pytest.skip("a long test: make test-crash")
     again = copied(case, tmp_path / "case")
     status, err = ended(started(again, "after runs"))
     assert status == KILLED, err
-    assert len(run_ids(spark, again)) == 2
-    assert state(spark, again) == clean
+    assert len(run_ids(again)) == 2
+    assert state(again) == clean
 
 
-def test_tried_again_under_one_id(
-    spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path
-) -> None:
+def test_tried_again_under_one_id(case: Case, clean: dict[str, object], tmp_path: Path) -> None:
     """Killed midway, then when it counts; the third try finds that it does, and does nothing."""
     if SHORT:
         pytest.skip("a long test: make test-crash")
@@ -90,14 +88,14 @@ def test_tried_again_under_one_id(
     for point, counted in (("after resolved_routes", ["first"]), ("after runs", ["first", "night"])):
         status, err = ended(started(again, point, "--run-id", "night"))
         assert status == KILLED, err
-        assert run_ids(spark, again) == counted
+        assert run_ids(again) == counted
     status, err = ended(started(again, None, "--run-id", "night"))
     assert (status, err.startswith("note: run 'night' was recorded before")) == (0, True), err
-    assert run_ids(spark, again) == ["first", "night"]
-    assert state(spark, again) == clean
+    assert run_ids(again) == ["first", "night"]
+    assert state(again) == clean
 
 
-def test_killed_at_random_times(spark: SparkSession, case: Case, clean: dict[str, object], tmp_path: Path) -> None:
+def test_killed_at_random_times(case: Case, clean: dict[str, object], tmp_path: Path) -> None:
     if not RANDOM_KILLS:
         pytest.skip("a long test: make test-crash")
     again = copied(case, tmp_path / "case")
@@ -108,10 +106,10 @@ def test_killed_at_random_times(spark: SparkSession, case: Case, clean: dict[str
         # Every other time the Java process outlives its driver for a moment, as it does in the world.
         os.kill(process.pid, signal.SIGKILL) if number % 2 else os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
-        if len(run_ids(spark, again)) == 2:
+        if len(run_ids(again)) == 2:
             # It was done before: another run would try the delayed messages once more.
             break
     else:
         status, err = ended(started(again))
         assert status == 0, err
-    assert state(spark, again) == clean
+    assert state(again) == clean

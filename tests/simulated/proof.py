@@ -34,28 +34,33 @@ class Proved:
 
 
 def prove(asked: tuple[str, int]) -> Proved:
-    """Reconcile a day with a fault."""
+    """Reconcile a day with a fault, and compare what is named with that fault."""
     fault, seed = asked
-    return prove_case(case(fault, seed), fault, seed)
+    made = case(fault, seed)
+    return compare_causes(made, find_causes(made, fault, seed), fault, seed)
 
 
-def prove_case(made: Case, fault: str, seed: int) -> Proved:
-    """Whether what is wrong with a day is named."""
+def find_causes(made: Case, fault: str, seed: int) -> list[Row]:
+    """Return the causes that reconcile names for a day."""
     rng = random.Random(f"events-{fault}-{seed}")
     observed = [*observe(made.day, events_of(rng, made.day, made.ahead)), *queued(rng, made.day, made.ahead)]
     tables = {key: arrow_of(rows, TABLES[key].optional()) for key, rows in made.tables.items()}
     done = routing.reconcile({**tables, "observed_routing": arrow_of(observed, OBSERVED_ROUTING.optional())})
     if sum(row["observations"] for row in done.counts) != len(observed):
         raise ValueError(f"seed {seed} of {fault}: not all observations are in an episode")
-    named = [row for row in done.causes if _is_right(made, row)]
-    others = [f"{row['instance_name']}: {row['cause_text']}" for row in done.causes if not _is_right(made, row)]
+    return [dict(row) for row in done.causes]
+
+
+def compare_causes(made: Case, causes: Sequence[Row], fault: str, seed: int) -> Proved:
+    """Tell whether the causes name what is wrong with a day, and what they name besides."""
+    named = [row for row in causes if _is_right(made, row)]
+    others = [f"{row['instance_name']}: {row['cause_text']}" for row in causes if not _is_right(made, row)]
     return Proved(fault, seed, bool(named), tuple(others))
 
 
-def _is_right(made: Case, row: object) -> bool:
-    told: dict[str, str] = dict(row)  # type: ignore[call-overload]
-    is_there = told["cause"] == made.kind and told["instance_name"] == made.instance
-    return is_there and all(word in told["cause_text"] for word in made.words)
+def _is_right(made: Case, row: Row) -> bool:
+    is_there = row["cause"] == made.kind and row["instance_name"] == made.instance
+    return is_there and all(word in str(row["cause_text"]) for word in made.words)
 
 
 def observe(day: Day, events: Sequence[Event]) -> list[Row]:

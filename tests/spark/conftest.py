@@ -37,10 +37,12 @@ GENERATED = (
 def _interpreting(spark: SparkSession) -> Iterator[None]:
     from routing.sessions.session import INTERPRETED
 
-    for key, value in INTERPRETED.items():
+    # Nor is the rest of a query planned anew whenever a part of it has ended.
+    settings = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
+    for key, value in settings.items():
         spark.conf.set(key, value)
     yield
-    for key in INTERPRETED:
+    for key in settings:
         spark.conf.unset(key)
 
 

@@ -75,13 +75,13 @@ def test_resolve(spark: SparkSession, tmp_path: Path) -> None:
     single, again = copied(case, tmp_path / "single"), copied(case, tmp_path / "again")
     options = ["--now", NOW.isoformat(), "--quiet"]
     seconds = _seconds(["resolve", "--config", str(single.file), *options])
-    clean = state(spark, single)
+    clean = state(single)
     later = [row for row in clean["resolved_routes"] if row["run_id"] == "later"]
     assert {(row["message_id"], row["attempt"]): row["reason"] for row in later} == OUTCOMES
     line = ["resolve", "--config", str(again.file), *options]
     for _ in range(SIGNALS):
         done = _interrupt(line, seconds, tmp_path / "temporary", NOTHING, NO_RUN, COUNTS)
-        counts = len(run_ids(spark, again)) == 2
+        counts = len(run_ids(again)) == 2
         assert counts == (done.code == 0 or " counts, " in done.err), done
         assert not (again.folder / "out" / "runs.lock").exists()
         if counts:
@@ -89,7 +89,7 @@ def test_resolve(spark: SparkSession, tmp_path: Path) -> None:
             break
     else:
         _seconds(line)
-    assert state(spark, again) == clean
+    assert state(again) == clean
 
 
 def test_while_spark_starts(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ def case(tmp_path: Path) -> Case:
     return write_config(tmp_path / "case")
 
 
-def _outcomes(spark: SparkSession, case: Case) -> dict[tuple[str, int], str]:
-    rows = state(spark, case)["resolved_routes"]
+def _outcomes(case: Case) -> dict[tuple[str, int], str]:
+    rows = state(case)["resolved_routes"]
     return {(row["message_id"], row["attempt"]): row["reason"] for row in rows if row["run_id"] == "later"}
 
 
@@ -73,11 +73,11 @@ def test_killed_taken_back_and_given_its_new_columns(spark: SparkSession, case: 
     with hooked(once("after pending_messages", kill)), pytest.raises(Killed):
         routing.run(spark, case.config(), run_id="killed", now=NOW)
     assert _having_senders(spark, case) == [*AS_READ]
-    assert run_ids(spark, case) == ["first"]
+    assert run_ids(case) == ["first"]
     done = routing.run(spark, case.config(), run_id="later", now=NOW)
     assert [note for note in done.notes if "trusted this once" in note] != []
     assert [note for note in done.notes if "was brought back to version 0" in note] != []
-    assert _outcomes(spark, case) == OUTCOMES
+    assert _outcomes(case) == OUTCOMES
     # What the killed run had made of the tables' columns went with its rows, and came again.
     assert _having_senders(spark, case) == [*AS_READ]
     first, later = _runs(spark, case)
@@ -112,7 +112,7 @@ def test_messages_that_say_their_sender_are_added(spark: SparkSession, case: Cas
     for run_id, hour in (("later", 14), ("last", 15)):
         routing.run(spark, case.config(), run_id=run_id, now=NOW.replace(hour=hour))
         pending, rejected = (
-            {row["message_id"]: row["from_service_name"] for row in state(spark, case)[key]}
+            {row["message_id"]: row["from_service_name"] for row in state(case)[key]}
             for key in ("pending_messages", "rejected_messages")
         )
         assert pending == {"m4": None, "m12": None, "m14": None, "m21": "//shop"}

@@ -152,7 +152,7 @@ def test_an_incremental_run_does_not_go_on(spark: SparkSession, case: Case, what
         routing.run(spark, case.config(), now=NEXT)
     assert caught.value.exit_code == 2
     if _table(case, "runs").exists() and "runs" not in what:
-        assert run_ids(spark, case) == ["first", "second"]
+        assert run_ids(case) == ["first", "second"]
 
 
 def test_a_full_run_replaces_what_it_cannot_trust(spark: SparkSession, case: Case) -> None:
@@ -167,13 +167,13 @@ def test_a_full_run_replaces_what_it_cannot_trust(spark: SparkSession, case: Cas
             " this run replaces it"
         ),
     ]
-    assert {row["run_id"] for row in state(spark, case)["resolved_routes"]} == {"later"}
+    assert {row["run_id"] for row in state(case)["resolved_routes"]} == {"later"}
     _made_anew("rejected_messages")(spark, case)
     for mode in ("full", "incremental"):
         with pytest.raises(ContractError, match=r"output.rejected_messages: .* is another table") as caught:
             routing.run(spark, case.config(f"resolve.mode={mode}"))
         assert caught.value.exit_code == 2
-    assert run_ids(spark, case) == ["first", "second", "full"]
+    assert run_ids(case) == ["first", "second", "full"]
 
 
 def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
@@ -188,7 +188,7 @@ def test_maintenance_changes_nothing(spark: SparkSession, case: Case) -> None:
     assert [note.partition(" have no ended_at")[0] for note in done.notes] == ["3 route requests on record"]
     # m4, m12 and m14 of the runs before, and the two new ones.
     assert done.row["rows_read"] == 5
-    assert "m2" not in {row["message_id"] for row in state(spark, case)["resolved_routes"]}
+    assert "m2" not in {row["message_id"] for row in state(case)["resolved_routes"]}
 
 
 def test_a_restore_that_fails_says_what_to_type(spark: SparkSession, case: Case) -> None:
@@ -211,7 +211,7 @@ def test_a_restore_that_fails_says_what_to_type(spark: SparkSession, case: Case)
     _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 1", "pending_messages")(spark, case)
     done = routing.run(spark, case.config(), run_id="third", now=NEXT)
     assert done.row["rows_read"] == 5
-    assert run_ids(spark, case) == ["first", "second", "third"]
+    assert run_ids(case) == ["first", "second", "third"]
 
 
 def test_runs_and_an_output_are_restored(spark: SparkSession, case: Case) -> None:
@@ -219,15 +219,15 @@ def test_runs_and_an_output_are_restored(spark: SparkSession, case: Case) -> Non
     for key in ("runs", "resolved_routes"):
         _sql("RESTORE TABLE TABLE_ITSELF TO VERSION AS OF 0", key)(spark, case)
     done = routing.run(spark, case.config(), run_id="again", now=NEXT)
-    assert run_ids(spark, case) == ["first", "again"]
+    assert run_ids(case) == ["first", "again"]
     assert sorted(note.split()[0] for note in done.notes if "was brought back to version" in note) == [
         "output.new_route_requests",
         "output.pending_messages",
         "output.rejected_messages",
     ]
-    attempts = {(row["message_id"], row["attempt"]) for row in state(spark, case)["resolved_routes"]}
+    attempts = {(row["message_id"], row["attempt"]) for row in state(case)["resolved_routes"]}
     assert attempts >= {("m11", 1), ("m12", 1), ("m14", 1), ("m4", 2), ("m21", 1), ("m22", 1)}
-    assert len(attempts) == len(state(spark, case)["resolved_routes"])
+    assert len(attempts) == len(state(case)["resolved_routes"])
     assert routing.run(spark, case.config(), run_id="idle", now=NEXT).notes == ()
 
 
@@ -236,7 +236,7 @@ def test_runs_is_emptied(spark: SparkSession, case: Case) -> None:
     _sql("DELETE FROM TABLE_ITSELF", "runs")(spark, case)
     routing.run(spark, case.config("resolve.mode=full"), run_id="full")
     done = routing.run(spark, case.config(), run_id="next", now=NEXT)
-    assert run_ids(spark, case) == ["full", "next"]
+    assert run_ids(case) == ["full", "next"]
     assert done.row["rows_resolved"] == 4
 
 
@@ -257,7 +257,7 @@ def test_old_rows_deleted_after_a_full_run(
             routing.run(spark, case.config(), now=NEXT)
         return
     routing.run(spark, case.config(), run_id="next", now=NEXT)
-    found = {(row["message_id"], row["attempt"]) for row in state(spark, case)["resolved_routes"]}
+    found = {(row["message_id"], row["attempt"]) for row in state(case)["resolved_routes"]}
     assert ("m4", 2) in found
     assert not {("m2", 1), ("m4", 1)} & found
 
@@ -280,7 +280,7 @@ def test_somebody_else_commits_while_a_run_works(spark: SparkSession, case: Case
         pytest.raises(StorageError, match=r"another run has written to output\.rejected_messages"),
     ):
         routing.run(spark, case.config(), now=NEXT)
-    assert run_ids(spark, case) == ["first", "second"]
+    assert run_ids(case) == ["first", "second"]
     with pytest.raises(ContractError, match=r"rejected_messages at .*\(WRITE\) was not written by a run of"):
         routing.run(spark, case.config(), now=NEXT)
 

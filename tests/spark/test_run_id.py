@@ -68,9 +68,9 @@ def test_after_a_crash(
     again = copied(case, tmp_path / "case")
     with hooked(once(point, kill)), pytest.raises(Killed):
         _run(spark, again, mode)
-    assert run_ids(spark, again) == ["first"]
+    assert run_ids(again) == ["first"]
     assert not _run(spark, again, mode).was_recorded
-    assert run_ids(spark, again) == ["first", NIGHT]
+    assert run_ids(again) == ["first", NIGHT]
     _assert_stored(spark, again, clean[mode])
 
 
@@ -105,7 +105,7 @@ def test_two_attempts_at_once(
     # What the first added since is not what was recorded: the retry finds the run, and whoever reads its rows.
     third = _run(spark, again, mode)
     assert (third.was_recorded, third.row) == (True, second[0].row)
-    assert run_ids(spark, again) == ["first", NIGHT]
+    assert run_ids(again) == ["first", NIGHT]
     read = routing.read_run(spark, again.config(*OVERRIDES[mode]), NIGHT)
     own = clean[mode]["resolved_routes"].where(F.col("run_id") == NIGHT)
     assert_same_frames(read.resolved_routes, own)

@@ -11,7 +11,12 @@ from tests.half_imports import SCENARIOS, tell_differences, tell_differences_of_
 pytest.importorskip("deltalake")
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+# An export and scripts that change, drop and rename; the others are many imports after one another.
+AT_ONCE = ("a changed export", "a database that an export drops", "names are exchanged", "a route that toggles")
+ROWS = [pytest.param(name, marks=[] if name in AT_ONCE else [pytest.mark.long]) for name in SCENARIOS]
+
+
+@pytest.mark.parametrize("name", ROWS)
 def test_whatever_comes_next_completes_it(name: str, tmp_path: Path) -> None:
     assert tell_differences(SCENARIOS[name], tmp_path) == []
 
