@@ -11,11 +11,15 @@ from pathlib import PurePath
 from typing import Any
 
 LONGEST = 90
+# A text that is longer has a number.
+LONGEST_OF_PYTEST = 100
 _NAMED_BY_PYTEST = (str, bytes, int, float, complex, Enum)
 
 
 def describe(value: object) -> str | None:
     """Return a short text of a value that pytest only numbers; None where pytest has a name, or there is none."""
+    if isinstance(value, str | bytes) and len(value) > LONGEST_OF_PYTEST:
+        return f"{value[:LONGEST]!a}..."
     if value is None or isinstance(value, _NAMED_BY_PYTEST) or hasattr(value, "__name__"):
         return None
     text = _text(value)
@@ -36,8 +40,9 @@ def _text(value: Any) -> str:
             return f"{{{', '.join(f'{_text(key)}: {_text(one)}' for key, one in value.items())}}}"
         case set() | frozenset():
             return f"{{{', '.join(sorted(map(_text, value)))}}}"
-        case tuple() if hasattr(value, "_fields"):
-            return _call(value, {name: getattr(value, name) for name in value._fields}, value._field_defaults)
+        case tuple() if hasattr(value, "_asdict"):
+            named: Any = value
+            return _call(value, named._asdict(), named._field_defaults)
         case list() | tuple():
             return f"[{', '.join(map(_text, value))}]"
         case partial():

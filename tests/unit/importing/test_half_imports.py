@@ -11,8 +11,8 @@ from tests.half_imports import SCENARIOS, tell_differences, tell_differences_of_
 pytest.importorskip("deltalake")
 
 
-# An export and scripts that change, drop and rename; the others are many imports after one another.
-AT_ONCE = ("a changed export", "a database that an export drops", "names are exchanged", "a route that toggles")
+# Two exports and a script; names are exchanged in the test below as well. The others take long.
+AT_ONCE = ("a changed export", "a database that an export drops", "a route that toggles")
 ROWS = [pytest.param(name, marks=[] if name in AT_ONCE else [pytest.mark.long]) for name in SCENARIOS]
 
 
