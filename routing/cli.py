@@ -73,7 +73,7 @@ _ROOMS: dict[str, ModuleType] = {
 
 
 class CommandConsole:
-    """Where a command writes: results to standard output, everything else to standard error.
+    """The output of a command: results to standard output, everything else to standard error.
 
     On a terminal a live line says what it is busy with, which is away while anything else is printed.
     """

@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Tone(str, Enum):
-    """How a text stands out: colour and weight on a terminal, a class on a page."""
+    """The emphasis of a text: colour and weight on a terminal, a class on a page."""
 
     STRONG = "strong"
     GOOD = "good"

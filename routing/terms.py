@@ -14,7 +14,7 @@ class Word(str, Enum):
 
 
 class ImportKind(Word):
-    """What a row of ``imports`` is of; null in rows of older releases, where the names of views are views'."""
+    """The kind of a row of ``imports``; null in rows of older releases, where the names of views are views'."""
 
     VIEW = "VIEW"
     SCRIPT = "SCRIPT"
@@ -50,7 +50,7 @@ NOT_KNOWN = "NOT_KNOWN"
 
 
 class Ending(Word):
-    """Where a message is at last, once it has been followed from instance to instance."""
+    """The end of a message that was followed from instance to instance."""
 
     DELIVERED = "DELIVERED"
     DELAYED = "DELAYED"

@@ -30,7 +30,7 @@ _SENTENCES = 50
 
 
 class Console(Protocol):
-    """Where a command writes: results to standard output, everything else to standard error."""
+    """The output of a command: results to standard output, everything else to standard error."""
 
     standing: CommandProgress
     """How far the command has come, which it says as it goes on."""

@@ -32,7 +32,7 @@ _GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIG
 
 @dataclass(frozen=True)
 class RecordedVersion:
-    """What a run recorded of ``messages``: the version that it read, and what tells table and commit from others.
+    """The version of ``messages`` that a run recorded, with the identities of table and commit.
 
     Release 0.1.0 recorded the version alone.
     """

@@ -54,7 +54,7 @@ def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None
 
 @dataclass(frozen=True)
 class _Histories:
-    """What was committed to the outputs; Spark is asked only for a table whose log is not at hand."""
+    """The commits to the outputs; Spark is asked only for a table whose log is not at hand."""
 
     opener: TableOpener
     config: Config

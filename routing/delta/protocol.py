@@ -39,7 +39,7 @@ FIRST_TURN = 1
 
 @dataclass(frozen=True)
 class CommitMark:
-    """What a run writes into a commit's user metadata: whose it is.
+    """The mark of a run in a commit's user metadata.
 
     ``kind`` is `RUN` or `RESTORE`, ``runs`` where the job keeps its table ``runs``, ``version`` what is restored.
     ``attempt`` tells apart what was tried under one run id.
@@ -128,7 +128,7 @@ class LastRun:
 
 
 class OutputHistories(Protocol):
-    """What was committed to the outputs of a job."""
+    """The commits to the outputs of a job."""
 
     def commits(self, key: str, after: int) -> list[TableCommit]:
         """Return every commit after a version, in order.
@@ -180,7 +180,7 @@ class OutputTables(OutputHistories, Protocol):
 
 @dataclass(frozen=True)
 class RunStart:
-    """What a run begins with: the last one that counts, and the outputs as they stand, by key.
+    """The start of a run: the last one that counts, and the outputs as they stand, by key.
 
     ``ids`` are those of the tables that were looked at. ``left_over`` are the keys of outputs that hold something
     else than what the last run recorded, such as rows of unfinished runs, each with a phrase that says so: they
@@ -198,7 +198,7 @@ class RunStart:
 
 @dataclass(frozen=True)
 class _Finding:
-    """What became of an output since it was recorded.
+    """The state of an output since it was recorded.
 
     ``why`` says why an incremental run cannot go on from it, ``left_over`` what is to be taken back.
     """
@@ -458,7 +458,7 @@ def _version_of(commit: TableCommit | None) -> int | None:
 
 @dataclass(frozen=True)
 class _RunsAccount:
-    """What became of ``runs``, from whose newest row a run goes on.
+    """The state of ``runs``, from whose newest row a run goes on.
 
     ``since`` is the version of the newest commit that counts. ``foreign`` is the commit by which its rows are not
     those that runs wrote, ``restorable`` the newest version before in which they are. ``places`` are those of

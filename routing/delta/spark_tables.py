@@ -170,7 +170,7 @@ def order_since(order: str, since: int | None) -> str:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How rows are committed to an output.
+    """The options of a commit to an output.
 
     ``metadata`` is the commit's user metadata. ``adds``: to what stands there, which is replaced otherwise.
     ``widens``: the rows have columns that the table lacks. With ``turn`` nothing is added where somebody has made

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableDetail:
-    """What DESCRIBE DETAIL tells of a table; ``root`` is where its files lie.
+    """The row of DESCRIBE DETAIL; ``root`` is where the table's files lie.
 
     ``table_id`` stays with a table wherever its folder is moved, and is another one for a table made anew.
     """

@@ -15,7 +15,7 @@ from routing.terms import Word
 
 
 class StatusTrouble(Word):
-    """What a status says is wrong."""
+    """The trouble that a status reports."""
 
     NO_ROUTE = "NO_ROUTE"
     ROUTE_REQUESTED = "ROUTE_REQUESTED"

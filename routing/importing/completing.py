@@ -33,7 +33,7 @@ _IMPORTS = "imports"
 
 @dataclass
 class EarlierImports:
-    """What was found in the journal: notes on it, and the imports of events that stay there."""
+    """The imports found in the journal: notes on them, and the imports of events that stay there."""
 
     notes: list[str] = field(default_factory=list)
     of_events: list[UnfinishedImport] = field(default_factory=list)

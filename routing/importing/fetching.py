@@ -52,7 +52,7 @@ def reach_by(opener: TableOpener) -> Reach:
 
 @dataclass
 class _Fetcher:
-    """What the session has found, and the content of files, of which it fetches several at once."""
+    """The places that the session has found, and the content of files, of which it fetches several at once."""
 
     opener: TableOpener
     _waiting: dict[str, ListedFile] = field(default_factory=dict)

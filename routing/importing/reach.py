@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FileStat(Protocol):
-    """What is asked of a file's own description."""
+    """The attribute that import reads of a file's description."""
 
     @property
     def st_mtime(self) -> float:

@@ -38,7 +38,7 @@ DecideKeys = Callable[[TableColumns, Mapping[str, SqlInstance]], DecidedKeys]
 
 
 class StageRows(Protocol):
-    """How many rows a stage is about."""
+    """The number of rows of a stage."""
 
     rows: int | None
 

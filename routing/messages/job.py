@@ -30,7 +30,7 @@ class DialogJoin:
 
 @dataclass(frozen=True)
 class RequestSides:
-    """What messages that meet step 4 are looked up in, as sides of joins.
+    """The sides of joins in which messages that meet step 4 are looked up.
 
     ``openers``: the requests that messages open (`openers.openers`). ``by_endpoint``: by the conversation endpoint
     that waits for them (D10) its requests, an array of requested_at, message_id and ended_at.
@@ -126,7 +126,7 @@ class KeyPass:
 
 @dataclass(frozen=True)
 class ResolveJob:
-    """What the outputs of a run are made of: frames are lazy, counts are known.
+    """The frames and counts from which a run's outputs are made: frames are lazy, counts are known.
 
     ``choices`` are the messages to be resolved with their choice (`results.choose`); ``keeper`` has what several
     passes read; ``requests`` are those that messages open or wait for, None where none may. The notes of

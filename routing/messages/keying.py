@@ -42,7 +42,7 @@ DIALOG = {
 
 @dataclass(frozen=True)
 class MessageKeying:
-    """How messages are keyed.
+    """A way to key messages.
 
     ``columns`` are the key's. ``read`` are the message's columns that it is made of, without its dialog's. ``add``
     gives messages of `bind` these columns; the flag is that of `add_keys`. ``reads_scope``: with that flag it

@@ -96,7 +96,7 @@ def _services_of(services: TableColumns) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class NamedThings:
-    """What an estate names, each with its instance: services, and broker instances as they are compared.
+    """The names of an estate, each with its instance: services, and broker instances as they are compared.
 
     Any further name of a message is to the rules like any other: these names share a class.
     ``addresses`` are those of all instances, as they are compared.

@@ -10,7 +10,7 @@ from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 @dataclass(frozen=True)
 class ResolveOptions:
-    """How messages are resolved; the same words as section ``resolve`` of the configuration.
+    """The options of resolving messages; the same words as section ``resolve`` of the configuration.
 
     ``may_change``: the messages have no versions, so that each pass checks them anew.
     """

@@ -38,7 +38,7 @@ _EVER = -(2**63)
 
 @dataclass(frozen=True)
 class PathChoice:
-    """What a dialog's hash chooses.
+    """The paths that a dialog's hash chooses.
 
     ``decision`` is that of the first hop. ``paths`` are those of messages with 0, 1, … hops left, the last one for
     all that have more; they hold where step 4 does not end its way at the first hop, and its dialog has not ended.

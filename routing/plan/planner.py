@@ -30,7 +30,7 @@ def remember(memory: dict[Hashable, T], key: Hashable, value: T) -> T:
 
 
 class DecisionTimeline(Generic[C]):
-    """What is decided for a key at every time; an interval is made when a time in it is first asked for."""
+    """The decisions for a key at every time; an interval is made when a time in it is first asked for."""
 
     def __init__(self, routes: ConcerningRoutes, make: Callable[[Decision], C]) -> None:
         self._routes, self._make = routes, make

@@ -58,7 +58,7 @@ TimelineRow = tuple["int | None", "int | None", tuple[Choice, ...]]
 
 @dataclass(frozen=True)
 class PlanUses:
-    """What a plan makes use of; a part of the job that nothing needs is not built.
+    """The features of the rules that a plan uses; a part of the job that none needs is not built.
 
     has_times: a row has a bound. reads_addresses: a choice reads its address from the service name. asks: a choice
     reaches step 4 in its own scope, asks_in_databases: in one that is not msdb; asks_msdb: in msdb, after the
@@ -91,7 +91,7 @@ class TimelineRows:
 
 @dataclass(frozen=True)
 class DecidedKeys:
-    """What was decided for distinct keys: ``numbers`` are the places of their timelines, in the keys' order.
+    """The decisions for distinct keys: ``numbers`` are the places of their timelines, in the keys' order.
 
     ``key`` are the key's columns, ``choice`` the fields of a choice.
     """

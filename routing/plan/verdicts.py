@@ -166,7 +166,7 @@ class JudgedRow(NamedTuple):
 
 
 class _MessageOrigin(NamedTuple):
-    """Where messages start: a database of an instance, or its network; and whether any of them may meet step 4."""
+    """The origin of messages: a database, or the network; and whether any of them may meet step 4."""
 
     dialogs: DialogEnds
     may_ask: bool

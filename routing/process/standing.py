@@ -10,7 +10,7 @@ NOTHING_WRITTEN = "nothing was written"
 
 
 class CommandProgress:
-    """What an interruption has to say at this moment.
+    """The state of a command, for the text of an interruption.
 
     ``text`` says what counts; ``as_line`` makes the line of it that is printed, and ``clear`` takes away before it
     what moves on the terminal. ``run_id`` is that of the run, once there is one. An ending of the process takes

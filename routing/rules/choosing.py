@@ -164,7 +164,7 @@ def tiers(routes: Sequence[EstateRoute]) -> list[tuple[RouteTier, tuple[EstateRo
 
 
 class ChoiceEnd(NamedTuple):
-    """What becomes of a message by its choice.
+    """The outcome and reason of a choice.
 
     ``is_own``: the reported route leads back to this very instance. ``counts_hops``: HOP_LIMIT where none remain.
     """

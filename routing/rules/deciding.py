@@ -190,7 +190,7 @@ class RouteSearch(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is decided for a key, a time and a pick; ``again`` is the search of msdb, if it came back."""
+    """The decision for a key, a time and a pick; ``again`` is the search of msdb, if it came back."""
 
     first: RouteSearch
     again: RouteSearch | None

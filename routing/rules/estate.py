@@ -12,7 +12,7 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, LOCAL_ADDRESS, LOOPBACK_
 
 
 class AddressKind(Enum):
-    """What the address of a route is."""
+    """The kind of a route's address."""
 
     LOCAL = "LOCAL"
     TRANSPORT = "TRANSPORT"

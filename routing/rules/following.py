@@ -38,7 +38,7 @@ _Search = tuple[str, "str | None", str]
 
 @dataclass(frozen=True)
 class TracedMessage:
-    """What of a message stays the same on its way.
+    """The facts of a message that stay the same on its way.
 
     ``t`` is the time of all decisions. ``hashed`` is the dialog-ID hash, or a number congruent to it by all picks.
     ``conversation_id`` is None where the conversation is not known, or no request on record is of it.

@@ -11,7 +11,7 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 
 class MatchKey(NamedTuple):
-    """What of a message the matching looks at.
+    """The facts of a message that the matching compares.
 
     ``service`` is None for a name that nothing names; ``broker`` is None for an open message.
     """
@@ -96,7 +96,7 @@ def place_of(step: MatchingStep) -> int:
 
 
 class RouteMatch(NamedTuple):
-    """What a search found: the step that ends it, its routes in their order, and whether step 4 is met before.
+    """The result of a search: the step that ends it, its routes in order, and whether step 4 is met before.
 
     Where ``asks``, the step stands only while a request is pending; else the message opens one (section 5).
     """

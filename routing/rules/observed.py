@@ -12,7 +12,7 @@ from routing.terms import ERROR_NUMBERS, Reason, Word
 
 
 class NumberAgreement(Word):
-    """What SQL Server's number says of the rule book's reason."""
+    """The agreement of SQL Server's number with the rule book's reason."""
 
     AGREES = "AGREES"
     COMPATIBLE = "COMPATIBLE"
@@ -21,7 +21,7 @@ class NumberAgreement(Word):
 
 
 class NumberTopic(Word):
-    """What a number is about."""
+    """The topic of a number."""
 
     ROUTING = "ROUTING"
     TRANSPORT = "TRANSPORT"

@@ -69,7 +69,7 @@ def reads_address(there: MessageTrace) -> bool:
 
 
 class FirstHop(NamedTuple):
-    """How a message ends at its first hop, whatever the routes: why, and in which step."""
+    """The end of a message at its first hop, whatever the routes: why, and in which step."""
 
     ending: Ending
     reason: Reason

@@ -15,7 +15,7 @@ from routing.terms import Ending
 
 @dataclass(frozen=True)
 class PathSender:
-    """Who sends: ``database`` None for an arrival. ``back_to`` is the service that sent, None where unknown.
+    """The sender: ``database`` None for an arrival. ``back_to`` is the service that sent, None where unknown.
 
     ``conversation_id`` is None where the conversation is not known, or no request on record is of it (D10).
     """
@@ -34,7 +34,7 @@ class PathSender:
 
 @dataclass(frozen=True)
 class PathWithReturn:
-    """Where a message ends, and the reply to it.
+    """The path of a message, and that of the reply to it.
 
     ``back`` is None where there is no trace of it: nothing was delivered, or ``is_back_unknown``.
     """

@@ -17,7 +17,7 @@ from routing.terms import FORWARD_DROPPED, Outcome, Reason, Word
 
 
 class PairClass(Word):
-    """What an observation says of a prediction."""
+    """The class of an observation beside its prediction."""
 
     CONFIRMED = "CONFIRMED"
     COMPATIBLE = "COMPATIBLE"
@@ -31,7 +31,7 @@ MATCHING = (PairClass.CONFIRMED, PairClass.COMPATIBLE)
 
 
 class SeenMessage(NamedTuple):
-    """What SQL Server told of a message.
+    """The facts that SQL Server reported of a message.
 
     ``outcome`` is None where it cannot be known, ``broker_instance`` as ids are compared, ``next_hop`` as it was
     told. ``is_unknown_text``: a status text without a number that this project knows. Hops and seconds are those

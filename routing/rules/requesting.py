@@ -53,7 +53,7 @@ class RouteRequest:
 
 
 class RequestAction(Enum):
-    """What a message does that meets step 4."""
+    """The action of a message that meets step 4."""
 
     OPENS = auto()
     """It opens a request, or its own one again, and waits for the route."""

@@ -88,7 +88,7 @@ class RoutedMessage:
 
 @dataclass(frozen=True, slots=True)
 class DialogFacts:
-    """What the dialog of a message says: the ids that it is bound to, and when it ends."""
+    """The facts of a message's dialog: the ids that it is bound to, and when it ends."""
 
     far_broker: str | None = None
     acknowledged_broker: str | None = None
@@ -145,7 +145,7 @@ VERDICT_COLUMNS = names_of(VerdictColumns)
 
 @dataclass(frozen=True)
 class Verdict(VerdictColumns):
-    """What becomes of a message.
+    """The verdict on a message.
 
     ``decision`` is what led to it, None for an expired dialog. ``requested_in`` is the database in which step 4
     ends its way, so that it waits for a route that was requested; None where it does not. ``opens_request``: it

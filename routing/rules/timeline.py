@@ -14,7 +14,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class TimeInterval(Generic[C]):
-    """What is decided from a time (inclusive) to another (exclusive), None for no bound.
+    """The decision from a time (inclusive) to another (exclusive), None for no bound.
 
     Of several choices the dialog-ID hash takes one (sections 2.3 and 6).
     """

@@ -12,7 +12,7 @@ from routing.terms import Ending, MatchingStep, Outcome, Reason
 
 @dataclass(frozen=True)
 class HopColumns:
-    """What tables say of a hop; tables and rows derive from these fields.
+    """The columns of a hop in tables; tables and rows derive from these fields.
 
     ``scope`` is the database whose routes were searched last, ``address`` the one that the message takes (where it
     goes no further, that of the decision). ``broker_instance`` is the one that it is bound to afterwards, None
@@ -35,7 +35,7 @@ HOP_COLUMNS = names_of(HopColumns)
 
 @dataclass(frozen=True)
 class PathHop(HopColumns):
-    """What one instance does with a message.
+    """The decision of one instance on a message.
 
     ``reads_address``: the address is that of its own service name. ``verdict`` is what led to it; hops that tables
     show alike are equal, whatever led to them.

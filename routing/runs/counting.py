@@ -15,7 +15,7 @@ from routing.terms import Outcome, Reason, Word
 
 @dataclass(frozen=True)
 class RunCounts:
-    """What a run wrote: versions by key, and counts of its rows."""
+    """The versions that a run wrote, by key, and counts of its rows."""
 
     versions: Mapping[str, int]
     read: int = 0

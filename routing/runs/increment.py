@@ -39,7 +39,7 @@ _REQUEST_KEY = ["instance_name", "database_name", "service_name", "requested_at"
 
 @dataclass(frozen=True)
 class NewMessages:
-    """What is new, and what is tried again.
+    """The new messages, and those that are tried again.
 
     messages: in their declared columns and ``attempt``; none where ``is_idle``, for there is nothing to do.
     as_read: these messages as they came in. tried_again: rows of ``pending_messages``, None where there are none.
@@ -60,7 +60,7 @@ class NewMessages:
 
 @dataclass(frozen=True)
 class StoredOutputs:
-    """What the runs so far left: the last that counts, and the versions of the output tables by key."""
+    """The outputs of earlier runs: the last that counts, and the versions of the output tables by key."""
 
     config: Config
     last: LastRun | None

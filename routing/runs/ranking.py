@@ -102,7 +102,7 @@ def candidates(
 
 @dataclass(frozen=True)
 class CandidateCount:
-    """How many candidates match in a step and stand in a tier, how many are chosen, and how many alternatives."""
+    """The number of candidates that match in a step and stand in a tier, the chosen ones, and alternatives."""
 
     matching_step: int
     tier: str | None

@@ -44,7 +44,7 @@ T = TypeVar("T", bound=MessageFrame)
 
 @dataclass(frozen=True)
 class StoredOutput(Generic[T]):
-    """What was made, and the version of the table that has its rows, with its contents."""
+    """The rows that were made, and the version of the table that has them."""
 
     frame: T
     version: int

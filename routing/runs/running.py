@@ -27,7 +27,7 @@ from routing.tables.times import as_utc
 
 
 class RunEngine(Protocol):
-    """What resolves the messages of a run and commits its outputs."""
+    """The engine that resolves the messages of a run and commits its outputs."""
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ class Progress:
 
 @dataclass
 class StageTally:
-    """What a stage says of itself before it ends: how many rows it was about."""
+    """The number of rows of a stage, which the stage sets before it ends."""
 
     rows: int | None = None
 

@@ -55,7 +55,7 @@ def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:
 
 @dataclass(frozen=True)
 class BroadcastBudget:
-    """What may be broadcast: up to ``limit`` bytes. ``notes`` say what was not."""
+    """The budget for broadcasts: up to ``limit`` bytes. ``notes`` say what was not broadcast."""
 
     limit: int
     notes: list[str] = field(default_factory=list)

@@ -32,7 +32,7 @@ _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 
 
 class RowFault(NamedTuple):
-    """What is wrong with a row, or with all rows of a key."""
+    """The fault of a row, or of all rows of a key."""
 
     table_name: str
     row_key: str

@@ -1,4 +1,4 @@
-"""Docstrings of functions begin with a verb, and say what of: no pronoun stands where its noun belongs."""
+"""Docstrings of functions begin with a verb, those of classes have a noun: no pronoun stands in its place."""
 
 from __future__ import annotations
 
@@ -61,6 +61,17 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
     found = {str(path.relative_to(HOUSE)): faults(iter(nodes_of(path))) for path in sorted(HOUSE.rglob("*.py"))}
     assert len(found) > 200
     assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_docstrings_of_classes_have_a_noun() -> None:
+    headless = re.compile(r"(What|Those|How|Which|Whether|Where|When|Who|The (same|one|ones)) ")
+    found = [
+        f"{path.relative_to(HOUSE)} {node.name}"
+        for path in sorted(HOUSE.rglob("*.py"))
+        for node in nodes_of(path)
+        if isinstance(node, ast.ClassDef) and headless.match(ast.get_docstring(node) or "")
+    ]
+    assert found == []
 
 
 def test_docstrings_name_the_actor() -> None:

@@ -29,7 +29,7 @@ _FEW_ENDS = 4
 
 
 class FoundDialogs(NamedTuple):
-    """What the dialogs of messages say at their time.
+    """The facts of messages' dialogs at their time.
 
     ``brokers`` are places of broker ids among `DialogEnds.brokers`, null for none; ``is_expired`` is None where no
     dialog ends.

@@ -39,7 +39,7 @@ MOST_UNNAMED = 100_000
 
 @dataclass
 class TextNumbers:
-    """What has numbers: each text is the place where it stands among these.
+    """The numbered texts: each text's number is its place among these.
 
     The database of the network, which is empty, stands first. Services that nothing names are added as
     messages come with them, up to a limit. ``addresses`` are those of the instances, as they are compared, with

@@ -23,7 +23,7 @@ from routing.tables.times import micros_of, moment_of
 
 @dataclass(frozen=True)
 class Check:
-    """What files say of the messages that wait.
+    """The results of all waiting messages, by files.
 
     ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``results``: one
     for each message. ``tried``: the same messages in the same order with scripts in force; None where none was to

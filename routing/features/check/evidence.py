@@ -45,7 +45,7 @@ class ScriptRead:
 
 @dataclass(frozen=True)
 class FileEvidence:
-    """What files say.
+    """The rows that files hold, and what was read of whom.
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of

@@ -26,7 +26,7 @@ _NAMES_NO_SERVICE = (
 
 @dataclass(frozen=True)
 class EstateKnowledge:
-    """What was read of whom, asked for gaps."""
+    """The views that were read of each instance and database, and the gaps between them."""
 
     evidence: FileEvidence
     instances: Mapping[str, SqlInstance]

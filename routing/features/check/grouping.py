@@ -29,7 +29,7 @@ from routing.terms import MSDB, Outcome, Word
 
 
 class ProblemKind(Word):
-    """What is wrong with messages: what is broken comes before what is slow."""
+    """The kind of a problem: what is broken comes before what is slow."""
 
     STUCK = "STUCK"
     DROPPED = "DROPPED"
@@ -47,7 +47,7 @@ _OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 
 @dataclass(frozen=True)
 class GroupAdvice:
-    """What to do on an instance about some messages of a group.
+    """A remedy on an instance for some messages of a group.
 
     ``is_of_routes``: the rules say so; else SQL Server's status does.
     """
@@ -201,7 +201,7 @@ class MessageGroup:
 
 
 class _Facts(NamedTuple):
-    """What is printed of a group and is equal for all of its messages; ``path`` is the number of an object."""
+    """The printed facts that all messages of a group share; ``path`` is the number of an object."""
 
     outcome: str
     reason: str | None
@@ -238,7 +238,7 @@ class _Facts(NamedTuple):
 
 
 class _Help(NamedTuple):
-    """What messages just missed, and what helps them."""
+    """The near misses of messages, and their remedies."""
 
     near: tuple[NearMiss, ...] = ()
     remedies: tuple[PlacedRemedy, ...] = ()

@@ -36,7 +36,7 @@ ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 @dataclass(frozen=True)
 class MessageResult:
-    """What becomes of a message; ``verdict`` is None where ``gaps`` leave it without one.
+    """The result of a message; ``verdict`` is None where ``gaps`` leave it without one.
 
     ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
     of its conversation; ``said`` its transmission_status. ``message`` is what the rules read of the row, None

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class MissingKnowledge(Enum):
-    """What is not known of an instance or a database, with the view that tells and what its lack means."""
+    """The kinds of gaps, each with the view that would close it and the meaning of its lack."""
 
     NAME_ONLY = ("databases", "only the name of the instance is known")
     DATABASES = ("databases", "its databases are not known")

@@ -13,7 +13,7 @@ from routing.terms import Ending, Word
 
 
 class PathEnd(Word):
-    """Where a message ends; DELIVERED where its acknowledgement comes back as well."""
+    """The end of a message; DELIVERED where its acknowledgement comes back as well."""
 
     DELIVERED = "DELIVERED"
     DELAYED = "DELAYED"

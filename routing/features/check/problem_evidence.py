@@ -49,7 +49,7 @@ _ENDINGS = {**ENDING_WORDS, Ending.NOT_KNOWN: "what decides there was not read"}
 
 @dataclass(frozen=True)
 class ReportLimits:
-    """How many of each list a report has, the others counted; None for all."""
+    """The lengths of a report's lists, the rest counted; None for all."""
 
     problems: int | None = 20
     remedies: int | None = 3

@@ -11,7 +11,7 @@ from routing.features.check.message_results import MessageResult
 
 
 class ChangeableResult(NamedTuple):
-    """What a script can change of a message: outcome (or NOT_KNOWN), reason, route, where to, and where it ends.
+    """The parts of a result that a script can change: outcome (or NOT_KNOWN), reason, route, target, end.
 
     ``end`` is that of `MessageResult.end`; ``end_instance`` where it fails after it has left its own instance.
     """

@@ -27,7 +27,7 @@ PLAIN_TIMES = TimeFormats()
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What options say of the files: whose and of what time rows are, whose scripts, and sqlcmd's variables.
+    """The options on files: whose and of what time rows are, whose scripts, and sqlcmd's variables.
 
     ``by_file``: a script of which nothing tells the instance stands for itself, under its file's name. ``clock``
     is the time of now: what says that it is of a later time gets a note, and none does where it is None.

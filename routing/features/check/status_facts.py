@@ -31,7 +31,7 @@ class KnownPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportedStatus:
-    """What SQL Server says of some messages, and what files say of where they come from and should go.
+    """A status of SQL Server for some messages, with their origin and target by the files.
 
     ``trouble`` is the meaning of ``said``. ``broker`` is the id that they are bound to, None for none, or where
     it is not known; ``verdict`` is None where they have none. ``supposed`` is the verdict, else the one that they

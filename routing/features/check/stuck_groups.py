@@ -146,7 +146,7 @@ class StuckGroup:
 
 @dataclass(frozen=True)
 class MessageRemedy:
-    """What to do: words, a sentence or two, and what to paste.
+    """A remedy: words, a sentence or two, and the statement to paste.
 
     ``statement`` is T-SQL, `USE` on a line of its own before it; None where there are only words. Where
     ``is_complete`` it can be run as it is; else a value must be found out first and every line is a comment.

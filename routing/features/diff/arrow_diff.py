@@ -118,7 +118,7 @@ def _plain(decided: Decided) -> Decided:
 
 @dataclass
 class _Found:
-    """What is known of the changed messages so far."""
+    """The changed messages so far."""
 
     with_messages: bool
     _counts: Counter[tuple[Any, ...]] = field(default_factory=Counter)

@@ -25,7 +25,7 @@ _RANKS = {str(Outcome.DELAYED): 1, str(Outcome.DROPPED): 2, REJECTED: 3}
 
 @dataclass(frozen=True)
 class MessageChanges:
-    """What becomes different for the messages, whichever way they were compared.
+    """The changes for the messages, by either engine.
 
     compared: how many messages there are. groups: rows of `schemas.KEY_CHANGES`, each group once, an empty
     database_name as null. examples: rows of `schemas.EXAMPLES`, of each change from an outcome and reason to

@@ -30,7 +30,7 @@ _AGREEMENTS = {
 
 @dataclass(frozen=True)
 class StatusText:
-    """What SQL Server said of a message: when (microseconds), its number, and the text; None if it is blank.
+    """SQL Server's status of a message: when (microseconds), its number, and the text; None if it is blank.
 
     ``event`` is the source of an event, None for a transmission_status; then ``outcome`` and ``next_hop`` are what
     it tells.

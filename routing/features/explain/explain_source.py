@@ -28,7 +28,7 @@ _LARGEST_PART, _GROWTH = 100_000, 10
 
 
 class RowSelection(Protocol):
-    """How rows of a kind of table are found."""
+    """The selection of rows, for one kind of table."""
 
     def messages_of(self, messages: Any, only: Only) -> TableColumns:
         """Return the few messages that have one of some values in each of some columns."""

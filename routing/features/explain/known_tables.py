@@ -49,7 +49,7 @@ def narrow_to(tables: Mapping[str, TableColumns], row: Row) -> dict[str, TableCo
 
 @dataclass(frozen=True)
 class KnownTables:
-    """What a message is judged by; ``others`` is asked only where a request may be pending (section 5).
+    """The tables that judge a message; ``others`` is asked only where a request may be pending (section 5).
 
     ``other_instances`` are asked only where a request for a route leaves the instance.
     """

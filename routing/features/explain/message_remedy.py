@@ -21,7 +21,7 @@ _STAYS = frozenset([Outcome.DELAYED, Outcome.DROPPED])
 
 @dataclass(frozen=True)
 class RemedyFacts:
-    """What of the estate bears on the remedy for a message.
+    """The facts of the estate for the remedy of a message.
 
     ``instances`` are all that are known, with services of nearly the name of the message's, and with the routes
     that it meets. ``addresses`` are an instance's addresses as written. ``services_in_use`` are names like that of

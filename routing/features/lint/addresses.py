@@ -20,7 +20,7 @@ _DAY = 86_400 * 1_000_000
 
 @dataclass(frozen=True)
 class RouteSurroundings:
-    """What is known beside a route row.
+    """The estate around a route row.
 
     nearly: services by a form in which nearly equal names are equal. ports: those of endpoints, by host.
     """

@@ -11,7 +11,7 @@ from routing.terms import Word
 
 
 class Severity(Word):
-    """How bad a finding is, worst first."""
+    """The severity of a finding, worst first."""
 
     ERROR = "error"
     WARNING = "warning"

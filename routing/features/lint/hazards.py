@@ -20,7 +20,7 @@ Ends = tuple[tuple[str, str], ...]
 
 
 class ProvedHazard(NamedTuple):
-    """What is proved of a choice: its routes, the first one being reported, and the targets that they lead to."""
+    """The proof for a choice: its routes, the first one being reported, and the targets that they lead to."""
 
     routes: tuple[str, ...]
     ends: Ends

@@ -15,7 +15,7 @@ _SHOWN = 5
 
 
 class LintFinding(NamedTuple):
-    """What differs from finding to finding of a code; the rest is in the catalogue."""
+    """The parts that differ between findings of a code; the rest is in the catalogue."""
 
     code: str
     instance_name: str | None

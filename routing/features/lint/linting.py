@@ -33,7 +33,7 @@ _NAME = ("instance_name", "database_name", "name")
 
 @dataclass(frozen=True)
 class LintResult:
-    """What `lint` returns; all rows are in the order in which they are printed.
+    """The result of `lint`; all rows are in the order in which they are printed.
 
     findings, suppressed: columns code, severity, instance_name, database_name, object, message, advice,
     error_number. coverage: instance_name, routes, used; None where no resolved messages were given.

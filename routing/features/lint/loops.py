@@ -21,7 +21,7 @@ Ways = dict["str | None", dict[str, set[str]]]
 
 @dataclass
 class InstanceNames:
-    """What an instance names: any other service, or id, is to it like every other."""
+    """The names that an instance knows: all other services, or ids, are alike to it."""
 
     services: set[str | None] = field(default_factory=set)
     brokers: set[str | None] = field(default_factory=set)

@@ -13,7 +13,7 @@ from routing.rules.ways import HopPath, MessageTrace
 
 
 class OpenChoice(NamedTuple):
-    """Where the transport chooses among ways for open messages to a service: the scope of the routes."""
+    """The scope of routes among which the transport chooses for open messages to a service."""
 
     instance: str
     scope: str

@@ -18,7 +18,7 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep, Outcome
 
 
 class ProbeQuestion(NamedTuple):
-    """Who asks for what: ``database`` None for an arrival, ``service`` None for a name that nothing names."""
+    """A question: ``database`` None for an arrival, ``service`` None for a name that nothing names."""
 
     instance: str
     database: str | None
@@ -27,7 +27,7 @@ class ProbeQuestion(NamedTuple):
 
 
 class RouteReferrer(NamedTuple):
-    """Who is behind a question: for arrivals a route that leads here, for replies the initiator's service."""
+    """The reason for a question: for arrivals a route that leads here, for replies the initiator's service."""
 
     instance: str
     database: str
@@ -40,7 +40,7 @@ class RouteReferrer(NamedTuple):
 
 
 class ProbeVerdict(NamedTuple):
-    """What becomes of a question: a leg for each broker id that may be picked."""
+    """The answer to a question: a leg for each broker id that may be picked."""
 
     asked: ProbeQuestion
     legs: tuple[RouteSearch, ...]
@@ -53,7 +53,7 @@ class ProbeVerdict(NamedTuple):
 
 
 class RouteSelector(NamedTuple):
-    """What routes may share: their scope, and the service and the broker id that they name."""
+    """The scope, service and broker id that routes may share."""
 
     instance: str
     database: str

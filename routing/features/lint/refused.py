@@ -17,7 +17,7 @@ _LONGEST_LIFETIME = 2**31 - 1
 
 
 class RouteRow(NamedTuple):
-    """What the checks of one route row look at.
+    """The columns that the checks of one route row read.
 
     route: as the rules read it. options: the texts of `OPTIONS` as they are. is_current: the version is in force
     or will be. Times are microseconds since 1970.

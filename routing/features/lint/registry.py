@@ -33,7 +33,7 @@ from routing.tables.table_columns import TableColumns
 
 @dataclass(frozen=True)
 class LintEvidence:
-    """What findings are made from.
+    """The facts that findings are made from.
 
     hazards: the choices of open dialogs that lead to several targets, proved by walks. used, changed, dialogs_of:
     what `resolved` tells of messages, None and empty where none are given. rows: those of routes that are looked

@@ -30,7 +30,7 @@ HELD = ("instance_name", "database_name", "message_id")
 
 @dataclass(frozen=True)
 class MessageFilter:
-    """Which messages: those that have one of each given kind of value.
+    """The selection of messages: those that have one of each given kind of value.
 
     ``waiting``: only those that the newest export of their database's queue holds. ``oldest``: in the order of
     their age over all, else within instance, service and reason. ``limit``: as many are listed, the rest counted.

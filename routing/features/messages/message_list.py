@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MessageList:
-    """What `list_messages` returns.
+    """The result of `list_messages`.
 
     messages: rows of `schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit. counts: how
     many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in each group

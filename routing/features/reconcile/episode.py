@@ -43,7 +43,7 @@ EPISODES = Schema(
 
 
 class ObservedEpisode(NamedTuple):
-    """What was observed once, or again and again.
+    """An observation, made once or again and again.
 
     ``database`` is None for what had come over the network (or where the event names none), ``service`` where none
     is known. ``broker_told`` is the id of the observation as ids are compared: that of the message itself where

@@ -11,7 +11,7 @@ from routing.terms import Outcome, Reason, Word
 
 
 class GroupAnswers(NamedTuple):
-    """What episodes of one group have in common.
+    """The facts that episodes of one group share.
 
     ``database`` is None for arrivals. ``next_hop`` is the observed one as addresses are compared, ``broker`` the
     observed id, as ids are compared; ``address`` and ``route_name`` those of the prediction. ``rejections`` are
@@ -49,7 +49,7 @@ class EpisodeGroup:
 
 
 class CauseKind(Word):
-    """What is most likely off."""
+    """The most likely cause of a mismatch."""
 
     CLOCK_OFF = "CLOCK_OFF"
     ROUTE_CHANGED = "ROUTE_CHANGED"
@@ -68,7 +68,7 @@ class MismatchCause(NamedTuple):
 
 @dataclass
 class PickedInstances:
-    """How often the broker id that was observed is the one that was predicted."""
+    """The share of predictions whose broker id is the one that was observed."""
 
     episodes: int = 0
     same: int = 0

@@ -27,7 +27,7 @@ SHADOWED, DOUBLED, COMES_BACK = "SHADOWED", "DOUBLED", "COMES_BACK"
 
 
 class ChoiceScope(NamedTuple):
-    """Where dialogs to a service are shared out: ``database`` is the one whose routes are searched.
+    """A scope that shares out dialogs to a service: ``database`` is the one whose routes are searched.
 
     It is the sender's, or msdb for what arrives over the network or has come back to its own instance.
     """

@@ -109,7 +109,7 @@ class NeverPicked:
 
 @dataclass(frozen=True)
 class DialogBalance:
-    """How evenly the dialogs of a scope to a service were shared out.
+    """The dialogs of a scope to a service by broker id, and how even their shares are.
 
     ``since`` and ``until`` bound the time in which the set of ids was the same, None where it always was.
     ``p_value`` is corrected for the number of services tested, None where ``no_p_value`` says why there is none.
@@ -128,7 +128,7 @@ class DialogBalance:
 
 @dataclass(frozen=True)
 class FlowAdvice:
-    """What to do about messages of one sender to one service with one fate: words, and T-SQL where that helps.
+    """A remedy for messages of one sender to one service with one result: words, and T-SQL where that helps.
 
     Of a ``statement`` into which a value must be put first every line is a comment.
     """
@@ -154,7 +154,7 @@ class EstateInstance:
 
 @dataclass(frozen=True)
 class WordCount:
-    """How many messages had an outcome, or a reason, in the run before and now."""
+    """The numbers of messages with an outcome, or a reason, in the run before and now."""
 
     word: str
     before: int
@@ -174,7 +174,7 @@ class RouteChange:
 
 @dataclass(frozen=True)
 class ReportChanges:
-    """What changed since the run before: its id and end, counts, routes (None where these cannot be read).
+    """The changes since the run before: its id and end, counts, routes (None where these cannot be read).
 
     Of scripts that are tried there is no run, ``run_id`` and ``finished_at`` are None, and before is without them.
 
@@ -192,7 +192,7 @@ class ReportChanges:
 
 @dataclass(frozen=True)
 class ObservedCause:
-    """What is most likely off on an instance, as `reconcile` names it, and how many episodes it explains."""
+    """The most likely fault of an instance, as `reconcile` names it, and how many episodes it explains."""
 
     instance: str
     cause: str
@@ -217,7 +217,7 @@ class ContradictedEpisodes:
 
 @dataclass(frozen=True)
 class ObservedCounts:
-    """What was predicted beside what SQL Server did: episodes by instance and class, causes and contradictions.
+    """The counts of a reconciliation: episodes by instance and class, causes and contradictions.
 
     Of both lists those of most episodes come first.
     """

@@ -23,7 +23,7 @@ _MOVING = (Outcome.SENT, Outcome.FORWARDED)
 
 
 class NodeKind(Word):
-    """What a node is; ADDRESS: where messages leave to, that of no instance known, or of several."""
+    """The kind of a node; ADDRESS: where messages leave to, that of no instance known, or of several."""
 
     INSTANCE = "INSTANCE"
     DATABASE = "DATABASE"
@@ -32,7 +32,7 @@ class NodeKind(Word):
 
 
 class _Spot(NamedTuple):
-    """What a node stands for: an instance, a database of it, or an address as it is compared."""
+    """The place of a node: an instance, a database of it, or an address as it is compared."""
 
     kind: NodeKind
     name: str
@@ -106,7 +106,7 @@ class ReportNetwork:
 
 @dataclass(frozen=True)
 class _Finder:
-    """Where messages begin and end, by what is known of who has which address."""
+    """The places where messages begin and end, by the owners of addresses."""
 
     estate: rules.EstateNetwork
 

@@ -12,7 +12,7 @@ _NAMED = ("routes", "services", "databases")
 
 
 class DefinitionPlaces:
-    """Where things are defined, asked for findings."""
+    """The places of definitions in files, found for findings."""
 
     def __init__(self, spots: Mapping[Thing, Spot]) -> None:
         self._spots = spots

@@ -12,7 +12,7 @@ from routing.rules.choosing import is_local
 
 
 class RequiredKnowledge(NamedTuple):
-    """What a kind of finding takes to be known: its own place, something of everybody, whomever messages meet.
+    """The knowledge that a kind of finding requires: of its own place, or of other instances.
 
     ``in_scope`` is ``here`` without the endpoint, ``in_instance`` the same for all databases of the instance.
     """
@@ -55,7 +55,7 @@ _OF_SERVICES = (
 
 
 class FileKnowledge:
-    """What was read of which instance; answers what else findings would need."""
+    """The views that were read of each instance, and the gaps behind findings."""
 
     def __init__(self, knowledge: EstateKnowledge) -> None:
         self._knowledge = knowledge

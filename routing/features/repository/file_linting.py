@@ -35,7 +35,7 @@ _NONE = LintSettings()
 
 @dataclass(frozen=True)
 class FilesLinted:
-    """What `lint_files` returns.
+    """The result of `lint_files`.
 
     findings, suppressed: rows as `lint` has them, and ``file`` and ``line`` (None where there is none), in the
     order of printing. not_judged: how many findings of each code rest on what was not read; not_known: on what.

@@ -29,7 +29,7 @@ _SHARED = Schema(tuple(field for field in MESSAGE_PATHS if field.name in PathRow
 
 @dataclass
 class TracedCounts:
-    """How many messages have been read so far, and set aside."""
+    """The numbers of messages read and rejected so far."""
 
     read: int = 0
     rejected: int = 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TraceResult:
-    """What `trace` returns.
+    """The result of `trace`.
 
     ``paths``: one, or where the dialog decides and is not known one for each that differs. ``ways`` and ``hops``
     have all of it as rows (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`). ``others`` as in `Explanation`.

@@ -23,7 +23,7 @@ Lines = list[tuple[int, str]]
 
 @dataclass
 class ResultChunk:
-    """What stands between two headers or remarks of the tools; ``is_for_json`` where it stands under a header."""
+    """The lines between two headers or remarks of the tools; ``is_for_json`` where they follow a header."""
 
     is_for_json: bool
     lines: Lines = field(default_factory=list)

@@ -31,7 +31,7 @@ _OPTIONS = {"instance_name": "--instance", "database_name": "--database", "expor
 
 @dataclass(frozen=True)
 class StandIns:
-    """What the options say where a column does not."""
+    """The options' values for columns that are missing."""
 
     instance_name: str | None = None
     database_name: str | None = None
@@ -44,7 +44,7 @@ class StandIns:
 
 @dataclass
 class CatalogExport:
-    """What the files hold.
+    """The rows of the files by view, with rejected ones and notes.
 
     ``rows`` are the typed rows of each view that was exported, with ``instance_name``, ``exported_at`` and,
     except for the views of an instance, ``database_name``; ``place`` is where a row was read. ``rejected`` names

@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class CellKind(Enum):
-    """How the cells of a column are read."""
+    """The kind of a column's cells."""
 
     TEXT = "text"
     GUID = "a GUID"

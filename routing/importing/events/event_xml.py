@@ -73,7 +73,7 @@ def parse_event(text: str) -> ParsedEvent:
 
 
 class _Reader:
-    """What expat tells of one document."""
+    """The handlers of expat for one document."""
 
     def __init__(self) -> None:
         self.event: ParsedEvent | None = None

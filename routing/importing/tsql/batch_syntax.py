@@ -23,7 +23,7 @@ _OF_CALLS = frozenset(["OUTPUT", "OUT", "WITH", "AS", "AT"])
 
 @dataclass(frozen=True)
 class UnbalancedBatch:
-    """Where a batch opens what it does not close, or closes what it did not open."""
+    """The place where a batch opens what it does not close, or closes what it did not open."""
 
     row: int
     why: str

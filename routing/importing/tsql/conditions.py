@@ -65,7 +65,7 @@ _ANY_ERROR = 50000
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """What a session itself knows where a condition is asked.
+    """The facts of a session at the time of a condition.
 
     ``error`` is @@ERROR, None where it is not known. ``caught`` is the error that a CATCH block handles, if known.
     ``ask`` answers what depends on the state, None where that cannot tell.

@@ -27,7 +27,7 @@ class BlockExit:
 
 @dataclass
 class BlockFlow:
-    """Where the batch, or one TRY block of it, stands.
+    """The flow of a batch, or of one TRY block of it.
 
     ``left`` is what surely left it. ``perhaps`` is why what stands here may run all the same: a GOTO may reach it.
     """

@@ -12,7 +12,7 @@ _BEFORE_TABLES = frozenset(["FROM", "JOIN", "INTO", "INSERT", "APPLY"])
 
 
 class VariableNames:
-    """Where a batch declares variables and where it names them; ``outside`` None where any may be declared."""
+    """The places that declare and that name variables; ``outside`` is None where any may be declared."""
 
     def __init__(self, lexemes: Sequence[Lexeme], outside: Collection[str] | None) -> None:
         self._lexemes = lexemes

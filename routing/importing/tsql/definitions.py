@@ -31,7 +31,7 @@ _TEXT_OPTIONS = ("SERVICE_NAME", "BROKER_INSTANCE", "ADDRESS", "MIRROR_ADDRESS")
 
 @dataclass(frozen=True)
 class StatementPlace:
-    """Where a statement stands: file, line, the database in use, and the script's own time."""
+    """The place of a statement: file, line, the database in use, and the script's own time."""
 
     file: str
     line: int

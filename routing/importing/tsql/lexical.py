@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class TextMode(Enum):
-    """What a stretch of text is; the value is how texts name it."""
+    """The kind of a stretch of text; the value is its name in texts."""
 
     CODE = "code"
     STRING = "string"
@@ -24,7 +24,7 @@ class TextMode(Enum):
 
 @dataclass(frozen=True)
 class LexicalState:
-    """What the text is inside of at some point; ``depth`` counts nested comments."""
+    """The construct that a point of the text is inside of; ``depth`` counts nested comments."""
 
     mode: TextMode = TextMode.CODE
     depth: int = 0

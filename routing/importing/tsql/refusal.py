@@ -31,7 +31,7 @@ class UntoldError(RefusalError):
 
 
 class UnparsedError(RefusalError):
-    """What SQL Server surely cannot parse: nothing of the batch runs, since it is parsed before."""
+    """A text that SQL Server surely cannot parse: nothing of the batch runs, since it is parsed before."""
 
     def __init__(self, why: str, number: int | None = SYNTAX) -> None:
         super().__init__(why, number, by_server=True)

@@ -31,7 +31,7 @@ class StatementProblem:
 
 
 class GuardSubject(Enum):
-    """What a condition asks about; the value is how texts name it."""
+    """The subject of a condition; the value is its name in texts."""
 
     ROUTE = "route"
     SERVICE = "service"

@@ -53,7 +53,7 @@ _WITHOUT_EFFECT = {
 
 @dataclass(frozen=True)
 class SqlBatch:
-    """What goes to the server at once: its text, and the file and line of each of its lines.
+    """A batch as the server gets it: its text, and the file and line of each of its lines.
 
     ``server`` is the one that the last ``:connect`` named, as `read_server` returns it, None for the script's own;
     ``connection`` counts these. With ``exits`` an error in it ends the script, as ``:on error exit`` says.

@@ -9,7 +9,7 @@ from routing.importing.tsql.script_statements import ConditionGuard
 
 @dataclass(frozen=True)
 class StatementCondition:
-    """What a statement stands under; ``why_not`` where it is left out.
+    """The condition of a statement; ``why_not`` where it is left out.
 
     ``never`` tells what surely does not run from what may, ``after_error`` what runs only after an error, which a
     script is not supposed to meet; ``passed_over`` what stands under an IF that does not hold in this state.

@@ -47,7 +47,7 @@ _RETURNS_NOTHING = frozenset(["batch", "trigger"])
 
 @dataclass(frozen=True)
 class ParserSettings:
-    """What a text is read with.
+    """The settings with which a text is read.
 
     ``is_script``: statements were recognised before it. ``declared`` are the variables that it has from outside,
     None where that is not known.

@@ -23,7 +23,7 @@ from routing.importing.tsql.vocabulary import INVISIBLE, NOUNS, RESERVED, STARTE
 
 
 class LexemeKind(Enum):
-    """What a lexeme is; END follows the last, CUT marks a string or comment that is not closed."""
+    """The kind of a lexeme; END follows the last, CUT marks a string or comment that is not closed."""
 
     WORD = "word"
     NAME = "quoted name"

@@ -17,7 +17,7 @@ class SavePoint:
 
 @dataclass
 class OpenTransaction:
-    """The one that is open; ``depth`` is @@TRANCOUNT, ``start`` where the outermost began, under ``guards``.
+    """The open transaction; ``depth`` is @@TRANCOUNT, ``start`` where the outermost began, under ``guards``.
 
     ``line`` and ``name`` are those of its BEGIN. ``savepoints`` are names, in their order, with their marks.
     ``doomed``: an error has left nothing but ROLLBACK. ``perhaps_ended`` is the COMMIT or ROLLBACK that may have

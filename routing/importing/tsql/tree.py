@@ -194,7 +194,7 @@ class DropModules(ScriptNode):
 
 @dataclass(frozen=True)
 class CallArgument:
-    """What a call gives: by name, or in order; ``words`` empty for DEFAULT."""
+    """An argument of a call: by name, or in order; ``words`` empty for DEFAULT."""
 
     name: str | None
     words: Words

@@ -30,7 +30,7 @@ class ObservedPlace(NamedTuple):
 
 @dataclass
 class ObservedLane:
-    """What was observed in one place, right and wrong."""
+    """The observations in one place, right and wrong."""
 
     place: ObservedPlace
     off: list[EpisodeGroup] = field(default_factory=list)

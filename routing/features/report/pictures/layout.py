@@ -29,7 +29,7 @@ Ended = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True)
 class NodeSpot:
-    """Where a node is: the name of an instance, or a row in its box. ``middle`` is the height of its name."""
+    """The place of a node: the name of an instance, or a row in its box. ``middle`` is the height of its name."""
 
     node: NetworkNode
     box: str
