@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from routing.features.explain.explaining import explain
     from routing.features.explain.questions import DescribedMessage, StoredMessage
     from routing.features.lint.configuration import Configuration
-    from routing.features.lint.custom_rules import mark as finding
+    from routing.features.lint.custom_rules import custom_rule as finding
     from routing.features.messages.message_filter import ask
     from routing.features.messages.message_list import list_messages
     from routing.features.reconcile.reconciling import Reconciliation, reconcile
@@ -112,7 +112,7 @@ _ROOMS = {
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),
 }
 _OTHER_NAMES = {
-    "finding": "mark",
+    "finding": "custom_rule",
     "load_config": "load",
     "register_dialog_hash": "register",
     "spark_session": "start_of_config",

@@ -139,8 +139,8 @@ def _is_found(done: Check, what: str) -> bool:
     from routing.features.check.path_ends import IS_DELAYED, IS_DROPPED
 
     if what in ("error", "warning"):
-        found = count_severities(done.findings)
-        return found["error"] > 0 or (what == "warning" and found["warning"] > 0)
+        severities = count_severities(done.findings)
+        return severities["error"] > 0 or (what == "warning" and severities["warning"] > 0)
     if what == "not-known":
         return any(result.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}

@@ -85,11 +85,11 @@ def opener(
     """Create the opener of a command's tables; it starts Spark when the first of them needs it."""
     from routing.delta.opening import TableOpener
 
-    def tell(refused: str) -> None:
+    def note_refused(refused: str) -> None:
         console.note(f"note: {refused}", "warning")
 
     def start() -> SparkSession:
-        spark = session(settings.spark, options, tell, little_data=little_data)
+        spark = session(settings.spark, options, note_refused, little_data=little_data)
         console.watch(spark)
         return spark
 
@@ -104,14 +104,14 @@ def opener(
 
 def load(options: argparse.Namespace, *overrides: str) -> config.Config:
     """Return the configuration named by ``--config``, with ``--set`` and then the command's own overrides."""
-    given = [*options.overrides, *overrides]
+    all_overrides = [*options.overrides, *overrides]
     if not config.is_uri(options.config):
-        return config.load(options.config, given)
+        return config.load(options.config, all_overrides)
     from routing.config.secrets import refuse_secrets
     from routing.sessions.session import is_given, too_late
 
     # Before the address is given to Spark, which would print it.
-    refuse_secrets(options.config, {}, given)
+    refuse_secrets(options.config, {}, all_overrides)
     is_own = not is_given()
     try:
         spark = session({}, options)
@@ -119,11 +119,11 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
         raise fault.because("--config", "it is behind a URI") from fault
     from routing.delta.spark_tables import read_text
 
-    found = config.load(options.config, given, read_text(spark, options.config))
-    late = too_late(spark, found.spark) if is_own else []
+    loaded = config.load(options.config, all_overrides, read_text(spark, options.config))
+    late = too_late(spark, loaded.spark) if is_own else []
     if late:
         raise ConfigError.too_late(options.config, late)
-    return found
+    return loaded
 
 
 def add_config(command: argparse.ArgumentParser) -> None:
@@ -167,9 +167,9 @@ def add_variables(command: argparse.ArgumentParser | argparse._ArgumentGroup) ->
     )
 
 
-def variables(given: Sequence[str]) -> dict[str, str]:
+def variables(assignments: Sequence[str]) -> dict[str, str]:
     """Return the sqlcmd variables of ``-v``. Raises ContractError."""
-    return dict(map(_variable, given))
+    return dict(map(_variable, assignments))
 
 
 def _variable(text: str) -> tuple[str, str]:

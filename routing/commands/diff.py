@@ -124,9 +124,9 @@ def _ask(options: argparse.Namespace) -> Against | None:
         if options.instance is None:
             raise ContractError("--with-script needs --instance", "name the instance that the scripts are for")
         return Scripts(options.with_script, options.instance, options.database, variables(options.variables))
-    given = [name for name in _OF_SCRIPTS if vars(options)[name]]
-    if given:
-        option = "-v" if given[0] == "variables" else f"--{given[0]}"
+    script_options = [name for name in _OF_SCRIPTS if vars(options)[name]]
+    if script_options:
+        option = "-v" if script_options[0] == "variables" else f"--{script_options[0]}"
         raise ContractError(f"{option} goes with --with-script alone", "leave it out")
     if options.against_version is not None:
         return versions_of(options.against_version)

@@ -49,11 +49,11 @@ def addresses(options: argparse.Namespace) -> Sequence[str]:
     """Return the addresses of ``--address``. Raises InputError for one that is none."""
     from routing.importing.catalog.endpoints import is_tcp
 
-    given: list[str] = options.address
-    for address in given:
+    named_addresses: list[str] = options.address
+    for address in named_addresses:
         if not is_tcp(address):
             raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
-    return given
+    return named_addresses
 
 
 def times(options: argparse.Namespace) -> TimeFormats:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("error", "warning", "info")
 """The worst first."""
-Found = Sequence[Mapping[str, Any]]
+FindingRows = Sequence[Mapping[str, Any]]
 
 
 def at_least(severity: str) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def at_least(severity: str) -> tuple[str, ...]:
 
 
 def report(
-    options: argparse.Namespace, found: Found, rules: Sequence[CustomRule], *, config: str | None = None
+    options: argparse.Namespace, findings: FindingRows, rules: Sequence[CustomRule], *, config: str | None = None
 ) -> str:
     """Write findings as SARIF, or as JUnit's XML in which those fail that ``--fail-on`` names (default: warnings).
 
@@ -37,13 +37,13 @@ def report(
     if options.format == "junit":
         from routing.features.lint.junit import as_junit
 
-        return as_junit(found, kinds, at_least(options.fail_on or "warning"))
+        return as_junit(findings, kinds, at_least(options.fail_on or "warning"))
     from routing.delta.releases import release
     from routing.features.lint.pages import page
     from routing.features.lint.sarif import as_sarif
 
     pages = {code: page(code, rules) for code in kinds}
-    placed = found if config is None else [{"file": config, **row} for row in found]
+    placed = findings if config is None else [{"file": config, **row} for row in findings]
     return as_sarif(placed, kinds, pages, release(), Path.cwd())
 
 
@@ -52,7 +52,7 @@ def now_of(options: argparse.Namespace) -> datetime:
     return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
 
 
-def status_of(found: Found, options: argparse.Namespace) -> int:
+def status_of(findings: FindingRows, options: argparse.Namespace) -> int:
     """Return the exit status for findings, by ``--fail-on``."""
     failing = at_least(options.fail_on) if options.fail_on else ()
-    return EXIT_FOUND if any(row["severity"] in failing for row in found) else EXIT_DONE
+    return EXIT_FOUND if any(row["severity"] in failing for row in findings) else EXIT_DONE

@@ -161,7 +161,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.catalog import read_export
 
-    own, times = exports.addresses(options), exports.times(options)
+    endpoint_addresses, times = exports.addresses(options), exports.times(options)
     stand_ins = exports.stand_ins(options, times, console)
     settings = load(options)
     from routing.importing.fetching import reach_by
@@ -179,7 +179,7 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
             settings,
             export,
             now=datetime.now(timezone.utc),
-            addresses=own,
+            addresses=endpoint_addresses,
             dry_run=options.dry_run,
             drop_unfinished=options.drop_unfinished,
             progress=progress,

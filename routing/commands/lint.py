@@ -116,8 +116,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
     """Refuse options that would be left unread."""
     for name in names:
-        given = vars(options)[name]
-        if not (given is None or given is False or given == []):
+        value = vars(options)[name]
+        if not (value is None or value is False or value == []):
             option = "-v" if name == "variables" else f"--{name.replace('_', '-')}"
             raise ContractError(f"{option} {why}", "leave it out")
 
@@ -137,11 +137,11 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     # Before the configuration, so that none of the messages is newer than that.
     traffic = {} if spark is None else _read_traffic(spark, settings)
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
-    with console.during("linting"), ExitStack() as kept:
+    with console.during("linting"), ExitStack() as resources:
         resolution = None
         if spark is not None:
             resolution = _resolution(spark, settings, {**tables, **traffic})
-            kept.callback(resolution.unpersist)
+            resources.callback(resolution.unpersist)
         done = lint(
             tables,
             now=now,
@@ -195,27 +195,27 @@ def tell_tables(
     notes: Sequence[str] = (),
 ) -> int:
     """Print the findings in tables, with notes on these in JSON; return the exit status."""
-    found, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
+    findings, suppressed = [dict(row) for row in done.findings], len(done.suppressed)
     routes = used = None
     if done.coverage is not None:
         routes, used = (sum(row[name] for row in done.coverage) for name in ("routes", "used"))
     if options.format == "json":
-        result: dict[str, Any] = {"findings": found, "suppressed": suppressed}
+        result: dict[str, Any] = {"findings": findings, "suppressed": suppressed}
         if routes is not None:
             result["coverage"] = {"routes": routes, "used": used}
         console.result(with_notes(json.dumps(result), notes))
     elif options.format == "table":
         from routing.features.lint.finding_report import describe_findings
 
-        document = [*describe_findings(found, suppressed, rules, lists_all=options.all)]
+        document = [*describe_findings(findings, suppressed, rules, lists_all=options.all)]
         if routes is not None:
             share = f"{_share(used, routes):.1f} %"
             document.append(Paragraph(f"messages used {used:,} of {routes:,} routes ({share})"))
         console.document(document)
     else:
         file = None if config.is_uri(options.config) else options.config
-        console.result(report(options, found, rules, config=file))
-    status = status_of(found, options)
+        console.result(report(options, findings, rules, config=file))
+    status = status_of(findings, options)
     if options.fail_under is not None and _share(used, routes) < options.fail_under:
         return EXIT_FOUND
     return status

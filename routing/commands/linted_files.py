@@ -30,14 +30,14 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
     from routing.features.repository.file_linting import lint_files
 
     times = exports.times(options)
-    given = FileOptions(
+    file_options = FileOptions(
         exports.stand_ins(options, times, console),
         times,
         variables(options.variables),
         exports.addresses(options),
         clock=datetime.now(timezone.utc),
     )
-    done = lint_files(options.paths, given, now=now, settings=asked)
+    done = lint_files(options.paths, file_options, now=now, settings=asked)
     return tell_files(done, options, console, asked.rules)
 
 
@@ -60,30 +60,30 @@ def tell_files(
     """Print the findings in files, and what could not be judged; return the exit status."""
     from routing.features.check.json_form import gap_object
 
-    found = list(done.findings)
+    findings = list(done.findings)
     if options.format == "json":
         result = {
-            "findings": found,
+            "findings": findings,
             "suppressed": len(done.suppressed),
             "not_judged": dict(sorted(done.not_judged.items())),
             "not_known": [gap_object(gap) for gap in done.not_known],
             **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
         }
         console.result(json.dumps(result))
-        return status_of(found, options)
+        return status_of(findings, options)
     if options.format == "table":
         from routing.features.lint.finding_report import describe_findings
 
         remarks = _say_not_judged(done)
         console.document(
-            describe_findings(found, len(done.suppressed), rules, lists_all=options.all, remarks=remarks)
+            describe_findings(findings, len(done.suppressed), rules, lists_all=options.all, remarks=remarks)
         )
     else:
-        console.result(report(options, found, rules))
+        console.result(report(options, findings, rules))
     not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
     left_out = [f"left out, {sentence}" for sentence in done.left_out]
     tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
-    return status_of(found, options)
+    return status_of(findings, options)
 
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:

@@ -42,10 +42,10 @@ def open_line() -> LiveLine | None:
         return None
     try:
         # Its own descriptor: while Java starts, what is written to standard error goes into Java's log.
-        own = os.dup(sys.stderr.fileno())
+        descriptor = os.dup(sys.stderr.fileno())
     except OSError:
         return None
-    return LiveLine(os.fdopen(own, "w", encoding=sys.stderr.encoding, errors="backslashreplace"))
+    return LiveLine(os.fdopen(descriptor, "w", encoding=sys.stderr.encoding, errors="backslashreplace"))
 
 
 class LiveLine:
@@ -96,13 +96,13 @@ class LiveLine:
     @contextmanager
     def during(self, name: str, left: str) -> Iterator[None]:
         """Show a step, and leave a line with its seconds if it ends well."""
-        begun, told = time.monotonic(), None
+        begun, closing_line = time.monotonic(), None
         self.begin(name)
         try:
             yield
-            told = f"{left}: {time.monotonic() - begun:.1f} s"
+            closing_line = f"{left}: {time.monotonic() - begun:.1f} s"
         finally:
-            self.end(name, told)
+            self.end(name, closing_line)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -182,8 +182,8 @@ class LiveLine:
         name, room = Text(printable(step.name), no_wrap=True, overflow="crop"), self._width() - 1
         tails = [f"{_GAP}{int(time.monotonic() - step.begun)} s"]
         if self._tasks is not None:
-            done, known = self._tasks
-            tails += [f"{_GAP}{done:,}/{known:,}{tails[0]}", f"{_GAP}{done:,}/{known:,} tasks{tails[0]}"]
+            done, total = self._tasks
+            tails += [f"{_GAP}{done:,}/{total:,}{tails[0]}", f"{_GAP}{done:,}/{total:,} tasks{tails[0]}"]
         least = min(name.cell_len, _NAME)
         tail = next((tail for tail in reversed(tails) if least + len(tail) <= room), tails[0])
         name.truncate(max(room - len(tail), 1), overflow="ellipsis")
@@ -191,8 +191,8 @@ class LiveLine:
 
     def _width(self) -> int:
         """Return the columns of the terminal itself; rich would look at descriptor 2, which may be Java's log."""
-        known = 80 if self._console is None else self._console.width
+        console_width = 80 if self._console is None else self._console.width
         try:
-            return min(os.get_terminal_size(self._terminal.fileno()).columns or known, known)
+            return min(os.get_terminal_size(self._terminal.fileno()).columns or console_width, console_width)
         except OSError:
-            return known
+            return console_width

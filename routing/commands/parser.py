@@ -28,10 +28,10 @@ class _StoreOnce(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        given = vars(namespace).setdefault("given", set())
-        if self.dest in given:
+        options_seen = vars(namespace).setdefault("given", set())
+        if self.dest in options_seen:
             parser.error(f"{option_string} is given twice, and takes one value")
-        given.add(self.dest)
+        options_seen.add(self.dest)
         setattr(namespace, self.dest, values)
 
 
@@ -84,10 +84,10 @@ class CommandParser(argparse.ArgumentParser):
         """End where a word looks like an option, as argparse sees it, and is none of this command's."""
         if len(word) < 2 or not word.startswith("-") or " " in word or _NUMBER.fullmatch(word):
             return
-        name, known = word.partition("=")[0], self._option_string_actions
-        if word in known or name in known or (word[1] != "-" and word[:2] in known):
+        name, known_options = word.partition("=")[0], self._option_string_actions
+        if word in known_options or name in known_options or (word[1] != "-" and word[:2] in known_options):
             return
-        near = name_nearest(name.lstrip("-"), {option.lstrip("-"): option for option in known})
+        near = name_nearest(name.lstrip("-"), {option.lstrip("-"): option for option in known_options})
         self.error(f"unknown option {quote(name)}" + (f", did you mean {near}?" if near else ""))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -58,8 +58,8 @@ def question_of(
 def named_options(options: argparse.Namespace) -> list[str]:
     """List the options that describe a message and were given."""
     named = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
-    given = vars(options)
-    return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if given[name] not in (None, False)]
+    values = vars(options)
+    return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if values[name] not in (None, False)]
 
 
 def tell_others(others: int, console: Console) -> None:

@@ -51,13 +51,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with steps(console) as progress:
         progress("reading")
         opening = opener(settings, options, console)
-        found = report(settings, now=now, opener=opening, progress=progress)
+        page_report = report(settings, now=now, opener=opening, progress=progress)
         progress("writing")
-        page_file.write_page(found, options.out, replacing=console.standing.replacing_page)
+        page_file.write_page(page_report, options.out, replacing=console.standing.replacing_page)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        told = {"file": options.out, "headline": found.headline, "outcomes": found.outcomes}
-        console.result(with_notes(json.dumps(told), notes))
+        summary = {"file": options.out, "headline": page_report.headline, "outcomes": page_report.outcomes}
+        console.result(with_notes(json.dumps(summary), notes))
     else:
-        console.document([Paragraph(found.headline), SqlStatement(f"written to {options.out}")])
+        console.document([Paragraph(page_report.headline), SqlStatement(f"written to {options.out}")])
     return EXIT_DONE

@@ -135,9 +135,9 @@ def _run_locally(settings: Config, options: argparse.Namespace, console: Console
     from routing.runs import lineage
 
     console.standing.text = _DOES_NOT_COUNT
-    tell = console.note if options.verbose else lambda text: None
+    note_source = console.note if options.verbose else lambda text: None
     with _telling_failures(settings, run_id, started, console):
-        done = run_locally(settings, run_id, console, tell)
+        done = run_locally(settings, run_id, console, note_source)
     if not done.was_recorded:
         _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
     return done

@@ -50,8 +50,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         else:
             console.document(run_documents.list_runs(shown, are_more=are_more))
         return EXIT_DONE
-    [found] = past_runs.find_run(recorded, options.run, str(location))
-    row = {**found, "settings": json.dumps(plain_settings(found["settings"]), sort_keys=True)}
+    [run_row] = past_runs.find_run(recorded, options.run, str(location))
+    row = {**run_row, "settings": json.dumps(plain_settings(run_row["settings"]), sort_keys=True)}
     if options.format == "json":
         console.result(write_json(row))
     else:

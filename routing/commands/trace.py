@@ -83,11 +83,11 @@ def _question(options: argparse.Namespace) -> Question | None:
     """Build the question of the options; None for all messages. Raises QuestionError."""
     if not options.all:
         return question_of(options, from_service=options.from_service, hops_remaining=options.hops)
-    given = named_options(options)
-    given += [] if options.from_service is None else ["--from-service"]
-    given += [] if options.hops is None else ["--hops"]
-    if given:
-        raise QuestionError.all_but_named(given)
+    message_options = named_options(options)
+    message_options += [] if options.from_service is None else ["--from-service"]
+    message_options += [] if options.hops is None else ["--hops"]
+    if message_options:
+        raise QuestionError.all_but_named(message_options)
     return None
 
 

@@ -24,8 +24,8 @@ def differences(asked: str, named: str) -> list[str]:
     (before, after), (its_before, its_after) = edges(asked), edges(named)
     blanks = (before, after.replace("/", "")) != (its_before, its_after.replace("/", ""))
     slashes = [end.translate(_NO_BLANKS) for end in (after, its_after)]
-    found = {CASE: core(asked) != core(named), AROUND: blanks, SLASH: slashes[0] != slashes[1]}
-    return [name for name, differs in found.items() if differs]
+    differing = {CASE: core(asked) != core(named), AROUND: blanks, SLASH: slashes[0] != slashes[1]}
+    return [name for name, differs in differing.items() if differs]
 
 
 def likeness(name: str) -> str:

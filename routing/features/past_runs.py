@@ -27,9 +27,9 @@ def list_runs(runs: Table, limit: int | None = None) -> SchemaRows:
 
     ``runs`` is the table of that name. Rows of `schemas.LISTED_RUNS`.
     """
-    found = read_rows(runs, _OF_A_LIST, last_by=_NEWEST_FIRST, limit=limit)
+    run_rows = read_rows(runs, _OF_A_LIST, last_by=_NEWEST_FIRST, limit=limit)
     return SchemaRows(
-        LISTED_RUNS, tuple(_in_order({**row, "seconds": _seconds(row)}, LISTED_RUNS) for row in found)
+        LISTED_RUNS, tuple(_in_order({**row, "seconds": _seconds(row)}, LISTED_RUNS) for row in run_rows)
     )
 
 

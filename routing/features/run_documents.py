@@ -110,12 +110,12 @@ def _say_change(change: int) -> str:
 
 def _say_counts(row: Row, seconds: float) -> Paragraph:
     read, resolved, rejected = (row[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
-    said = f"{rejected:,} rejected"
+    rejected_text = f"{rejected:,} rejected"
     return Paragraph(
         (
             TonedText(f"run {row['run_id']}", Tone.STRONG),
             f": {count(read, 'message')} read, {resolved:,} resolved, ",
-            TonedText(said, Tone.BAD) if rejected else said,
+            TonedText(rejected_text, Tone.BAD) if rejected else rejected_text,
             f" in {_say_seconds(seconds)}",
         )
     )
@@ -145,9 +145,9 @@ def _count_table(title: str, column: str, row: Row) -> DataTable:
 
 
 def _version_rows(row: Row) -> Iterator[tuple[Cell, ...]]:
-    sides = [row[f"{side}_versions"] for side in ("input", "output")]
-    for name in dict.fromkeys((*sorted(sides[0]), *sorted(sides[1]))):
-        yield (name, *(_version(versions, name) for versions in sides))
+    version_maps = [row[f"{direction}_versions"] for direction in ("input", "output")]
+    for name in dict.fromkeys((*sorted(version_maps[0]), *sorted(version_maps[1]))):
+        yield (name, *(_version(versions, name) for versions in version_maps))
 
 
 def _version(versions: Mapping[str, int | None], name: str) -> str:

@@ -259,7 +259,7 @@ class StatusCause:
     def is_of(self, number: int, named: Collection[int], text: str) -> bool:
         """Return True if a status has this trouble; ``named`` are the numbers in its text."""
         has_inner = not self.inner or any(each in named for each in self.inner)
-        has_mark = not self.marks or any(mark in text for mark in self.marks)
+        has_mark = not self.marks or any(phrase in text for phrase in self.marks)
         return number in self.numbers and has_inner and has_mark
 
 
@@ -349,5 +349,5 @@ def find_trouble(number: int | None, text: str | None) -> StatusTrouble | None:
 
 def find_numbers(text: str) -> set[int]:
     """Return the numbers of exceptions and of the operating system that a text may name."""
-    found = (*_OF_THE_SYSTEM.findall(text), *_STANDING_ALONE.findall(text))
-    return {int(each) for each in found}
+    numbers = (*_OF_THE_SYSTEM.findall(text), *_STANDING_ALONE.findall(text))
+    return {int(each) for each in numbers}

@@ -57,8 +57,8 @@ MUTANTS = (
         "predicting",
         "picked-id-is-bound",
         "the id of an event is a pick where the open message is balanced over it",
-        "return asked if told in picked else",
-        "return asked if told not in picked else",
+        "return asked if event_broker in picked else",
+        "return asked if event_broker not in picked else",
     ),
     _room(
         "predicting",

@@ -165,7 +165,7 @@ def test_messages_without_a_conversation_endpoint_are_counted_all_the_same(tmp_p
         (handle(2), "SENT"),
         (handle(1), "NOT_KNOWN"),
     ]
-    assert done.results[1].said.number == 9749
+    assert done.results[1].status_text.number == 9749
 
 
 def test_the_first_message_to_ask_for_a_route_asks_for_all(tmp_path: Path) -> None:

@@ -616,12 +616,12 @@ def checked(folder: Path, case: Case, *, status: str = "", then: Sequence[str] =
 def stuck_at(group: MessageGroup) -> list[tuple[str, str, str]]:
     """Where and why each way fails: of one that is delivered, and not acknowledged, the way back says it."""
     assert group.path is not None
-    ways = [one for one in group.path.failing if one.is_return or one.way.ending.value != "DELIVERED"]
+    ways = [one for one in group.path.failing if one.is_return or one.hop_path.ending.value != "DELIVERED"]
     return [
         (
-            one.way.instance or "",
-            one.way.hops[-1].scope if one.way.ending.value != "LOOP" else "msdb",
-            str(one.way.reason or one.way.ending),
+            one.hop_path.instance or "",
+            one.hop_path.hops[-1].scope if one.hop_path.ending.value != "LOOP" else "msdb",
+            str(one.hop_path.reason or one.hop_path.ending),
         )
         for one in ways
     ]

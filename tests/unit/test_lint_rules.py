@@ -289,5 +289,5 @@ def test_over_tables(tmp_path: Path) -> None:
 
 
 def test_the_public_names_need_no_spark() -> None:
-    assert routing.finding is routing.features.lint.custom_rules.mark
+    assert routing.finding is routing.features.lint.custom_rules.custom_rule
     assert "routing.features.lint.custom_rules" in sys.modules

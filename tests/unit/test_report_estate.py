@@ -15,7 +15,7 @@ import vl_convert
 from routing.features.report.facts import EstateInstance, MessageFlow
 from routing.features.report.pictures import theme
 from routing.features.report.pictures.box_columns import arrange
-from routing.features.report.pictures.edge_curves import MOST, ways
+from routing.features.report.pictures.edge_curves import MOST, curves_of
 from routing.features.report.pictures.estate_picture import edge_rows, estate, stop_rows
 from routing.features.report.pictures.layout import BOX, lay_out
 from routing.features.report.report_network import ReportNetwork, network_of
@@ -187,7 +187,7 @@ def test_nothing_covers_another(network: ReportNetwork) -> None:
         assert (left.node, left.y) != (right.node, right.y) or left.x + left.width < right.x
     numbers = [
         (*way.number, 3.5 * len(f"{way.edge.messages:,}"))
-        for way in ways(network.edges, layout)
+        for way in curves_of(network.edges, layout)
         if way.number is not None
     ]
     assert numbers

@@ -91,7 +91,7 @@ def _count_connections(problems: Sequence[MessageProblem]) -> int:
 
 def _count_reported(problems: Sequence[MessageProblem]) -> int:
     groups = [group for one in problems if one.kind is ProblemKind.REPORTED for group in one.groups]
-    return sum(result.said.text is not None for group in groups for result in group.results)
+    return sum(result.status_text.text is not None for group in groups for result in group.results)
 
 
 def state_counts(done: Check) -> str:
@@ -101,8 +101,10 @@ def state_counts(done: Check) -> str:
     asked = {result.row["instance_name"] for result in done.results}
     times = list(dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in asked)))
     as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
-    told = f": {', '.join(counts)}" if counts else ""
-    return f"{count(len(done.results), 'message')} in the transmission queues{as_of}{told}{_state_ends(done)}"
+    counts_text = f": {', '.join(counts)}" if counts else ""
+    return (
+        f"{count(len(done.results), 'message')} in the transmission queues{as_of}{counts_text}{_state_ends(done)}"
+    )
 
 
 def _state_ends(done: Check) -> str:
@@ -110,8 +112,8 @@ def _state_ends(done: Check) -> str:
     ends = Counter(result.path.end for result in done.results if result.path is not None and result.path.failing)
     if not ends:
         return ""
-    told = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])
-    return f"; of those that are sent: {told}"
+    end_counts = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])
+    return f"; of those that are sent: {end_counts}"
 
 
 def state_trial(done: Check, tried: Check) -> str:

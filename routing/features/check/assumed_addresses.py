@@ -27,11 +27,11 @@ class AssumedAddresses:
 
         None is taken to have several ports, nor where another instance of the machine is known.
         """
-        taken = places_of(knowledge.instances.values())
+        known_addresses = places_of(knowledge.instances.values())
         by_instance: dict[str, set[str]] = defaultdict(set)
         for address in _written_addresses(knowledge.evidence):
             compared = text.comparable_address(address)
-            if compared in taken or text.port(compared) in (None, _PORT_OF_LOGINS):
+            if compared in known_addresses or text.port(compared) in (None, _PORT_OF_LOGINS):
                 continue
             for instance in knowledge.may_be_at(address):
                 by_instance[instance].add(compared)

@@ -28,22 +28,22 @@ _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
 class LintFindings(NamedTuple):
     """lint's findings, the worst first: those that stand, and those that rest on what was not read."""
 
-    standing: Sequence[LintFinding]
-    resting: Sequence[LintFinding]
+    certain: Sequence[LintFinding]
+    uncertain: Sequence[LintFinding]
 
 
 def find_findings(estate: CheckedEstate) -> LintFindings:
     """Return all findings, as of the newest time at which messages are decided."""
     rows = estate.evidence.rows
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
-    found = find_all(columns, max(estate.times.values()))
-    ordered = sorted(found, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
-    known = FileKnowledge(estate.knowledge)
-    standing: list[LintFinding] = []
-    resting: list[LintFinding] = []
+    findings = find_all(columns, max(estate.times.values()))
+    ordered = sorted(findings, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
+    file_knowledge = FileKnowledge(estate.knowledge)
+    certain: list[LintFinding] = []
+    uncertain: list[LintFinding] = []
     for one in ordered:
-        (resting if known.gaps_behind(one) else standing).append(one)
-    return LintFindings(standing, resting)
+        (uncertain if file_knowledge.gaps_behind(one) else certain).append(one)
+    return LintFindings(certain, uncertain)
 
 
 def severity_of(one: LintFinding) -> Severity:
@@ -55,9 +55,9 @@ class BearingFindings:
     """lint's findings by what they are about, except those that every instance has as installed."""
 
     def __init__(self, findings: LintFindings) -> None:
-        every = (*findings.standing, *findings.resting)
+        every = (*findings.certain, *findings.uncertain)
         self._findings = [one for one in every if not BY_CODE[one.code].is_default]
-        self._resting = set(findings.resting)
+        self._uncertain = set(findings.uncertain)
         self._by_place: dict[_Place, list[int]] = defaultdict(list)
         self._by_broker: dict[str, list[int]] = defaultdict(list)
         self._by_group: dict[int, list[LintFinding]] = {}
@@ -84,7 +84,7 @@ class BearingFindings:
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for one in (self._findings[number] for number in sorted(numbers)):
             # Where a message is known to wait for a route, where its request goes may still not be.
-            if one not in self._resting or (_is_known(group) and one.code != _LOST_REQUESTS):
+            if one not in self._uncertain or (_is_known(group) and one.code != _LOST_REQUESTS):
                 yield one
 
 
@@ -102,9 +102,9 @@ def _places(group: MessageGroup) -> Iterator[_Place]:
     row = group.first.row
     databases = {None, row["database_name"], group.first.scope}
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
-    for one in () if group.path is None else group.path.ways:
+    for one in () if group.path is None else group.path.all_ways:
         services = {row["to_service_name"], row.get("from_service_name")}
-        for hop in one.way.hops:
+        for hop in one.hop_path.hops:
             if hop.reason is Reason.ROUTE_REQUESTED:
                 yield hop.instance_name, hop.scope, BROKER_CONFIGURATION_SERVICE
             met = {None, hop.scope, *_databases_at(hop)}
@@ -122,7 +122,7 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 
 def _brokers(group: MessageGroup) -> set[str]:
     """Return the broker ids that the messages are bound to, and their acknowledgements."""
-    back = (hop.verdict for one in group.path.back for hop in one.way.hops) if group.path is not None else ()
+    back = (hop.verdict for one in group.path.back for hop in one.hop_path.hops) if group.path is not None else ()
     ids = (None if verdict is None else verdict.broker_instance for verdict in back)
     return {broker for broker in (*group.brokers, *ids) if broker is not None}
 
@@ -138,7 +138,7 @@ def _names(group: MessageGroup) -> set[str | None]:
     return names
 
 
-def count_severities(found: Iterable[LintFinding]) -> Counter[str]:
+def count_severities(findings: Iterable[LintFinding]) -> Counter[str]:
     """Write the number of findings of each severity, the worst first."""
-    counts = Counter(str(severity_of(one)) for one in found)
+    counts = Counter(str(severity_of(one)) for one in findings)
     return Counter({str(severity): counts[str(severity)] for severity in Severity if counts[str(severity)]})

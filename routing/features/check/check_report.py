@@ -26,7 +26,7 @@ from routing.features.check.notes import find_notes
 from routing.features.check.pasting import named
 from routing.features.check.path_ends import PathEnd
 from routing.features.check.phrases import cut, gap_sentence, shorten, when, where
-from routing.features.check.problem_evidence import FindingsTold, ReportLimits, list_evidence
+from routing.features.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
 from routing.features.check.problems import MessageProblem, find_problems, state_waiting
 from routing.features.check.result_changes import Change, ChangeableResult, find_changes
 from routing.features.check.stuck_groups import MessageRemedy
@@ -48,14 +48,14 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
     """Describe a check; messages that are simply on their way are only counted unless ``with_all``."""
     limits = limits or ReportLimits()
     problems = find_problems(done.groups)
-    told = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
-    shown = told[: limits.problems]
+    listed_problems = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
+    shown = listed_problems[: limits.problems]
     report = _Report(done, limits)
     return [
         *report.answer(problems),
         *report.changes(),
         *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
-        *report.others(told[len(shown) :]),
+        *report.others(listed_problems[len(shown) :]),
         *report.lint(),
         *report.not_known(),
         *report.read(),
@@ -71,16 +71,18 @@ def describe_message(
 
 def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
     """List the statements to be pasted, each once; those of messages that are ``asked`` about, if given."""
-    found: dict[tuple[str, MessageRemedy], list[str]] = defaultdict(list)
+    reasons_by_remedy: dict[tuple[str, MessageRemedy], list[str]] = defaultdict(list)
     for problem in find_problems(done.groups):
         if asked is not None and not any(problem.keeps(result) for result in asked):
             continue
         for advice in problem.advice:
             if advice.remedy.statement is not None:
                 about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
-                found[advice.instance, advice.remedy].append("\n".join([about, *problem.list_actions(advice)]))
+                reasons_by_remedy[advice.instance, advice.remedy].append(
+                    "\n".join([about, *problem.list_actions(advice)])
+                )
     statements: list[SqlStatement] = []
-    for (instance, remedy), reasons in found.items():
+    for (instance, remedy), reasons in reasons_by_remedy.items():
         # Where the statement is a comment the comments that say what it is for end with an empty one.
         text = str(remedy.statement) if remedy.is_complete else f"--\n{remedy.statement}"
         others = len(reasons) - 1
@@ -111,7 +113,7 @@ class _Report:
     def __init__(self, done: Check, limits: ReportLimits) -> None:
         self._done, self._limits = done, limits
         self._remedies: dict[tuple[str, MessageRemedy], int] = {}
-        self._findings = FindingsTold(done)
+        self._evidence_places = EvidencePlaces(done)
 
     def answer(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
@@ -131,7 +133,7 @@ class _Report:
         what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
         yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
-        yield from list_evidence(number, problem, self._done.knowledge, self._findings, self._limits)
+        yield from list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
 
     def describe(
         self, number: int, problem: MessageProblem, result: MessageResult | None = None
@@ -262,9 +264,9 @@ def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
     """Yield of each view how many rows do not count."""
     for view, rows in evidence.rows_read.items():
         whats = {"rejected": evidence.rows_rejected, "left out, for a newer export tells": evidence.rows_left_out}
-        told = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
-        if told:
-            yield f"of {count(rows, 'row')} of {view}: {', '.join(told)}"
+        row_counts = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
+        if row_counts:
+            yield f"of {count(rows, 'row')} of {view}: {', '.join(row_counts)}"
 
 
 def _count_severity(severity: str, many: int) -> str:

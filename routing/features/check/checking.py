@@ -58,8 +58,8 @@ class Check:
     @cached_property
     def findings(self) -> Sequence[LintFinding]:
         """lint's findings that bear on messages which are not simply on their way, the worst first."""
-        met = {found for one in self.groups if one.needs_somebody for found in self.findings_on(one)}
-        return [one for one in (*self._lint.standing, *self._lint.resting) if one in met]
+        met = {finding for one in self.groups if one.needs_somebody for finding in self.findings_on(one)}
+        return [one for one in (*self._lint.certain, *self._lint.uncertain) if one in met]
 
     def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
         """Return lint's findings about what the messages of a group meet, the worst first."""
@@ -87,7 +87,7 @@ class Check:
     @property
     def every_finding(self) -> Sequence[LintFinding]:
         """All findings of lint in what was read, the worst first, except those that rest on missing views."""
-        return self._lint.standing
+        return self._lint.certain
 
     @cached_property
     def _lint(self) -> LintFindings:
@@ -115,11 +115,13 @@ def check(
     force. ``clock`` is the time of now: a note names what says that it is of a later time. Raises InputError where
     no queue is among the files, one cannot be read, or nothing tells whose a script is.
     """
-    given = FileOptions(StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock)
-    evidence = gather(paths, given)
+    options = FileOptions(
+        StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock
+    )
+    evidence = gather(paths, options)
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate))
-    return Check(at, estate, results, _try(estate, then, given, at) if then else None)
+    return Check(at, estate, results, _try(estate, then, options, at) if then else None)
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
@@ -129,9 +131,9 @@ def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
     return {name: micros_of(time or last) for name, time in newest.items()}
 
 
-def _try(estate: CheckedEstate, then: Sequence[str], given: FileOptions, at: datetime | None) -> Check:
+def _try(estate: CheckedEstate, then: Sequence[str], options: FileOptions, at: datetime | None) -> Check:
     """Decide the messages once more, with scripts in force as of the newest time of all."""
     last = max(estate.times.values())
-    evidence = try_scripts(estate.evidence, then, given, moment_of(last))
+    evidence = try_scripts(estate.evidence, then, options, moment_of(last))
     changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
     return Check(at, changed, follow_results(changed, decide_all(changed)))

@@ -91,24 +91,24 @@ def correct_port(status: ReportedStatus) -> PlacedRemedy | None:
         return None
     port = text.port(address)
     target = status.find_instance_of_host()
-    known = None if target is None else status.find_address(target.name)
+    target_address = None if target is None else status.find_address(target.name)
     if port == TSQL_PORT:
         words = (
             f"The address {named(address)} has port 1433, which is that of T-SQL connections: the endpoint of"
             " Service Broker listens on a port of its own (mostly 4022)."
         )
-    elif known is not None and target is not None:
+    elif target_address is not None and target is not None:
         words = (
             f"The address {named(address)} has {'no port' if port is None else f'port {port}'}; the endpoint of"
-            f" {named(target.name)} listens on port {text.port(known)}."
+            f" {named(target.name)} listens on port {text.port(target_address)}."
         )
     else:
         return None
     words += f" Correct route {named(verdict.route_name)}. Where the port is right all the same: "
     words += WORDS[status.trouble]
     database = status.scope
-    if known is not None and target is not None:
-        moved = _with_port(address, text.port(known) or "")
+    if target_address is not None and target is not None:
+        moved = _with_port(address, text.port(target_address) or "")
         clause = pasting.with_clause(address=moved)
         return PlacedRemedy(
             status.instance, ready(words, database, pasting.alter_route(verdict.route_name, clause))
@@ -133,13 +133,13 @@ def _at(status: ReportedStatus) -> str:
 
 def renew_certificate(status: ReportedStatus) -> PlacedRemedy:
     """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
-    is_of_dialog = status.said.number in (28024, 28025)
+    is_of_dialog = status.status_text.number in (28024, 28025)
     return renew_dialog_certificate(status) if is_of_dialog else renew_endpoint_certificate(status)
 
 
 def renew_dialog_certificate(status: ReportedStatus) -> PlacedRemedy:
     """Advise how to inspect and create the certificates of a dialog's users."""
-    number = _PRINCIPAL.search(status.said.text or "")
+    number = _PRINCIPAL.search(status.status_text.text or "")
     lines = [_LIST_CERTIFICATES]
     if number is not None:
         lines.append(f"SELECT USER_NAME({number[1]});")

@@ -12,7 +12,7 @@ from routing.features.check.sources import FileOptions, ScriptFiles, find_files,
 from routing.features.check.subjects import (
     VIEW_OF,
     Spot,
-    Thing,
+    SubjectKey,
     spots_of_export,
     spots_of_statements,
     subject_of,
@@ -73,7 +73,7 @@ class FileEvidence:
     left_out: tuple[str, ...]
     rejected: tuple[str, ...]
     notes: tuple[str, ...]
-    spots: Mapping[Thing, Spot]
+    spots: Mapping[SubjectKey, Spot]
     problems: tuple[tuple[str, StatementProblem], ...] = ()
     of_scripts: StandIns = field(default_factory=StandIns)
 
@@ -100,56 +100,56 @@ class FileEvidence:
         return max((at for units in of_views for (name, _), at in units.items() if name == instance), default=None)
 
 
-def gather(paths: Sequence[str], given: FileOptions) -> FileEvidence:
+def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
     """Read files and folders. Raises InputError where no queue is among them, or one cannot be read."""
     exports, scripts = find_files(paths)
-    export, given = read_exports(exports, given, needed=_QUEUE)
+    export, options = read_exports(exports, options, needed=_QUEUE)
     if _QUEUE not in export.rows:
         raise no_queue(paths)
-    return weigh(export, scripts, given)
+    return weigh(export, scripts, options)
 
 
 def weigh(
-    export: CatalogExport, scripts: ScriptFiles, given: FileOptions, scripted_at: datetime | None = None
+    export: CatalogExport, scripts: ScriptFiles, options: FileOptions, scripted_at: datetime | None = None
 ) -> FileEvidence:
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
     # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
-    notes = _note_to_come(export, scripts, given)
-    covered = cover(export, NameSpelling(), given.addresses)
+    notes = _note_to_come(export, scripts, options)
+    covered = cover(export, NameSpelling(), options.addresses)
     if export.rows and not covered.instances:
         raise no_row(covered.rejected)
     evidence = _of_exports(export, covered, doubts)
-    for instance, script in read_scripts(scripts, known_names(evidence, given), given, notes, scripted_at):
+    for instance, script in read_scripts(scripts, known_names(evidence, options), options, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
-    return replace(evidence, notes=(*evidence.notes, *notes), of_scripts=given.stand_ins)
+    return replace(evidence, notes=(*evidence.notes, *notes), of_scripts=options.stand_ins)
 
 
-def _note_to_come(export: CatalogExport, scripts: ScriptFiles, given: FileOptions) -> list[str]:
+def _note_to_come(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
     """Return a note on each file of an export or a script whose time has not come yet, if a clock is given."""
-    if given.clock is None:
+    if options.clock is None:
         return []
     files = [file for file in (*scripts.named, *scripts.lying) if file.exists()]
     times = ((str(file), datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)) for file in files)
-    of_exports = find_exports_to_come(export.rows, given.clock)
-    return [f"{what} (--time-zone)" for what in of_exports] + find_scripts_to_come(times, given.clock)
+    of_exports = find_exports_to_come(export.rows, options.clock)
+    return [f"{what} (--time-zone)" for what in of_exports] + find_scripts_to_come(times, options.clock)
 
 
 def try_scripts(
-    evidence: FileEvidence, paths: Sequence[str], given: FileOptions, scripted_at: datetime
+    evidence: FileEvidence, paths: Sequence[str], options: FileOptions, scripted_at: datetime
 ) -> FileEvidence:
     """Apply scripts, which may change what was exported, as of a time. Raises InputError."""
     scripts = ScriptFiles(named=[on_this_disk(path) for path in paths])
-    given = replace(given, stand_ins=evidence.of_scripts)
+    options = replace(options, stand_ins=evidence.of_scripts)
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
-    for instance, script in read_scripts(scripts, known_names(evidence, given), given, [], scripted_at):
+    for instance, script in read_scripts(scripts, known_names(evidence, options), options, [], scripted_at):
         tried = _apply(tried, script, instance, lambda one: False)
     return tried
 
 
-def known_names(evidence: FileEvidence, given: FileOptions) -> list[str]:
+def known_names(evidence: FileEvidence, options: FileOptions) -> list[str]:
     """Return the instances that a script may be for by its folder."""
-    return [*evidence.instances, *([] if given.instance is None else [given.instance])]
+    return [*evidence.instances, *([] if options.instance is None else [options.instance])]
 
 
 def _of_exports(
@@ -208,13 +208,13 @@ def _apply(
     [(statements, rejected, _)] = done.rows_read.values()
     # One of which all is left out does say something.
     notes = [note for note in done.notes if not left_out or note != say_nothing(script)]
-    told = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
+    script_read = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
     return replace(
         evidence,
         rows=rows,
         scripted=scripted,
         in_part={*evidence.in_part, *([instance] if is_open else [])},
-        scripts=(*evidence.scripts, told),
+        scripts=(*evidence.scripts, script_read),
         left_out=(*evidence.left_out, *map(_phrase, left_out)),
         rejected=(*evidence.rejected, *done.rejected),
         notes=(*evidence.notes, *notes),
@@ -227,13 +227,13 @@ def _alters_unknown(
     routes: Sequence[Row], statements: Sequence[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> bool:
     """Return whether a script alters a route that nothing else defines, so that it may name any service."""
-    known = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
+    known_routes = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
     for one in statements:
         place = (subject_of(one, instance, spelling)[1], collated(one.name))
-        if isinstance(one, AlterRoute) and place not in known:
+        if isinstance(one, AlterRoute) and place not in known_routes:
             return True
         if isinstance(one, CreateRoute):
-            known.add(place)
+            known_routes.add(place)
     return False
 
 
@@ -260,9 +260,9 @@ def _apply_to_rows(
     leaves_out: Callable[[ScriptStatement], bool],
 ) -> dict[str, Sequence[Row]]:
     """Return all rows with those of one instance as a script leaves them; ``done`` notes what was not done."""
-    own = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
+    instance_rows = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
     others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
-    before = state_of(own, script.scripted_at)
+    before = state_of(instance_rows, script.scripted_at)
     after = apply_all(done, before, [script], leaves_out=leaves_out)
-    changed = rows_of(own, before, after, instance)
+    changed = rows_of(instance_rows, before, after, instance)
     return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}

@@ -72,24 +72,27 @@ def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[M
 
 def explain_as_object(done: Check, asked: str) -> dict[str, Any]:
     """Explain the messages as JSON values, those without a verdict with the exports that would be needed."""
-    found = find_messages(done, asked)
-    return {"explained": [_as_object(done, result) for result in found], "notes": _notes(done, found)}
+    matching_results = find_messages(done, asked)
+    return {
+        "explained": [_as_object(done, result) for result in matching_results],
+        "notes": _notes(done, matching_results),
+    }
 
 
 def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None) -> list[Block]:
     """Return a document: what becomes of each message, what to do about it, and how that was decided."""
-    found = find_messages(done, asked)
+    matching_results = find_messages(done, asked)
     limits = limits or ReportLimits()
     problems = find_problems(done.groups)
     document: list[Block] = []
-    for result in found:
+    for result in matching_results:
         problem = next(one for one in problems if one.keeps(result))
         document += _explain(done, result, problem, limits)
-    return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, found))]
+    return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, matching_results))]
 
 
-def _notes(done: Check, found: Iterable[MessageResult]) -> list[str]:
-    return notes_on_times(done, sorted({result.row["instance_name"] for result in found}))
+def _notes(done: Check, results: Iterable[MessageResult]) -> list[str]:
+    return notes_on_times(done, sorted({result.row["instance_name"] for result in results}))
 
 
 def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
@@ -97,9 +100,9 @@ def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits
     yield DocumentHeading(_state_answer(result, problem), 1)
     yield from describe_message(done, result, problem, limits)
     if result.verdict is None:
-        trouble = find_trouble(result.said.number, result.said.text)
+        trouble = find_trouble(result.status_text.number, result.status_text.text)
         if trouble is not None:
-            yield LabelledFact("SQL Server says", f"{status(result.said)}. {WORDS[trouble]}", 1)
+            yield LabelledFact("SQL Server says", f"{status(result.status_text)}. {WORDS[trouble]}", 1)
         return
     yield DocumentHeading("How it was decided")
     yield from list_steps(explain_result(done.estate, result).steps)
@@ -133,12 +136,15 @@ def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
 def _as_object(done: Check, result: MessageResult) -> object:
     if result.verdict is None:
         gaps = [gap_object(gap) for gap in result.gaps]
-        said = {"error_number": result.said.number, "transmission_status": result.said.text}
-        return {"verdict": None, "not_known": gaps, **said}
-    told = explain_result(done.estate, result)
-    [verdict] = told.verdict
+        reported_status = {
+            "error_number": result.status_text.number,
+            "transmission_status": result.status_text.text,
+        }
+        return {"verdict": None, "not_known": gaps, **reported_status}
+    explanation = explain_result(done.estate, result)
+    [verdict] = explanation.verdict
     path = None if result.path is None else path_object(result.path, done.knowledge)
-    return {**json.loads(write_explanation(verdict, told.steps.rows)), "end": result.end, "path": path}
+    return {**json.loads(write_explanation(verdict, explanation.steps.rows)), "end": result.end, "path": path}
 
 
 def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
@@ -158,8 +164,8 @@ def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
         return hop.verdict is None or not knowledge.of_verdict(hop.instance_name, hop.verdict)
 
     others = OtherInstances(lambda: estate.instances, is_known)
-    known = KnownTables.of_columns(narrow_to(tables, row), chunks, others)
-    return answer(asked, known, MessageBackground(find_gap(tables), result.said))
+    known_tables = KnownTables.of_columns(narrow_to(tables, row), chunks, others)
+    return answer(asked, known_tables, MessageBackground(find_gap(tables), result.status_text))
 
 
 def _of_instance(rows: Sequence[Row], instance: str, key: str) -> TableColumns:

@@ -50,7 +50,9 @@ class EstateKnowledge:
         listed = {*self.instances[name].databases, MSDB}
         waiting = self.evidence.units.get("transmission_queue", ())
         queues = {database for instance, database in waiting if instance == name}
-        for database in sorted({*listed, *(found for found in queues if found is not None)}):
+        for database in sorted(
+            {*listed, *(queue_database for queue_database in queues if queue_database is not None)}
+        ):
             yield from self._of_database(name, database)
 
     def _of_database(self, instance: str, database: str) -> Iterator[KnowledgeGap]:
@@ -153,31 +155,32 @@ class EstateKnowledge:
         if decision is None:
             # An expired dialog comes before anything else.
             return []
-        legs = [decision.first]
+        searches = [decision.first]
         is_requested = verdict.requested_in is not None
         if decision.again is not None and verdict.requested_in != decision.first.scope:
-            legs.append(decision.again)
-        found = {gap for leg in legs for gap in self._of_leg(instance, leg, is_requested=is_requested)}
+            searches.append(decision.again)
+        gaps = {gap for search in searches for gap in self._of_search(instance, search, is_requested=is_requested)}
         if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
-            found.add(KnowledgeGap(instance, None, MissingKnowledge.ADDRESSES))
-        return sorted(found, key=lambda gap: gap.place)
+            gaps.add(KnowledgeGap(instance, None, MissingKnowledge.ADDRESSES))
+        return sorted(gaps, key=lambda gap: gap.place)
 
-    def _of_leg(self, name: str, leg: RouteSearch, *, is_requested: bool) -> Iterator[KnowledgeGap]:
-        if leg.match is None:
+    def _of_search(self, name: str, search: RouteSearch, *, is_requested: bool) -> Iterator[KnowledgeGap]:
+        if search.match is None:
             # The scope's broker is off: nothing is searched.
             return
-        if not leg.is_reply:
-            routes = self.routes(name, leg.scope)
+        if not search.is_reply:
+            routes = self.routes(name, search.scope)
             if routes is not None and (
-                routes.what is not MissingKnowledge.ALL_ROUTES or (is_requested or leg.step in _NAMES_NO_SERVICE)
+                routes.what is not MissingKnowledge.ALL_ROUTES
+                or (is_requested or search.step in _NAMES_NO_SERVICE)
             ):
                 yield routes
         if is_requested:
             # Who asks for a route waits for the answer, whatever else there is.
             return
-        yield from self._unread_holders(name, leg)
+        yield from self._unread_holders(name, search)
         lacks_forwarding = self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.FORWARDING)
-        if lacks_forwarding and leg.end.reason is Reason.FORWARDING_DISABLED:
+        if lacks_forwarding and search.end.reason is Reason.FORWARDING_DISABLED:
             yield KnowledgeGap(name, None, MissingKnowledge.FORWARDING)
 
     def _may_be_own(self, name: str, verdict: Verdict) -> bool:
@@ -191,11 +194,11 @@ class EstateKnowledge:
         machine = text.fold(name.partition("\\")[0])
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
-    def _unread_holders(self, name: str, leg: RouteSearch) -> Iterator[KnowledgeGap]:
+    def _unread_holders(self, name: str, search: RouteSearch) -> Iterator[KnowledgeGap]:
         """Yield gaps of databases that may hold the service, where that would make a difference."""
-        is_located = leg.location.destination is not None
+        is_located = search.location.destination is not None
         databases = self.databases(name)
-        if databases is not None and _hangs_on_services(leg) and not is_located:
+        if databases is not None and _hangs_on_services(search) and not is_located:
             yield databases
         for database in self.instances[name].databases.values():
             gap = self.services(name, database.name)
@@ -205,22 +208,22 @@ class EstateKnowledge:
                 or (is_located and gap.what is MissingKnowledge.ALL_SERVICES)
             ):
                 continue
-            if _hangs_on_services(leg) and self._would_change(name, leg, database):
+            if _hangs_on_services(search) and self._would_change(name, search, database):
                 yield gap
 
-    def _would_change(self, name: str, leg: RouteSearch, database: Database) -> bool:
+    def _would_change(self, name: str, search: RouteSearch, database: Database) -> bool:
         """Return True if it would make a difference that a database holds the service."""
-        if leg.step is MatchingStep.NO_MATCH:
+        if search.step is MatchingStep.NO_MATCH:
             # A LOCAL route is implied then, whatever the id of the holder (step 6).
             return True
-        holders = sorted({*leg.holders, database}, key=lambda holder: holder.name)
-        location = locate(self.instances[name], tuple(holders), leg.sender, leg.known_broker)
-        return location != leg.location
+        holders = sorted({*search.holders, database}, key=lambda holder: holder.name)
+        location = locate(self.instances[name], tuple(holders), search.sender, search.known_broker)
+        return location != search.location
 
 
-def _hangs_on_services(leg: RouteSearch) -> bool:
+def _hangs_on_services(search: RouteSearch) -> bool:
     """Return True if who holds the service bears on what becomes of the message (sections 3, 4 and step 6)."""
-    if leg.step is MatchingStep.NO_MATCH:
-        return leg.broker is not None
-    tries_local = leg.choice.tier is None or leg.choice.tier.letter != "A"
-    return leg.is_reply or (tries_local and any(route.kind is AddressKind.LOCAL for route in leg.routes))
+    if search.step is MatchingStep.NO_MATCH:
+        return search.broker is not None
+    tries_local = search.choice.tier is None or search.choice.tier.letter != "A"
+    return search.is_reply or (tries_local and any(route.kind is AddressKind.LOCAL for route in search.routes))

@@ -89,8 +89,8 @@ class MessageGroup:
     @property
     def oldest(self) -> datetime:
         """When the oldest was enqueued."""
-        found: datetime = self.first.row["enqueue_time"]
-        return found
+        enqueue_time: datetime = self.first.row["enqueue_time"]
+        return enqueue_time
 
     @property
     def path(self) -> MessagePath | None:
@@ -100,17 +100,17 @@ class MessageGroup:
     @property
     def brokers(self) -> Counter[str | None]:
         """How many are bound to each broker id, to none first."""
-        found = Counter(
+        counts = Counter(
             None if result.verdict is None else result.verdict.broker_instance for result in self.results
         )
-        return Counter(dict(sorted(found.items(), key=lambda each: (each[0] is not None, each[0] or ""))))
+        return Counter(dict(sorted(counts.items(), key=lambda each: (each[0] is not None, each[0] or ""))))
 
     @property
     def steps(self) -> Counter[int]:
         """How many each step decided."""
         steps = (None if result.verdict is None else result.verdict.matching_step for result in self.results)
-        found = Counter(int(step) for step in steps if step is not None)
-        return Counter(dict(sorted(found.items())))
+        counts = Counter(int(step) for step in steps if step is not None)
+        return Counter(dict(sorted(counts.items())))
 
     @property
     def gaps(self) -> Sequence[KnowledgeGap]:
@@ -122,16 +122,16 @@ class MessageGroup:
         """How many of SQL Server's statements agree with the verdict, and so on."""
         return Counter(result.compared.agreement for result in self.results if result.compared is not None)
 
-    def compared(self, said: StatusText) -> ReasonComparison | None:
+    def compared(self, status_text: StatusText) -> ReasonComparison | None:
         """Compare a status text of SQL Server with the verdict; None without a verdict."""
         if self.verdict is None:
             return None
-        return said.compared(self.verdict.reason, in_msdb=self.first.scope == MSDB)
+        return status_text.compared(self.verdict.reason, in_msdb=self.first.scope == MSDB)
 
     @property
-    def said(self) -> Counter[StatusText]:
+    def status_texts(self) -> Counter[StatusText]:
         """What SQL Server said, and of how many; blank among it."""
-        return Counter(result.said for result in self.results)
+        return Counter(result.status_text for result in self.results)
 
     @property
     def trouble(self) -> StatusText | None:
@@ -141,13 +141,17 @@ class MessageGroup:
         """
         if self.verdict is not None and not self.first.is_on_its_way:
             return None
-        told = [(said, count) for said, count in self.said.most_common() if said.text is not None]
-        told.sort(key=lambda pair: self.contradicts(pair[0]))
-        return told[0][0] if told else None
+        reported_texts = [
+            (status_text, count)
+            for status_text, count in self.status_texts.most_common()
+            if status_text.text is not None
+        ]
+        reported_texts.sort(key=lambda pair: self.contradicts(pair[0]))
+        return reported_texts[0][0] if reported_texts else None
 
-    def contradicts(self, said: StatusText) -> bool:
+    def contradicts(self, status_text: StatusText) -> bool:
         """Return True if a statement of SQL Server's says that it routed them otherwise."""
-        compared = self.compared(said)
+        compared = self.compared(status_text)
         return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
 
     @property
@@ -193,9 +197,9 @@ class MessageGroup:
         # Of messages on their way, nothing else is told before they are tried.
         return ProblemKind.CONNECTION_FAILS if self.advice else ProblemKind.NOTHING
 
-    def _kind_of_trouble(self, said: StatusText) -> ProblemKind:
-        trouble = find_trouble(said.number, said.text)
-        if trouble in PASSING_TROUBLES or self.contradicts(said):
+    def _kind_of_trouble(self, status_text: StatusText) -> ProblemKind:
+        trouble = find_trouble(status_text.number, status_text.text)
+        if trouble in PASSING_TROUBLES or self.contradicts(status_text):
             return ProblemKind.PASSING
         return ProblemKind.CONNECTION_FAILS if trouble in CONNECTION_TROUBLES else ProblemKind.REPORTED
 
@@ -253,13 +257,15 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
         {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
         {result.row["to_service_name"] for result in every},
     )
-    found: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
+    results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
     for result in every:
         facts = _Facts.of_result(result)
-        found[facts, adviser.help_for(result, facts)].append(result)
-    made = [(adviser.make(theirs, helped), facts) for (facts, helped), theirs in found.items()]
-    made.sort(key=lambda one: (one[0].place, one[1].instance, one[1].database or "", one[1].service))
-    return [each for each, _ in made]
+        results_by_facts[facts, adviser.help_for(result, facts)].append(result)
+    groups_with_facts = [
+        (adviser.make(theirs, helped), facts) for (facts, helped), theirs in results_by_facts.items()
+    ]
+    groups_with_facts.sort(key=lambda one: (one[0].place, one[1].instance, one[1].database or "", one[1].service))
+    return [each for each, _ in groups_with_facts]
 
 
 class _Adviser:
@@ -332,12 +338,12 @@ class _Adviser:
         bare = MessageGroup(ordered, helped.near, ())
         on_path = [GroupAdvice(*placed, len(ordered), is_of_routes=True) for placed in helped.remedies]
         answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
-        told = [GroupAdvice(*placed, count) for placed, count in answers]
-        if bare.is_silent and not told and not on_path:
-            told = [GroupAdvice(*self._break_silence(bare), bare.unacknowledged)]
+        status_remedies = [GroupAdvice(*placed, count) for placed, count in answers]
+        if bare.is_silent and not status_remedies and not on_path:
+            status_remedies = [GroupAdvice(*self._break_silence(bare), bare.unacknowledged)]
         if bare.first.is_on_its_way:
-            return MessageGroup(ordered, helped.near, (*told, *on_path))
-        return MessageGroup(ordered, helped.near, (*on_path, *told))
+            return MessageGroup(ordered, helped.near, (*status_remedies, *on_path))
+        return MessageGroup(ordered, helped.near, (*on_path, *status_remedies))
 
     def _break_silence(self, bare: MessageGroup) -> PlacedRemedy:
         first, instance = bare.first, bare.first.row["instance_name"]

@@ -112,14 +112,16 @@ def _group(one: MessageGroup, done: Check) -> Object:
         "path": None if one.path is None else path_object(one.path, done.knowledge),
         "near_misses": [_near(miss) for miss in one.near],
         "not_known": [gap_object(gap) for gap in one.gaps],
-        "said": [_said(one, said, count) for said, count in one.said.most_common()],
+        "said": [
+            _reported_status(one, status_text, count) for status_text, count in one.status_texts.most_common()
+        ],
         "unacknowledged": one.unacknowledged,
         "agreements": {str(word): one.agreements[word] for word in NumberAgreement},
         "advice": None if one.remedy is None else one.remedy.words,
         "statement": None if one.remedy is None else one.remedy.statement,
         "statement_is_complete": one.remedy is not None and one.remedy.is_complete,
         "remedies": [_advice(advice) for advice in one.advice],
-        "findings": [_finding(found) for found in done.findings_on(one)],
+        "findings": [_finding(lint_finding) for lint_finding in done.findings_on(one)],
         "messages": [_message(result) for result in one.results],
     }
 
@@ -143,23 +145,23 @@ def path_object(path: MessagePath, knowledge: EstateKnowledge) -> Object:
         "multiple_targets": path.has_multiple_targets,
         "return_is_known": not path.is_back_unknown,
         "assumed": [{"address": address, "instance_name": name} for address, name in path.assumed],
-        "ways": [_way(one, path) for one in path.ways],
+        "ways": [_path_way(one, path) for one in path.all_ways],
         "not_known": [*({**gap_object(gap), "address": None} for gap in path.gaps), *unread],
     }
 
 
-def _way(one: PathWay, path: MessagePath) -> Object:
-    way = one.way
+def _path_way(one: PathWay, path: MessagePath) -> Object:
+    hop_path = one.hop_path
     return {
         "direction": "BACK" if one.is_return else "THERE",
-        "outcome": str(way.ending),
-        "reason": None if way.reason is None else str(way.reason),
-        "instance_name": way.instance,
-        "database_name": way.database,
-        "address": way.address,
+        "outcome": str(hop_path.ending),
+        "reason": None if hop_path.reason is None else str(hop_path.reason),
+        "instance_name": hop_path.instance,
+        "database_name": hop_path.database,
+        "address": hop_path.address,
         "end": str(one.end),
         "fails": one in path.failing,
-        "hops": [_hop(hop) for hop in way.hops],
+        "hops": [_hop(hop) for hop in hop_path.hops],
     }
 
 
@@ -192,11 +194,11 @@ def _near(miss: NearMiss) -> Object:
     }
 
 
-def _said(one: MessageGroup, said: StatusText, count: int) -> Object:
-    compared = one.compared(said)
+def _reported_status(one: MessageGroup, status_text: StatusText, count: int) -> Object:
+    compared = one.compared(status_text)
     return {
-        "error_number": said.number,
-        "transmission_status": said.text,
+        "error_number": status_text.number,
+        "transmission_status": status_text.text,
         "count": count,
         "agreement": None if compared is None else str(compared.agreement),
         "why": None if compared is None else compared.why,
@@ -206,8 +208,8 @@ def _said(one: MessageGroup, said: StatusText, count: int) -> Object:
 def _message(result: MessageResult) -> Object:
     row: Mapping[str, Any] = result.row
     names = ("message_id", "conversation_id", "from_service_name", "message_sequence_number")
-    known = {name: row.get(name) for name in names}
-    return {**known, "conversation_handle": result.handle, "enqueue_time": format_time(row["enqueue_time"])}
+    identifying = {name: row.get(name) for name in names}
+    return {**identifying, "conversation_handle": result.handle, "enqueue_time": format_time(row["enqueue_time"])}
 
 
 def _finding(one: LintFinding) -> Object:

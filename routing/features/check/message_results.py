@@ -39,13 +39,13 @@ class MessageResult:
     """The result of a message; ``verdict`` is None where ``gaps`` leave it without one.
 
     ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
-    of its conversation; ``said`` its transmission_status. ``message`` is what the rules read of the row, None
-    where that cannot be; ``path`` where it goes from its instance, None where it stays.
+    of its conversation; ``status_text`` its transmission_status. ``message`` is what the rules read of the row,
+    None where that cannot be; ``path`` where it goes from its instance, None where it stays.
     """
 
     row: Row
     handle: str
-    said: StatusText
+    status_text: StatusText
     verdict: Verdict | None
     gaps: tuple[KnowledgeGap, ...] = ()
     message: RoutedMessage | None = None
@@ -75,8 +75,8 @@ class MessageResult:
     @property
     def is_unacknowledged(self) -> bool:
         """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
-        since = self.said.observed_at - micros_of(self.row["enqueue_time"])
-        return self.said.text is None and since > WAITING_FOR_A_TRY
+        since = self.status_text.observed_at - micros_of(self.row["enqueue_time"])
+        return self.status_text.text is None and since > WAITING_FOR_A_TRY
 
     @property
     def scope(self) -> str:
@@ -89,7 +89,7 @@ class MessageResult:
         """What SQL Server said beside the verdict; None where there is no verdict."""
         if self.verdict is None:
             return None
-        return self.said.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
+        return self.status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,12 @@ def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
     for result in results:
         gaps[_wish(result)] |= {gap for gap in result.gaps if gap.what in _MAY_COME}
-    held = (
+    gaps_of_results = (
         sorted(gaps[_wish(result)], key=lambda gap: gap.place) if _asks_msdb(result) else [] for result in results
     )
     return [
-        replace(result, verdict=None, gaps=tuple(found)) if found else result
-        for result, found in zip(results, held, strict=True)
+        replace(result, verdict=None, gaps=tuple(result_gaps)) if result_gaps else result
+        for result, result_gaps in zip(results, gaps_of_results, strict=True)
     ]
 
 
@@ -193,19 +193,21 @@ class _InstanceMessages:
 
     def judge(self, plain: Row, row: Row, observed: Row) -> MessageResult:
         handle = observed["conversation_handle"]
-        said = StatusText(micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"])
+        status_text = StatusText(
+            micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"]
+        )
         message, dialog = self._read(row)
         if rejections(row, self._instance):
             # All else that a row can lack has been rejected as it was read.
             possible = tuple(self._possible.of_message(message, dialog))
             return MessageResult(
-                plain, handle, said, None, (self._unlisted(plain["database_name"]),), possible=possible
+                plain, handle, status_text, None, (self._unlisted(plain["database_name"]),), possible=possible
             )
         verdict = self._judge.verdict(message, dialog)
         gaps = self.knowledge.of_verdict(self.name, verdict)
         if gaps:
-            return MessageResult(plain, handle, said, None, tuple(gaps), message, possible=(verdict,))
-        return MessageResult(plain, handle, said, verdict, message=message)
+            return MessageResult(plain, handle, status_text, None, tuple(gaps), message, possible=(verdict,))
+        return MessageResult(plain, handle, status_text, verdict, message=message)
 
     def _read(self, row: Row) -> tuple[RoutedMessage, DialogFacts]:
         message = message_of(row, self.t)
@@ -226,6 +228,6 @@ def _without_endpoint(row: Row, knowledge: EstateKnowledge, possible: PossibleVe
     was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
     what = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
     status, number = status_of(row)
-    said = StatusText(micros_of(row["exported_at"]), number, status or None)
+    status_text = StatusText(micros_of(row["exported_at"]), number, status or None)
     gaps = (KnowledgeGap(*place, what),)
-    return MessageResult(row, row["conversation_handle"], said, None, gaps, possible=possible.of_row(row))
+    return MessageResult(row, row["conversation_handle"], status_text, None, gaps, possible=possible.of_row(row))

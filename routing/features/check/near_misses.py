@@ -31,7 +31,7 @@ class NearMiss:
     differences: tuple[str, ...]
 
 
-_Held = tuple[str, Database, str]
+_HeldService = tuple[str, Database, str]
 
 
 class NearMisses:
@@ -45,13 +45,13 @@ class NearMisses:
         self._routes: dict[tuple[str, str], _Table] = {}
 
     @cached_property
-    def _services(self) -> dict[str, list[_Held]]:
-        found: dict[str, list[_Held]] = {}
+    def _services(self) -> dict[str, list[_HeldService]]:
+        holders_by_likeness: dict[str, list[_HeldService]] = {}
         for instance in self._instances.values():
             for service, holders in instance.holders.items():
-                near = found.setdefault(likeness(service), [])
+                near = holders_by_likeness.setdefault(likeness(service), [])
                 near += [(instance.name, holder, service) for holder in holders]
-        return found
+        return holders_by_likeness
 
     def of(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> tuple[NearMiss, ...]:
         """Find the routes and services that a message just missed at a time (microseconds).
@@ -70,45 +70,55 @@ class NearMisses:
     ) -> Iterator[NearMiss]:
         table = self._table(instance, scope)
         for route in table.near(service):
-            found = differences(service, route.service or "")
+            route_differences = differences(service, route.service or "")
             if broker is not None and route.broker not in (None, broker):
-                found.append(OTHER_BROKER)
+                route_differences.append(OTHER_BROKER)
             if not route.is_live(t):
                 if table.is_live(route, t):
                     continue
-                found.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
-            if found:
+                route_differences.append(
+                    NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED
+                )
+            if route_differences:
                 name = route.name or ""
-                yield NearMiss(ROUTE, instance, scope, name, route.service, route.broker, tuple(found))
+                yield NearMiss(ROUTE, instance, scope, name, route.service, route.broker, tuple(route_differences))
 
     def _near_services(self, instance: str, service: str, broker: str | None) -> Iterator[NearMiss]:
         near = self._services.get(likeness(service), [])
         # An id that a known holder of the service has is no old one.
-        is_current = any(held == service and has_id(holder, broker) for _, holder, held in near)
-        for where, holder, held in near:
-            found = differences(service, held)
+        is_current = any(held_service == service and has_id(holder, broker) for _, holder, held_service in near)
+        for where, holder, held_service in near:
+            service_differences = differences(service, held_service)
             if not is_current and not has_id(holder, broker):
-                found.append(OTHER_BROKER)
+                service_differences.append(OTHER_BROKER)
             if where == instance and has_id(holder, broker) and not holder.is_enabled:
-                found.append(BROKER_OFF)
-            if found:
-                yield NearMiss(SERVICE, where, holder.name, held, held, holder.broker, tuple(found))
+                service_differences.append(BROKER_OFF)
+            if service_differences:
+                yield NearMiss(
+                    SERVICE,
+                    where,
+                    holder.name,
+                    held_service,
+                    held_service,
+                    holder.broker,
+                    tuple(service_differences),
+                )
 
     def _table(self, instance: str, scope: str) -> _Table:
         place = (instance, scope)
         if place not in self._routes:
-            known = self._instances.get(instance)
-            self._routes[place] = _Table({} if known is None else known.routes.get(scope, {}))
+            known_instance = self._instances.get(instance)
+            self._routes[place] = _Table({} if known_instance is None else known_instance.routes.get(scope, {}))
         return self._routes[place]
 
 
-def near_in_common(found: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, ...]:
+def near_in_common(near_lists: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, ...]:
     """Return the near misses that stand in every list, with the differences that all lists name."""
-    if not found:
+    if not near_lists:
         return ()
-    others = [{replace(near, differences=()): near.differences for near in one} for one in found[1:]]
+    others = [{replace(near, differences=()): near.differences for near in one} for one in near_lists[1:]]
     common = []
-    for near in found[0]:
+    for near in near_lists[0]:
         its = [other.get(replace(near, differences=()), ()) for other in others]
         shared = tuple(word for word in near.differences if all(word in words for words in its))
         if shared:

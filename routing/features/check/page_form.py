@@ -94,8 +94,8 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:
     rows = done.evidence.rows
-    given = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in ("instances", "databases")}
-    return tuple(list_places(given))
+    place_columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in ("instances", "databases")}
+    return tuple(list_places(place_columns))
 
 
 def _changes(before: Check, after: Check) -> ReportChanges:

@@ -64,14 +64,14 @@ def with_clause(
     mirror: str | None = None,
 ) -> str | None:
     """Return the WITH clause of a route statement with what is given; None where a given text cannot be pasted."""
-    given = {
+    values_by_word = {
         "SERVICE_NAME": (service, LONGEST_TEXT),
         "BROKER_INSTANCE": (broker, SYSNAME),
         "ADDRESS": (address, LONGEST_TEXT),
         "MIRROR_ADDRESS": (mirror, LONGEST_TEXT),
     }
     parts = []
-    for word, (text, longest) in given.items():
+    for word, (text, longest) in values_by_word.items():
         if text is None:
             continue
         quoted = literal(text, longest)
@@ -105,8 +105,8 @@ def in_database(database: str, lines: Iterable[str | None]) -> str | None:
     """Return statements, a line each, and before them the database that they are run in, if it has a name."""
     use = [] if database == UNNAMED_DATABASE else [_together("USE ", identifier(database), ";")]
     every = [*use, *lines]
-    found = [line for line in every if line is not None]
-    return "\n".join(found) if len(found) == len(every) else None
+    pasted_lines = [line for line in every if line is not None]
+    return "\n".join(pasted_lines) if len(pasted_lines) == len(every) else None
 
 
 def as_comment(text: str | None) -> str | None:
@@ -114,18 +114,18 @@ def as_comment(text: str | None) -> str | None:
     return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
 
 
-def new_name(service: str, taken: Collection[str]) -> str:
-    """Return a name for a new route to a service; ``taken`` are the folded names of routes (`text.collated`)."""
+def new_name(service: str, names_in_use: Collection[str]) -> str:
+    """Return a name for a new route to a service; ``names_in_use`` are folded route names (`text.collated`)."""
     for number in count(1):
         ending = "" if number == 1 else f" {number}"
         name = f"Route to {service}"[:SYSNAME]
         while length(name + ending) > SYSNAME:
             name = name[:-1]
-        if collated(name + ending) not in taken:
+        if collated(name + ending) not in names_in_use:
             return name + ending
     raise AssertionError("numbers do not end")
 
 
 def _together(*parts: str | None) -> str | None:
-    found = [part for part in parts if part is not None]
-    return "".join(found) if len(found) == len(parts) else None
+    pasted_parts = [part for part in parts if part is not None]
+    return "".join(pasted_parts) if len(pasted_parts) == len(parts) else None

@@ -44,22 +44,22 @@ class PathWay:
     NO_RETURN_PATH. ``gaps`` are what was not read where the way ends NOT_KNOWN at a known instance.
     """
 
-    way: HopPath
+    hop_path: HopPath
     end: PathEnd
     is_return: bool = False
     gaps: tuple[KnowledgeGap, ...] = ()
 
     @classmethod
-    def of_way(cls, way: HopPath, *, is_return: bool, gaps: Iterable[KnowledgeGap] = ()) -> PathWay:
+    def of_way(cls, hop_path: HopPath, *, is_return: bool, gaps: Iterable[KnowledgeGap] = ()) -> PathWay:
         """Return a way as it ends by itself.
 
         Hops are without broker ids, and the first one there without its step: messages that are bound to several
         ids may go the same way.
         """
-        hops = [replace(hop, broker_instance=None) for hop in way.hops]
+        hops = [replace(hop, broker_instance=None) for hop in hop_path.hops]
         if hops and not is_return:
             hops[0] = replace(hops[0], matching_step=None)
-        return cls(replace(way, hops=tuple(hops)), _OF_ENDING[way.ending], is_return, tuple(gaps))
+        return cls(replace(hop_path, hops=tuple(hops)), _OF_ENDING[hop_path.ending], is_return, tuple(gaps))
 
     @property
     def is_failing(self) -> bool:
@@ -92,7 +92,7 @@ class MessagePath:
         return next((one for one in self.failing if one.is_return is is_return), None)
 
     @property
-    def ways(self) -> tuple[PathWay, ...]:
+    def all_ways(self) -> tuple[PathWay, ...]:
         """Return the ways there, then those back."""
         return self.there + self.back
 
@@ -104,13 +104,13 @@ class MessagePath:
     @property
     def gaps(self) -> list[KnowledgeGap]:
         """Return what was not read of known instances on the path."""
-        return sorted({gap for one in self.ways for gap in one.gaps}, key=lambda gap: gap.place)
+        return sorted({gap for one in self.all_ways for gap in one.gaps}, key=lambda gap: gap.place)
 
     @property
     def unread_addresses(self) -> list[str]:
         """Return the addresses that no known instance has, as they are written, each once."""
-        left = (one.way for one in self.ways if one.way.ending is Ending.LEFT_ESTATE)
-        return list(dict.fromkeys(way.address for way in left if way.address is not None))
+        left = (one.hop_path for one in self.all_ways if one.hop_path.ending is Ending.LEFT_ESTATE)
+        return list(dict.fromkeys(hop_path.address for hop_path in left if hop_path.address is not None))
 
 
 NO_WAY_FOLLOWED = MessagePath((), (), (), PathEnd.NOT_KNOWN, is_cut=True)
@@ -124,32 +124,32 @@ class JudgedWays(NamedTuple):
     failing: tuple[PathWay, ...]
 
 
-def judge_ways(ways: Sequence[PathWay]) -> JudgedWays:
+def judge_ways(path_ways: Sequence[PathWay]) -> JudgedWays:
     """Judge all ways of a message, or of an acknowledgement, together.
 
     The transport may use any of several routes: each has to arrive. Of an address and its mirror, and of several
     instances that have one address, one alone is the principal: it is enough that one of them arrives.
     """
-    return _judge([(one, _choices(one.way)) for one in ways], 0)
+    return _judge([(one, _choices(one.hop_path)) for one in path_ways], 0)
 
 
 _Choice = tuple["str | None", tuple["str | None", "str | None"]]
 """A route, and the address and the instance that is met there."""
 
 
-def _choices(way: HopPath) -> list[_Choice]:
+def _choices(hop_path: HopPath) -> list[_Choice]:
     """List the transport's choice at each hop that a message left."""
-    left: tuple[PathHop, ...] = way.hops[:-1] if way.ending in _ENDS_AT_A_HOP else way.hops
-    met = [*(hop.instance_name for hop in way.hops[1:]), way.instance]
+    left: tuple[PathHop, ...] = hop_path.hops[:-1] if hop_path.ending in _ENDS_AT_A_HOP else hop_path.hops
+    met = [*(hop.instance_name for hop in hop_path.hops[1:]), hop_path.instance]
     return [(hop.route_name, (hop.address, there)) for hop, there in zip(left, met, strict=False)]
 
 
-def _judge(ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> JudgedWays:
-    first = ways[0][0]
-    if len(ways) == 1:
+def _judge(path_ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> JudgedWays:
+    first = path_ways[0][0]
+    if len(path_ways) == 1:
         return JudgedWays(first.end, (first,) if first.is_failing else ())
     routes: dict[str | None, dict[object, list[tuple[PathWay, list[_Choice]]]]] = defaultdict(dict)
-    for one, choices in ways:
+    for one, choices in path_ways:
         route, place = choices[depth]
         routes[route].setdefault(place, []).append((one, choices))
     return _all_of(_any_of([_judge(alike, depth + 1) for alike in places.values()]) for places in routes.values())

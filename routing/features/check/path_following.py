@@ -61,12 +61,12 @@ class MessageFollower:
             return None
         from_service = result.row.get("from_service_name") or None
         names = _names_of(message, verdict, from_service)
-        known = self._found[names]
+        followed_paths = self._found[names]
         # Most messages meet no choice that their dialog makes.
-        if known and known[0][0] == 1:
-            return known[0][2]
+        if followed_paths and followed_paths[0][0] == 1:
+            return followed_paths[0][2]
         hashed = dialog_id_hash(message.conversation_id or "")
-        for picks, rest, path in known:
+        for picks, rest, path in followed_paths:
             if hashed % picks == rest:
                 return path
         group = names[:4]
@@ -75,7 +75,7 @@ class MessageFollower:
         picks, path = self._follow(message, verdict, from_service, hashed)
         self._ways_left[group] -= len(path.there)
         path = self._distinct.setdefault(path, path)
-        known.append((picks, hashed % picks, path))
+        followed_paths.append((picks, hashed % picks, path))
         return path
 
     def _follow(
@@ -88,7 +88,7 @@ class MessageFollower:
         followed = self._planner.follow(sender, message, verdict, hashed)
         replies = _Replies(self._planner, self._knowledge, sender, message.t)
         there = tuple(replies.judge(one) for one in cut_ways(self._knowledge, followed.trace))
-        judged, back = judge_ways(there), tuple(replies.ways)
+        judged, back = judge_ways(there), tuple(replies.return_ways)
         is_cut = followed.trace.is_cut or replies.is_cut
         path = MessagePath(
             there=there,
@@ -102,12 +102,12 @@ class MessageFollower:
         )
         return followed.picks, path
 
-    def _assumed_on(self, ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
+    def _assumed_on(self, path_ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
         """Yield the addresses on ways whose instances are known by their names alone, with these."""
-        for one in ways:
+        for one in path_ways:
             # A way back of whose start nothing is known has no hop.
-            met = [*(hop.instance_name for hop in one.way.hops[1:]), one.way.instance]
-            for hop, there in zip(one.way.hops, met, strict=False):
+            met = [*(hop.instance_name for hop in one.hop_path.hops[1:]), one.hop_path.instance]
+            for hop, there in zip(one.hop_path.hops, met, strict=False):
                 owner = self._assumed.owner_of(hop.address)
                 if owner is not None and owner == there and hop.address is not None:
                     yield hop.address, owner
@@ -119,22 +119,22 @@ class _Replies:
     def __init__(self, planner: PathPlanner, knowledge: EstateKnowledge, sender: PathSender, t: int) -> None:
         self._planner, self._knowledge, self._sender, self._t = planner, knowledge, sender, t
         self._judged: dict[tuple[str | None, str | None], JudgedWays] = {}
-        self.ways: list[PathWay] = []
+        self.return_ways: list[PathWay] = []
         self.is_unknown = self.is_cut = False
 
     def judge(self, one: PathWay) -> PathWay:
         """Return a way there with its end, which hangs on the acknowledgement where it is delivered."""
-        if one.way.ending is not Ending.DELIVERED:
+        if one.hop_path.ending is not Ending.DELIVERED:
             return one
-        place = one.way.instance, one.way.database
+        place = one.hop_path.instance, one.hop_path.database
         if place not in self._judged:
-            self._judged[place] = self._follow(one.way)
+            self._judged[place] = self._follow(one.hop_path)
         back = self._judged[place]
         return replace(one, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
 
     def failing_after(self, failing: Iterable[PathWay]) -> Iterator[PathWay]:
         """Yield the ways back that fail of ways there that fail for that."""
-        places = {(one.way.instance, one.way.database): None for one in failing}
+        places = {(one.hop_path.instance, one.hop_path.database): None for one in failing}
         for place in places:
             if place in self._judged:
                 yield from self._judged[place].failing
@@ -145,14 +145,17 @@ class _Replies:
             self.is_unknown = True
             return JudgedWays(PathEnd.NOT_KNOWN, ())
         self.is_cut |= trace.is_cut
-        ways = [self._at_sender(one) for one in cut_ways(self._knowledge, trace, is_return=True)]
-        self.ways += ways
-        return judge_ways(ways)
+        return_ways = [self._at_sender(one) for one in cut_ways(self._knowledge, trace, is_return=True)]
+        self.return_ways += return_ways
+        return judge_ways(return_ways)
 
     def _at_sender(self, one: PathWay) -> PathWay:
         """Return a way back with its end; one that is delivered to another database than the sender is none."""
-        is_elsewhere = (one.way.instance, one.way.database) != (self._sender.instance.name, self._sender.database)
-        if one.way.ending is Ending.DELIVERED and is_elsewhere:
+        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != (
+            self._sender.instance.name,
+            self._sender.database,
+        )
+        if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
             return replace(one, end=PathEnd.NO_RETURN_PATH)
         return one
 
@@ -163,36 +166,40 @@ def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool
     first = 0 if is_return else 1
     # Ways part after hops that they share.
     verdicts = {
-        id(hop.verdict): (hop.instance_name, hop.verdict) for way in trace.ways for hop in way.hops[first:]
+        id(hop.verdict): (hop.instance_name, hop.verdict)
+        for hop_path in trace.ways
+        for hop in hop_path.hops[first:]
     }
     gaps = {
         key: [] if verdict is None else knowledge.of_verdict(name, verdict)
         for key, (name, verdict) in verdicts.items()
     }
-    return list(dict.fromkeys(_cut(knowledge, way, first, gaps, is_return=is_return) for way in trace.ways))
+    return list(
+        dict.fromkeys(_cut(knowledge, hop_path, first, gaps, is_return=is_return) for hop_path in trace.ways)
+    )
 
 
 def _cut(
     knowledge: EstateKnowledge,
-    way: HopPath,
+    hop_path: HopPath,
     first: int,
     gaps: Mapping[int, Sequence[KnowledgeGap]],
     *,
     is_return: bool,
 ) -> PathWay:
     """Return a way up to the first hop, from a number on, of which what decides was not read (``gaps``)."""
-    for number, hop in enumerate(way.hops[first:], first):
-        found = gaps[id(hop.verdict)]
-        if found:
-            known = HopPath(way.hops[:number], Ending.NOT_KNOWN, instance=hop.instance_name)
-            return PathWay.of_way(known, is_return=is_return, gaps=found)
+    for number, hop in enumerate(hop_path.hops[first:], first):
+        unread_gaps = gaps[id(hop.verdict)]
+        if unread_gaps:
+            known_part = HopPath(hop_path.hops[:number], Ending.NOT_KNOWN, instance=hop.instance_name)
+            return PathWay.of_way(known_part, is_return=is_return, gaps=unread_gaps)
     unread: list[KnowledgeGap | None] = []
-    if way.ending is Ending.NOT_KNOWN and way.instance is not None:
-        unread = [knowledge.databases(way.instance), knowledge.routes(way.instance, MSDB)]
-    return PathWay.of_way(way, is_return=is_return, gaps=[gap for gap in unread if gap is not None])
+    if hop_path.ending is Ending.NOT_KNOWN and hop_path.instance is not None:
+        unread = [knowledge.databases(hop_path.instance), knowledge.routes(hop_path.instance, MSDB)]
+    return PathWay.of_way(hop_path, is_return=is_return, gaps=[gap for gap in unread if gap is not None])
 
 
 def _names_of(message: RoutedMessage, verdict: Verdict, from_service: str | None) -> _Names:
     group = message.instance, message.database, message.service, verdict.route_name
-    way = verdict.rerouted_from, verdict.matching_step, verdict.broker_instance
-    return (*group, *way, message.is_initiator, from_service)
+    verdict_facts = verdict.rerouted_from, verdict.matching_step, verdict.broker_instance
+    return (*group, *verdict_facts, message.is_initiator, from_service)

@@ -55,9 +55,9 @@ def find_remedies(path: MessagePath, sender: str, ask: AskStuck) -> tuple[list[N
 
 def remedy_of_silence(path: MessagePath, sender: str, ask: AskStuck) -> PlacedRemedy:
     """Return the remedy for messages that are not acknowledged although no hop is known to fail."""
-    arriving = [one for one in path.there if one.way.ending is Ending.DELIVERED]
+    arriving = [one for one in path.there if one.hop_path.ending is Ending.DELIVERED]
     if path.end is PathEnd.DELIVERED and arriving:
-        stuck = ask(_mended(arriving[0], len(arriving[0].way.hops) - 1), False)
+        stuck = ask(_mended(arriving[0], len(arriving[0].hop_path.hops) - 1), False)
         remedy = remedy_of(stuck)
         words = f"They were sent, and every hop is right, there and back. {remedy.words}"
         return PlacedRemedy(stuck.instance, replace(remedy, words=words))
@@ -65,12 +65,12 @@ def remedy_of_silence(path: MessagePath, sender: str, ask: AskStuck) -> PlacedRe
 
 
 def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[StuckGroup, PlacedRemedy]]:
-    if one.way.ending is Ending.DELIVERED:
+    if one.hop_path.ending is Ending.DELIVERED:
         if one.is_return:
             yield _mend_ids(one, ask)
         # Else the acknowledgement is the one that fails.
         return
-    number = _loop_to_break(one, ask) if one.way.ending is Ending.LOOP else len(one.way.hops) - 1
+    number = _loop_to_break(one, ask) if one.hop_path.ending is Ending.LOOP else len(one.hop_path.hops) - 1
     stuck = ask(_mended(one, number), one.is_return)
     before = None if number == 0 else ask(_mended(one, number - 1), one.is_return)
     anew = None if before is None or one.is_return else pin_anew(before, stuck)
@@ -88,10 +88,11 @@ def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[Stu
 
 def _mend_ids(one: PathWay, ask: AskStuck) -> tuple[StuckGroup, PlacedRemedy]:
     """Return the remedy for an acknowledgement that goes to another database with the sender's broker id."""
-    stuck = ask(_mended(one, len(one.way.hops) - 1), True)
+    stuck = ask(_mended(one, len(one.hop_path.hops) - 1), True)
     words = (
-        f"The acknowledgement is delivered to {named(one.way.database)} of instance {named(one.way.instance)},"
-        " with the broker id of the database that sent: one of them is a copy, and needs an id of its own."
+        f"The acknowledgement is delivered to {named(one.hop_path.database)} of instance"
+        f" {named(one.hop_path.instance)}, with the broker id of the database that sent: one of them is"
+        " a copy, and needs an id of its own."
     )
     return stuck, PlacedRemedy(stuck.instance, MessageRemedy(words))
 
@@ -102,7 +103,7 @@ def _is_bound_to_old(stuck: StuckGroup) -> bool:
 
 def _loop_to_break(one: PathWay, ask: AskStuck) -> int:
     """Return the hop of a loop to mend: one that holds the service, else the first that leads a message back."""
-    met = [hop.instance_name for hop in one.way.hops]
+    met = [hop.instance_name for hop in one.hop_path.hops]
     for number in range(len(met)):
         if ask(_mended(one, number), one.is_return).fitting_here:
             return number
@@ -110,12 +111,12 @@ def _loop_to_break(one: PathWay, ask: AskStuck) -> int:
 
 
 def _mended(one: PathWay, number: int) -> HopToMend:
-    hop = one.way.hops[number]
+    hop = one.hop_path.hops[number]
     verdict = hop.verdict
     if verdict is None:
         raise ValueError("a hop that is followed has a verdict")
     verdict = _by_route(verdict, hop.route_name)
-    if one.way.ending is Ending.LOOP:
+    if one.hop_path.ending is Ending.LOOP:
         verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
     first = verdict.decision.first if verdict.decision is not None else None
     return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
@@ -125,15 +126,15 @@ def _by_route(verdict: Verdict, name: str | None) -> Verdict:
     """Return a verdict as if the route that a way took were the one that is reported, and not an alternative."""
     decision = verdict.decision
     routes = () if decision is None else decision.last.choice.routes
-    taken = next((route for route in routes if route.name == name), None)
-    if decision is None or taken is None or taken is routes[0]:
+    reported_route = next((route for route in routes if route.name == name), None)
+    if decision is None or reported_route is None or reported_route is routes[0]:
         return verdict
-    others = (route for route in routes if route is not taken)
-    last = decision.last._replace(choice=decision.last.choice._replace(routes=(taken, *others)))
+    others = (route for route in routes if route is not reported_route)
+    last = decision.last._replace(choice=decision.last.choice._replace(routes=(reported_route, *others)))
     return replace(
         verdict,
-        route_name=taken.name,
-        address=taken.address,
-        mirror_address=taken.mirror_address,
+        route_name=reported_route.name,
+        address=reported_route.address,
+        mirror_address=reported_route.mirror_address,
         decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
     )

@@ -81,10 +81,10 @@ def when(time: datetime) -> str:
     return format_time(time.replace(microsecond=0))
 
 
-def status(said: StatusText) -> str:
+def status(status_text: StatusText) -> str:
     """Return a status with its number, its text as long as SQL Server's may be: its end may say what to do."""
-    number = "" if said.number is None else f"{said.number}, "
-    return f"{number}'{printable((said.text or '')[:_LONGEST_STATUS])}'"
+    number = "" if status_text.number is None else f"{status_text.number}, "
+    return f"{number}'{printable((status_text.text or '')[:_LONGEST_STATUS])}'"
 
 
 def cut(text: str) -> str:

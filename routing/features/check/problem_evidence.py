@@ -60,7 +60,7 @@ class ReportLimits:
     changes: int | None = 20
 
 
-class FindingsTold:
+class EvidencePlaces:
     """Remembers in which problem a path or a finding of lint was told in full."""
 
     def __init__(self, done: Check) -> None:
@@ -80,7 +80,7 @@ class FindingsTold:
 
 
 def list_evidence(
-    number: int, problem: MessageProblem, knowledge: EstateKnowledge, told: FindingsTold, limits: ReportLimits
+    number: int, problem: MessageProblem, knowledge: EstateKnowledge, places: EvidencePlaces, limits: ReportLimits
 ) -> Iterator[Block]:
     """Yield the evidence of a problem, as a list."""
     yield Paragraph((TonedText("evidence:", Tone.QUIET),), 1)
@@ -93,9 +93,9 @@ def list_evidence(
     lines |= dict.fromkeys(_list_statuses(problem, problem.whole, limits.evidence))
     most = None if limits.evidence is None else limits.evidence * 4
     yield from (ListItem(line, indent=1) for line in shorten(lines, most))
-    yield from _list_paths(number, problem, knowledge, told, limits)
+    yield from _list_paths(number, problem, knowledge, places, limits)
     findings = list(
-        dict.fromkeys(f"lint: {one}" for group in problem.groups for one in told.list_findings(number, group))
+        dict.fromkeys(f"lint: {one}" for group in problem.groups for one in places.list_findings(number, group))
     )
     yield from (ListItem(line, indent=1) for line in shorten(findings, limits.sentences))
     yield ListItem(_name_oldest(problem), indent=1)
@@ -181,12 +181,16 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     agreeing = group.agreements[NumberAgreement.AGREES]
     if agreeing:
         yield f"SQL Server says the same of {count(agreeing, 'message')}"
-    others = [(said, many) for said, many in group.said.most_common() if said.text and not _agrees(group, said)]
+    others = [
+        (status_text, many)
+        for status_text, many in group.status_texts.most_common()
+        if status_text.text and not _agrees(group, status_text)
+    ]
     ordered = _each_number_first(others)
-    for said, _ in ordered[:most]:
-        meaning = _state_meaning(group, said)
+    for status_text, _ in ordered[:most]:
+        meaning = _state_meaning(group, status_text)
         # What says why is quoted there.
-        quoted = state_status(group, said)
+        quoted = state_status(group, status_text)
         if quoted != problem.why:
             yield f"{quoted}{meaning and f' (it {meaning})'}"
         elif meaning:
@@ -198,29 +202,29 @@ def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | Non
     silence = state_silence(group)
     if sent and silence != problem.why:
         yield silence
-    blank = sum(many for said, many in group.said.items() if said.text is None)
+    blank = sum(many for status_text, many in group.status_texts.items() if status_text.text is None)
     if blank > sent:
         young = count(blank - sent, "message")
         yield f"SQL Server says nothing of {young}: not tried yet, or sent and not acknowledged"
 
 
-def _each_number_first(told: Sequence[tuple[StatusText, int]]) -> list[tuple[StatusText, int]]:
+def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> list[tuple[StatusText, int]]:
     """Return statuses in their order, those whose number no earlier one has before others."""
     numbers: Counter[int | None] = Counter()
     turns = []
-    for said, many in told:
-        turns.append((numbers[said.number], said, many))
-        numbers[said.number] += 1
-    return [(said, many) for _, said, many in sorted(turns, key=lambda turn: turn[0])]
+    for status_text, many in counted_statuses:
+        turns.append((numbers[status_text.number], status_text, many))
+        numbers[status_text.number] += 1
+    return [(status_text, many) for _, status_text, many in sorted(turns, key=lambda turn: turn[0])]
 
 
-def _agrees(group: MessageGroup, said: StatusText) -> bool:
-    compared = group.compared(said)
+def _agrees(group: MessageGroup, status_text: StatusText) -> bool:
+    compared = group.compared(status_text)
     return compared is not None and compared.agreement is NumberAgreement.AGREES
 
 
-def _state_meaning(group: MessageGroup, said: StatusText) -> str:
-    compared = group.compared(said)
+def _state_meaning(group: MessageGroup, status_text: StatusText) -> str:
+    compared = group.compared(status_text)
     if compared is None or compared.agreement is NumberAgreement.SAYS_NOTHING:
         return ""
     verb = "CONTRADICTS" if compared.agreement is NumberAgreement.CONTRADICTS else f"is {compared.agreement} with"
@@ -235,14 +239,14 @@ def _state_finding(one: LintFinding) -> str:
 
 
 def _list_paths(
-    number: int, problem: MessageProblem, knowledge: EstateKnowledge, told: FindingsTold, limits: ReportLimits
+    number: int, problem: MessageProblem, knowledge: EstateKnowledge, places: EvidencePlaces, limits: ReportLimits
 ) -> Iterator[Block]:
     """Yield the path of each group that leaves its instance, each path once."""
     for group in problem.groups if limits.evidence is None else problem.groups[: limits.evidence]:
         if group.path is None:
             continue
         blocks = tuple(list_path(group.path, limits.hops, limits.evidence, 1))
-        first = told.find_first(blocks, number) if blocks else None
+        first = places.find_first(blocks, number) if blocks else None
         if first is None:
             yield from blocks
         else:
@@ -256,7 +260,7 @@ def list_path(path: MessagePath, hops: int | None, most: int | None, indent: int
     if not path.there:
         yield ListItem("there are more ways than are followed", indent=indent)
         return
-    if len(path.there) == 1 and len(path.there[0].way.hops) == 1:
+    if len(path.there) == 1 and len(path.there[0].hop_path.hops) == 1:
         # What is known is where they were sent to, which stands above.
         return
     yield from _list_ways("there", path.there, path, hops, most, indent)
@@ -275,24 +279,24 @@ def list_path(path: MessagePath, hops: int | None, most: int | None, indent: int
 
 
 def _list_ways(
-    title: str, ways: Sequence[PathWay], path: MessagePath, hops: int | None, most: int | None, indent: int
+    title: str, path_ways: Sequence[PathWay], path: MessagePath, hops: int | None, most: int | None, indent: int
 ) -> Iterator[Block]:
     failing = set(path.failing)
-    ordered = sorted(ways, key=lambda one: one not in failing)
-    if len(ways) == 1:
+    ordered = sorted(path_ways, key=lambda one: one not in failing)
+    if len(path_ways) == 1:
         yield ListItem(f"{title}:", indent=indent)
     else:
         more = " or more" if path.is_cut else ""
-        number = sum(one in failing for one in ways)
+        number = sum(one in failing for one in path_ways)
         fail = "fails" if number == 1 else "fail"
-        which = f"{len(ways)}{more} ways that the transport may take; {number or 'none'} {fail}"
+        which = f"{len(path_ways)}{more} ways that the transport may take; {number or 'none'} {fail}"
         yield ListItem(f"{title}, by {which}:", indent=indent)
     for number, one in enumerate(ordered[:most], 1):
-        if len(ways) > 1:
+        if len(path_ways) > 1:
             yield Paragraph(f"way {number}", indent + 1)
-        yield from way_blocks(one.way, _ENDINGS, hops, indent + 1)
-    if most is not None and len(ways) > most:
-        yield Paragraph(f"and {len(ways) - most} more ways (--verbose lists all)", indent + 1)
+        yield from way_blocks(one.hop_path, _ENDINGS, hops, indent + 1)
+    if most is not None and len(path_ways) > most:
+        yield Paragraph(f"and {len(path_ways) - most} more ways (--verbose lists all)", indent + 1)
 
 
 def list_needed(

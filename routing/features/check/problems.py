@@ -85,13 +85,13 @@ def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
 
 def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
     """Return the problems of groups, in the order of their first groups."""
-    found: dict[object, list[MessageGroup]] = defaultdict(list)
+    groups_by_cause: dict[object, list[MessageGroup]] = defaultdict(list)
     for group in groups:
         what, cause = state_outcome(group), _name_cause(group)
         remedies = tuple((advice.instance, advice.remedy) for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
-        found[group.kind, what, cause, remedies, group.gaps, alone].append(group)
-    return [_make_problem(alike) for alike in found.values()]
+        groups_by_cause[group.kind, what, cause, remedies, group.gaps, alone].append(group)
+    return [_make_problem(alike) for alike in groups_by_cause.values()]
 
 
 def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
@@ -143,20 +143,20 @@ def _state_end(path: MessagePath | None) -> str:
     failure = None if path is None else path.first_failure
     if path is None or failure is None:
         return ""
-    way, alike = failure.way, path.back if failure.is_return else path.there
+    failed_path, alike = failure.hop_path, path.back if failure.is_return else path.there
     failing = sum(one in path.failing for one in alike)
     by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} ways "
     end = "no acknowledgement comes back from" if failure.is_return else f"{path.end} at"
-    return f", but {by}{end} {named(way.instance)} ({_name_reason(failure)})"
+    return f", but {by}{end} {named(failed_path.instance)} ({_name_reason(failure)})"
 
 
 def _name_reason(failure: PathWay) -> str:
-    way = failure.way
-    if way.ending is Ending.LOOP:
-        return f"it comes back to {named(way.instance)}"
-    if way.ending is Ending.DELIVERED:
-        return f"it is delivered to {named(way.database)} of {named(way.instance)}"
-    return str(way.reason)
+    hop_path = failure.hop_path
+    if hop_path.ending is Ending.LOOP:
+        return f"it comes back to {named(hop_path.instance)}"
+    if hop_path.ending is Ending.DELIVERED:
+        return f"it is delivered to {named(hop_path.database)} of {named(hop_path.instance)}"
+    return str(hop_path.reason)
 
 
 def state_cause(group: MessageGroup) -> str:
@@ -194,7 +194,7 @@ def _find_reason(group: MessageGroup) -> Reason | None:
     """Return the reason that keeps messages: that of the hop where they get stuck."""
     failure = None if group.path is None else group.path.first_failure
     if failure is not None:
-        return failure.way.reason if failure.way.reason is not None else Reason.ROUTING_LOOP
+        return failure.hop_path.reason if failure.hop_path.reason is not None else Reason.ROUTING_LOOP
     return None if group.verdict is None else group.verdict.reason
 
 
@@ -204,9 +204,9 @@ def _state_reason(group: MessageGroup) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def state_status(group: MessageGroup, said: StatusText) -> str:
+def state_status(group: MessageGroup, status_text: StatusText) -> str:
     """State SQL Server's status of some messages of a group."""
-    return f"SQL Server says of {count(group.said[said], 'message')}: {status(said)}"
+    return f"SQL Server says of {count(group.status_texts[status_text], 'message')}: {status(status_text)}"
 
 
 def state_silence(group: MessageGroup) -> str:

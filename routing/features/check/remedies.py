@@ -29,9 +29,9 @@ def remedy_of(stuck: StuckGroup) -> MessageRemedy:
     """Find the remedy for messages with one result."""
     for case in CASES:
         if stuck.verdict.reason in case.reasons:
-            found = case.remedy(stuck)
-            if found is not None:
-                return found
+            remedy = case.remedy(stuck)
+            if remedy is not None:
+                return remedy
     raise AssertionError(f"no case for {stuck.verdict.reason}")
 
 

@@ -50,8 +50,8 @@ def renew_route(stuck: StuckGroup) -> MessageRemedy | None:
                 f"Route {named(near.name)} of {named(near.database)} has expired, and still stands in sys.routes."
                 " Make it anew without a lifetime."
             )
-            made = pasting.with_clause(route.service, route.broker, route.address, route.mirror_address)
-            created = pasting.create_route(near.name, made)
+            options_clause = pasting.with_clause(route.service, route.broker, route.address, route.mirror_address)
+            created = pasting.create_route(near.name, options_clause)
             return ready(words, near.database, pasting.drop_route(near.name), created)
     return None
 
@@ -73,10 +73,10 @@ def correct_route_id(stuck: StuckGroup) -> MessageRemedy | None:
 
 def renew_route_id(stuck: StuckGroup) -> MessageRemedy | None:
     """Replace a LOCAL route's old id by that of the only database here which holds the service."""
-    leg, holders = stuck.last, stuck.holders_here
+    search, holders = stuck.last, stuck.holders_here
     old = [
         route
-        for route in _naming_service(stuck, leg)
+        for route in _naming_service(stuck, search)
         if route.kind is AddressKind.LOCAL and route.broker is not None
     ]
     old = [route for route in old if route.broker not in stuck.here.brokers]
@@ -84,36 +84,38 @@ def renew_route_id(stuck: StuckGroup) -> MessageRemedy | None:
         return None
     now = holders[0].broker
     words = (
-        f"Route {named(old[0].name)} of {named(leg.scope)} has broker instance {named(old[0].broker)}; the service"
-        f" is in {named(holders[0].name)}, whose id is {named(now)} now. This helps dialogs that begin after it"
+        f"Route {named(old[0].name)} of {named(search.scope)} has broker instance {named(old[0].broker)}; the"
+        f" service is in {named(holders[0].name)}, whose id is {named(now)} now. This helps dialogs that begin"
+        " after it"
     )
-    words += "." if leg.pick else "; open ones are bound to the old id: END CONVERSATION, and begin them anew."
+    words += "." if search.pick else "; open ones are bound to the old id: END CONVERSATION, and begin them anew."
     lines = [pasting.alter_route(route.name, pasting.with_clause(broker=now)) for route in old]
-    return ready(words, leg.scope, *lines)
+    return ready(words, search.scope, *lines)
 
 
 def deliver_here(stuck: StuckGroup) -> MessageRemedy | None:
     """Return the remedy where the service is in this instance and no route of the scope says so."""
-    leg = stuck.last
-    route = leg.reported
-    destination = leg.location.destination
+    search = stuck.last
+    route = search.reported
+    destination = search.location.destination
     if destination is None or (route is not None and route.mirror_address is not None):
         return None
-    words = (
-        f"The service is in {named(destination)} of this instance: a route of {named(leg.scope)} must say LOCAL."
-    )
+    words = f"The service is in {named(destination)} of this instance: "
+    words += f"a route of {named(search.scope)} must say LOCAL."
     if stuck.verdict.reason is Reason.ROUTING_LOOP and route is not None and route.kind is AddressKind.NETWORK:
         altered = pasting.alter_route(route.name, pasting.with_clause(address=LOCAL_ADDRESS))
-        return ready(words, leg.scope, altered)
-    taken = stuck.here.route_names.get(leg.scope, frozenset())
-    if leg.step is MatchingStep.NO_MATCH and text.collated(AUTO_CREATED) not in taken:
+        return ready(words, search.scope, altered)
+    names_in_use = stuck.here.route_names.get(search.scope, frozenset())
+    if search.step is MatchingStep.NO_MATCH and text.collated(AUTO_CREATED) not in names_in_use:
         words += " This is the one that SQL Server makes with a database, and that somebody dropped."
         return ready(
-            words, leg.scope, pasting.create_route(AUTO_CREATED, pasting.with_clause(address=LOCAL_ADDRESS))
+            words, search.scope, pasting.create_route(AUTO_CREATED, pasting.with_clause(address=LOCAL_ADDRESS))
         )
     broker = None if route is None else route.broker
-    made = pasting.with_clause(stuck.service, broker, LOCAL_ADDRESS)
-    return ready(words, leg.scope, pasting.create_route(pasting.new_name(stuck.service, taken), made))
+    options_clause = pasting.with_clause(stuck.service, broker, LOCAL_ADDRESS)
+    return ready(
+        words, search.scope, pasting.create_route(pasting.new_name(stuck.service, names_in_use), options_clause)
+    )
 
 
 def lead_elsewhere(stuck: StuckGroup) -> MessageRemedy | None:
@@ -228,35 +230,35 @@ def find_address(stuck: StuckGroup) -> MessageRemedy:
 
 def lead_to(stuck: StuckGroup, address: str | None, words: str) -> MessageRemedy:
     """Advise a route to an address: alter the route that matched by the service's name, else add one."""
-    leg = stuck.first
-    route = leg.reported
+    search = stuck.first
+    route = search.reported
     written = address or PLACEHOLDER
     # Held here under another id, the service goes on being found by routes that name it alone.
-    is_shared = leg.known_broker is not None and bool(stuck.holders_here)
+    is_shared = search.known_broker is not None and bool(stuck.holders_here)
     is_own = route is not None and route.service == stuck.service and route.mirror_address is None
     if (
         route is not None
         and is_own
         and route.kind is not AddressKind.TRANSPORT
-        and not (is_shared and leg.step is MatchingStep.SERVICE)
+        and not (is_shared and search.step is MatchingStep.SERVICE)
     ):
         line = pasting.alter_route(route.name, _options(address=written, is_placeholder=address is None))
     else:
-        broker = leg.known_broker if is_shared else None
-        name = pasting.new_name(stuck.service, stuck.here.route_names.get(leg.scope, frozenset()))
+        broker = search.known_broker if is_shared else None
+        name = pasting.new_name(stuck.service, stuck.here.route_names.get(search.scope, frozenset()))
         line = pasting.create_route(name, _options(stuck.service, broker, written, is_placeholder=address is None))
-    return ready(words, leg.scope, line) if address is not None else to_fill_in(words, leg.scope, line)
+    return ready(words, search.scope, line) if address is not None else to_fill_in(words, search.scope, line)
 
 
 def _options(
     service: str | None = None, broker: str | None = None, address: str = "", *, is_placeholder: bool
 ) -> str | None:
     """Write the options of a route; a place that is to be filled in stands as it is."""
-    made = pasting.with_clause(service, broker, None if is_placeholder else address)
-    if made is None or not is_placeholder:
-        return made
+    options_clause = pasting.with_clause(service, broker, None if is_placeholder else address)
+    if options_clause is None or not is_placeholder:
+        return options_clause
     filled = f"ADDRESS = N'{address}'"
-    return f"{made}, {filled}" if service or broker else f"{made}{filled}"
+    return f"{options_clause}, {filled}" if service or broker else f"{options_clause}{filled}"
 
 
 def _missed(stuck: StuckGroup) -> Iterable[tuple[NearMiss, EstateRoute]]:
@@ -281,8 +283,8 @@ def _would_match(stuck: StuckGroup, route: EstateRoute) -> bool:
     return ended is not None and not comes_before(ended, step) and not is_one_of_many
 
 
-def _naming_service(stuck: StuckGroup, leg: RouteSearch) -> list[EstateRoute]:
-    matches = () if leg.match is None else leg.match.routes
+def _naming_service(stuck: StuckGroup, search: RouteSearch) -> list[EstateRoute]:
+    matches = () if search.match is None else search.match.routes
     return [route for route in matches if route.service == stuck.service]
 
 

@@ -42,7 +42,7 @@ def end_of(result: MessageResult) -> ChangeableResult:
     if verdict is None:
         return ChangeableResult(result.outcome, None, None, None, result.end, None)
     failure = None if path is None else path.first_failure
-    instance = None if failure is None else failure.way.instance
+    instance = None if failure is None else failure.hop_path.instance
     target = verdict.destination_database or verdict.address
     return ChangeableResult(result.outcome, str(verdict.reason), verdict.route_name, target, result.end, instance)
 
@@ -52,15 +52,17 @@ def find_changes(before: Sequence[MessageResult], after: Sequence[MessageResult]
 
     Both are the same messages in the same order.
     """
-    found: dict[tuple[str, str, str, ChangeableResult, ChangeableResult], list[MessageResult]] = defaultdict(list)
+    results_by_change: dict[tuple[str, str, str, ChangeableResult, ChangeableResult], list[MessageResult]] = (
+        defaultdict(list)
+    )
     for old, new in zip(before, after, strict=True):
         if end_of(old) != end_of(new):
             row = old.row
             who = (row["instance_name"], row["database_name"], row["to_service_name"])
-            found[(*who, end_of(old), end_of(new))].append(old)
+            results_by_change[(*who, end_of(old), end_of(new))].append(old)
     changes = [
         Change(*key, sorted(results, key=lambda result: result.row["enqueue_time"]))
-        for key, results in found.items()
+        for key, results in results_by_change.items()
     ]
     changes.sort(key=lambda one: (-len(one.results), one.instance, one.database, one.service, str(one.before)))
     return changes, len(before) - sum(len(one.results) for one in changes)

@@ -36,8 +36,8 @@ def enable_target(stuck: StuckGroup) -> MessageRemedy | None:
     fitting = stuck.fitting_here
     if not fitting:
         return None
-    own = [holder for holder in fitting if holder.name == stuck.database]
-    first = (own or fitting)[0].name
+    in_own_database = [holder for holder in fitting if holder.name == stuck.database]
+    first = (in_own_database or fitting)[0].name
     words = f"The service is in {named(first)}, whose broker is off."
     return enable_database(stuck.here, first, words)
 
@@ -65,10 +65,12 @@ def enable_database(instance: SqlInstance, database: str, words: str) -> Message
 
 def find_twins(instance: SqlInstance, database: str) -> list[Database]:
     """Return the other databases of an instance that have the broker id of one."""
-    known = instance.databases
-    broker = known[database].broker if database in known else None
+    databases = instance.databases
+    broker = databases[database].broker if database in databases else None
     return [
-        each for each in known.values() if broker is not None and each.broker == broker and each.name != database
+        each
+        for each in databases.values()
+        if broker is not None and each.broker == broker and each.name != database
     ]
 
 
@@ -135,13 +137,15 @@ def notify_anew(stuck: StuckGroup) -> MessageRemedy | None:
 def end_refused(stuck: StuckGroup) -> MessageRemedy | None:
     """Advise how to end dialogs bound to a database of the instance without the service."""
     broker = stuck.last.known_broker
-    bound = [each.name for each in stuck.here.databases.values() if broker is not None and has_id(each, broker)]
-    if not bound:
+    bound_databases = [
+        each.name for each in stuck.here.databases.values() if broker is not None and has_id(each, broker)
+    ]
+    if not bound_databases:
         return None
     words = (
-        f"The messages are bound to {named(min(bound))}, which does not hold service {named(stuck.service)}: SQL"
-        " Server ends such a dialog with error 8490. End it here too and begin it anew, without that id, where"
-        " there is more to say; a service that is created now does not bring it back."
+        f"The messages are bound to {named(min(bound_databases))}, which does not hold service"
+        f" {named(stuck.service)}: SQL Server ends such a dialog with error 8490. End it here too and begin it"
+        " anew, without that id, where there is more to say; a service that is created now does not bring it back."
     )
     return end_conversations(words, stuck.database or stuck.scope, stuck.service)
 

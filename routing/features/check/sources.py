@@ -69,7 +69,7 @@ def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
 
 
 def read_exports(
-    paths: Sequence[str], given: FileOptions, *, needed: str | None = None
+    paths: Sequence[str], options: FileOptions, *, needed: str | None = None
 ) -> tuple[CatalogExport, FileOptions]:
     """Read exports of files and folders, possibly none, and find whose the scripts beside them are.
 
@@ -78,70 +78,74 @@ def read_exports(
     one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
     Raises InputError, EnvironmentFault.
     """
-    found, notes = find_result_sets(paths, others=(_SCRIPT,))
+    result_sets, notes = find_result_sets(paths, others=(_SCRIPT,))
     if needed is not None:
-        found = _leave_short_ones_out(found, needed, notes)
-    own = stand_in_for(found, given.stand_ins, notes)
-    export = export_of(found, notes, lambda part: own[part.file], given.times)
-    return export, replace(given, stand_ins=stand_in_for_scripts(own.values(), given.stand_ins))
+        result_sets = _leave_short_ones_out(result_sets, needed, notes)
+    stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
+    export = export_of(result_sets, notes, lambda part: stand_ins[part.file], options.times)
+    return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
 
 
-def _leave_short_ones_out(found: Sequence[FoundResultSet], needed: str, notes: list[str]) -> list[FoundResultSet]:
-    kept = []
-    for part in found:
+def _leave_short_ones_out(
+    result_sets: Sequence[FoundResultSet], needed: str, notes: list[str]
+) -> list[FoundResultSet]:
+    complete_sets = []
+    for part in result_sets:
         lack = None if part.view.name == needed else find_lack(part)
         if lack is None:
-            kept.append(part)
+            complete_sets.append(part)
         else:
             notes.append(f"{part.file}: not read, {lack} (see sbroute import queries)")
-    return kept
+    return complete_sets
 
 
 def read_scripts(
     scripts: ScriptFiles,
-    known: Sequence[str],
-    given: FileOptions,
+    known_instances: Sequence[str],
+    options: FileOptions,
     notes: list[str],
     scripted_at: datetime | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield scripts with their instances, in the order of the files; one that names several comes with each.
 
-    A batch belongs to the instance that its ``:connect`` names, else to that of ``known`` that a folder of the
-    file is named like, else to ``--instance``. Times as in `read_file`. ``notes`` learns of files in folders that
-    are no scripts, and of servers whose names are nearly known. Raises InputError where none tells whose a script
-    is, and for a named file that is none.
+    A batch belongs to the instance that its ``:connect`` names, else to that of ``known_instances`` that a
+    folder of the file is named like, else to ``--instance``. Times as in `read_file`. ``notes`` learns of files in
+    folders that are no scripts, and of servers whose names are nearly known. Raises InputError where none tells
+    whose a script is, and for a named file that is none.
     """
-    spelling = NameSpelling(known)
+    spelling = NameSpelling(known_instances)
     for file in scripts.named:
-        yield from _read_by_instance(file, known, spelling, given, scripted_at, notes)
+        yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
     for file in scripts.lying:
         try:
-            yield from _read_by_instance(file, known, spelling, given, scripted_at, notes)
+            yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
         except NoScriptError as none:
             notes.append(f"{file}: not read, {none.why}")
 
 
 def _read_by_instance(
     file: Path,
-    known: Sequence[str],
+    known_instances: Sequence[str],
     spelling: NameSpelling,
-    given: FileOptions,
+    options: FileOptions,
     scripted_at: datetime | None,
     notes: list[str],
 ) -> Iterator[tuple[str, ReadScript]]:
-    own = find_in_folders(file, known) or given.instance or (str(file) if given.by_file else None)
+    own_instance = (
+        find_in_folders(file, known_instances) or options.instance or (str(file) if options.by_file else None)
+    )
     servers: dict[str | None, set[str | None]] = {}
     read: dict[str | None, ReadScript] = {}
     try:
-        for server in servers_in(file, given.variables):
-            name = own if server is None or _is_own(server, own) else server
+        for server in servers_in(file, options.variables):
+            name = own_instance if server is None or _is_own(server, own_instance) else server
             servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
         for instance, theirs in servers.items():
             read[instance] = read_file(
                 file,
                 scripted_at=scripted_at,
-                database=given.stand_ins.database_name,
-                variables=given.variables,
+                database=options.stand_ins.database_name,
+                variables=options.variables,
                 servers=theirs,
             )
     except OSError as error:
@@ -149,10 +153,12 @@ def _read_by_instance(
     except ValueError as error:
         raise NoScriptError.of_file(str(file), str(error)) from error
     if not any(script.statement_count or script.statements for script in read.values()):
-        wrong = [f", line {found.line}: {found.why}" for script in read.values() for found in script.problems]
+        wrong = [
+            f", line {problem.line}: {problem.why}" for script in read.values() for problem in script.problems
+        ]
         raise NoScriptError.of_file(str(file), f"no T-SQL statement is found in it{next(iter(wrong), '')}")
     named = next(iter(read.values())).servers
-    notes += say_servers(named, own, [{"instance_name": name} for name in known])
+    notes += say_servers(named, own_instance, [{"instance_name": name} for name in known_instances])
     for instance, script in read.items():
         if instance is not None:
             yield instance, script
@@ -160,6 +166,6 @@ def _read_by_instance(
             raise no_instance(str(file))
 
 
-def _is_own(server: str, own: str | None) -> bool:
+def _is_own(server: str, own_instance: str | None) -> bool:
     """Return whether a server of ``:connect`` is the instance that the script is for."""
-    return is_local(server) if own is None else is_same_server(server, own)
+    return is_local(server) if own_instance is None else is_same_server(server, own_instance)

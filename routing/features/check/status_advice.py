@@ -56,22 +56,25 @@ def says_otherwise(status: ReportedStatus) -> bool:
     verdict = status.verdict
     if verdict is None or not _is_on_its_way(verdict):
         return False
-    compared = status.said.compared(verdict.reason, in_msdb=status.scope == MSDB)
-    return topic_of(status.said.number) is NumberTopic.ROUTING or compared.agreement is NumberAgreement.CONTRADICTS
+    compared = status.status_text.compared(verdict.reason, in_msdb=status.scope == MSDB)
+    return (
+        topic_of(status.status_text.number) is NumberTopic.ROUTING
+        or compared.agreement is NumberAgreement.CONTRADICTS
+    )
 
 
-def needs_answer(verdict: Verdict | None, said: StatusText, scope: str, *, has_remedy: bool) -> bool:
+def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *, has_remedy: bool) -> bool:
     """Return True if a status says more than a verdict, or where there is none the remedy, does about routes."""
-    if said.text is None:
+    if status_text.text is None:
         return False
     # What is asked of the BrokerConfiguration service is no question of the routes that are there.
-    is_of_routes = topic_of(said.number) is NumberTopic.ROUTING and said.number not in BY_REQUEST
+    is_of_routes = topic_of(status_text.number) is NumberTopic.ROUTING and status_text.number not in BY_REQUEST
     if verdict is None:
         return not (is_of_routes and has_remedy)
     if _is_on_its_way(verdict):
         return True
-    agreement = said.compared(verdict.reason, in_msdb=scope == MSDB).agreement
-    if said.number in BY_REQUEST:
+    agreement = status_text.compared(verdict.reason, in_msdb=scope == MSDB).agreement
+    if status_text.number in BY_REQUEST:
         return agreement is not NumberAgreement.AGREES
     return not is_of_routes and agreement in (NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING)
 

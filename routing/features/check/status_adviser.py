@@ -58,11 +58,14 @@ class StatusAdviser:
         if first.outcome != Outcome.SENT:
             return
         if any(
-            find_trouble(result.said.number, result.said.text) is StatusTrouble.NO_ENDPOINT for result in results
+            find_trouble(result.status_text.number, result.status_text.text) is StatusTrouble.NO_ENDPOINT
+            for result in results
         ):
             # SQL Server says so itself.
             return
-        status = self._reported(first, StatusTrouble.NO_ENDPOINT, StatusText(first.said.observed_at, None, None))
+        status = self._reported(
+            first, StatusTrouble.NO_ENDPOINT, StatusText(first.status_text.observed_at, None, None)
+        )
         if status.has_no_endpoint(status.instance):
             yield answer_status(status), len(results)
 
@@ -75,11 +78,13 @@ class StatusAdviser:
         contradicting: Counter[PlacedRemedy] = Counter()
         # What is answered may hang on the id that a message is bound to.
         for alike in _by_status_and_broker(results):
-            result, said = alike[0], alike[0].said
-            trouble = find_trouble(said.number, said.text)
+            result, status_text = alike[0], alike[0].status_text
+            trouble = find_trouble(status_text.number, status_text.text)
             if trouble is None and dead is not None:
                 counts[dead] += len(alike)
-            if trouble is None or not needs_answer(result.verdict, said, result.scope, has_remedy=has_remedy):
+            if trouble is None or not needs_answer(
+                result.verdict, status_text, result.scope, has_remedy=has_remedy
+            ):
                 continue
             lacking = None
             if trouble is StatusTrouble.NOT_TAKEN_THERE:
@@ -89,7 +94,7 @@ class StatusAdviser:
                 lacking = self._mend_target(result)
             contradicts = result.compared is not None and result.compared.agreement is NumberAgreement.CONTRADICTS
             of = contradicting if contradicts else counts
-            of[lacking or answer_status(self._reported(result, trouble, said))] += len(alike)
+            of[lacking or answer_status(self._reported(result, trouble, status_text))] += len(alike)
         yield from counts.most_common()
         yield from contradicting.most_common()
 
@@ -109,14 +114,14 @@ class StatusAdviser:
             return None
         broker = verdict.broker_instance
         near = self._index.of(name, MSDB, service, broker, t)
-        known = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
-        return PlacedRemedy(name, remedy_of(StuckGroup(*known, self._services - {service})))
+        group_facts = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        return PlacedRemedy(name, remedy_of(StuckGroup(*group_facts, self._services - {service})))
 
-    def _reported(self, result: MessageResult, trouble: StatusTrouble, said: StatusText) -> ReportedStatus:
+    def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         row, verdict = result.row, result.verdict
         return ReportedStatus(
             trouble=trouble,
-            said=said,
+            status_text=status_text,
             network=self._network,
             evidence=self._estate.evidence,
             addresses=self._addresses,
@@ -137,10 +142,12 @@ def _end_dead(result: MessageResult) -> PlacedRemedy | None:
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
     """Return messages in lists of one status and one broker id."""
-    found: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
+    results_by_status: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
     for result in results:
-        found[result.said, None if result.verdict is None else result.verdict.broker_instance].append(result)
-    return found.values()
+        results_by_status[
+            result.status_text, None if result.verdict is None else result.verdict.broker_instance
+        ].append(result)
+    return results_by_status.values()
 
 
 def _in_common(possible: Sequence[Verdict]) -> Verdict | None:

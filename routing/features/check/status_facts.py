@@ -33,13 +33,13 @@ class KnownPlace(NamedTuple):
 class ReportedStatus:
     """A status of SQL Server for some messages, with their origin and target by the files.
 
-    ``trouble`` is the meaning of ``said``. ``broker`` is the id that they are bound to, None for none, or where
-    it is not known; ``verdict`` is None where they have none. ``supposed`` is the verdict, else the one that they
-    have whatever may be of what was not read, None where that is not one.
+    ``trouble`` is the meaning of ``status_text``. ``broker`` is the id that they are bound to, None for none, or
+    where it is not known; ``verdict`` is None where they have none. ``supposed`` is the verdict, else the one that
+    they have whatever may be of what was not read, None where that is not one.
     """
 
     trouble: StatusTrouble
-    said: StatusText
+    status_text: StatusText
     network: EstateNetwork
     evidence: FileEvidence
     addresses: Mapping[str, Sequence[str]]
@@ -70,8 +70,8 @@ class ReportedStatus:
     @property
     def quoted_names(self) -> list[str]:
         """The names in quotes in the text, whatever the language's quotes."""
-        found = _IN_QUOTES.findall(self.said.text or "")
-        return [next(name.strip() for name in groups if name) for groups in found]
+        matches = _IN_QUOTES.findall(self.status_text.text or "")
+        return [next(name.strip() for name in groups if name) for groups in matches]
 
     def has_no_endpoint(self, instance: str) -> bool:
         """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.
@@ -96,8 +96,8 @@ class ReportedStatus:
             return None
         short = host.partition(".")[0]
         every = self.network.instances.values()
-        found = [one for one in every if {host, short} & set(one.machine_names)]
-        return found[0] if len(found) == 1 else None
+        on_machine = [one for one in every if {host, short} & set(one.machine_names)]
+        return on_machine[0] if len(on_machine) == 1 else None
 
     def find_target(self) -> KnownPlace | None:
         """Return where the messages should arrive: of a verdict that place, else the only known one that fits."""
@@ -109,9 +109,9 @@ class ReportedStatus:
             return KnownPlace(at_address.name, _only(self._holders_of(at_address)))
         if self.address is not None:
             return None
-        own = _only(self._holders_of(self.here))
-        if own is not None:
-            return KnownPlace(self.instance, own)
+        own_database = _only(self._holders_of(self.here))
+        if own_database is not None:
+            return KnownPlace(self.instance, own_database)
         every = [
             KnownPlace(name, holder.name)
             for name, instance in self.network.instances.items()
@@ -121,8 +121,14 @@ class ReportedStatus:
 
     def _holders_of(self, instance: SqlInstance) -> list[Database]:
         holders = instance.holders_of(self.service)
-        own = [holder for holder in holders if instance.name == self.instance and holder.name == self.database]
-        return own if own and self.broker is None else [one for one in holders if has_id(one, self.broker)]
+        in_own_database = [
+            holder for holder in holders if instance.name == self.instance and holder.name == self.database
+        ]
+        return (
+            in_own_database
+            if in_own_database and self.broker is None
+            else [one for one in holders if has_id(one, self.broker)]
+        )
 
     def find_address(self, instance: str) -> str | None:
         """Return an address with a port by which another machine reaches an instance; None where none is known."""

@@ -89,8 +89,8 @@ class StuckGroup:
 
     def target(self) -> str | None:
         """Return the only other instance that holds the service; None where none or several do."""
-        found = {name for name, _ in self.holders_elsewhere()}
-        return found.pop() if len(found) == 1 else None
+        holding_instances = {name for name, _ in self.holders_elsewhere()}
+        return holding_instances.pop() if len(holding_instances) == 1 else None
 
     def address_of(self, instance: str) -> str | None:
         """Return an address under which the sender's instance reaches another: with a port, and not its own."""
@@ -115,8 +115,8 @@ class StuckGroup:
         if near.what != ROUTE:
             return None
         named = self.here.routes.get(near.database, {}).get(near.service, ())
-        found = [route for route in named if (route.name, route.broker) == (near.name, near.broker)]
-        return found[-1] if found else None
+        route_versions = [route for route in named if (route.name, route.broker) == (near.name, near.broker)]
+        return route_versions[-1] if route_versions else None
 
     def would_lead_on(self, route: EstateRoute) -> bool:
         """Return whether a route would, if it matched, take the messages to a known holder of the service.

@@ -34,7 +34,7 @@ VIEW_OF: dict[type[ScriptStatement], str] = {
 _OF_A_DATABASE = ("routes", "services")
 # Of all other views one row tells where the whole view is.
 _NAMED = (*_OF_A_DATABASE, "databases")
-Thing = tuple[str, str, str, str]
+SubjectKey = tuple[str, str, str, str]
 """View, instance, database and name, these as a collation without case compares them; empty for what has none."""
 Spot = tuple[str, "int | None"]
 """A file, and the line of a script's statement."""
@@ -48,30 +48,30 @@ def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling
     return view, (instance, spelling.database(instance, statement.database))
 
 
-def thing(view: str, instance: str, database: str | None, name: str | None) -> Thing:
-    """Return a thing by its names; a database is one of its instance."""
+def subject_key(view: str, instance: str, database: str | None, name: str | None) -> SubjectKey:
+    """Return the key of what has these names; a database is one of its instance."""
     return view, instance, collated(database or ""), collated(name or "")
 
 
-def spots_of_export(views: Mapping[str, Sequence[Row]]) -> dict[Thing, Spot]:
+def spots_of_export(views: Mapping[str, Sequence[Row]]) -> dict[SubjectKey, Spot]:
     """Return the files of an export's rows; that of the first row of a view stands for whose it is, too."""
-    found: dict[Thing, Spot] = {}
+    spots: dict[SubjectKey, Spot] = {}
     for view, rows in views.items():
         units = {(row["instance_name"], row.get("database_name")): row for row in reversed(rows)}
         for row in rows if view in _NAMED else units.values():
             spot = (row["place"].rpartition(", row ")[0] or row["place"], None)
             for name in (row.get("name"), None):
-                found.setdefault(thing(view, row["instance_name"], row.get("database_name"), name), spot)
-    return found
+                spots.setdefault(subject_key(view, row["instance_name"], row.get("database_name"), name), spot)
+    return spots
 
 
 def spots_of_statements(
     statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
-) -> dict[Thing, Spot]:
+) -> dict[SubjectKey, Spot]:
     """Return the file and line where statements create or change things; the last one counts."""
-    found: dict[Thing, Spot] = {}
+    spots: dict[SubjectKey, Spot] = {}
     for one in statements:
         view, (_, database) = subject_of(one, instance, spelling)
         name = one.new_name if isinstance(one, RenameDatabase) else one.name
-        found[thing(view, instance, database, name)] = (one.file, one.line)
-    return found
+        spots[subject_key(view, instance, database, name)] = (one.file, one.line)
+    return spots

@@ -33,8 +33,10 @@ class PossibleVerdicts:
         if place not in self._known:
             message = RoutedMessage(_ANY_MESSAGE, None, True, self._times[place[0]], *place)
             brokers = [broker] if broker is not None else [None, *sorted(self._brokers_of(message))]
-            found = (each for one in brokers for each in self.of_message(message, DialogFacts(far_broker=one)))
-            self._known[place] = tuple(found)
+            possible_verdicts = (
+                each for one in brokers for each in self.of_message(message, DialogFacts(far_broker=one))
+            )
+            self._known[place] = tuple(possible_verdicts)
         return self._known[place]
 
     def of_message(self, message: RoutedMessage, dialog: DialogFacts) -> Iterator[Verdict]:
@@ -56,5 +58,5 @@ class PossibleVerdicts:
         holders = (each for one in self._instances.values() for each in one.holders_of(message.service))
         routes = self._instances[message.instance].routes.values()
         named = (route for by_service in routes for route in by_service.get(message.service, ()))
-        found = [*(holder.broker for holder in holders), *(route.broker for route in named)]
-        return {broker for broker in found if broker is not None}
+        known_brokers = [*(holder.broker for holder in holders), *(route.broker for route in named)]
+        return {broker for broker in known_brokers if broker is not None}

@@ -86,9 +86,9 @@ def _master_key(words: str, place: KnownPlace) -> MessageRemedy:
 
 def _database_in_text(status: ReportedStatus) -> KnownPlace | None:
     """Return the database of the sender's instance that the text names; None where none is known."""
-    known = {*status.here.databases, status.database}
-    found = [name for name in status.quoted_names if name in known]
-    return KnownPlace(status.instance, found[-1]) if found else None
+    known_databases = {*status.here.databases, status.database}
+    quoted_databases = [name for name in status.quoted_names if name in known_databases]
+    return KnownPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
 
 
 def grant_send(status: ReportedStatus) -> PlacedRemedy:

@@ -29,57 +29,59 @@ _ANY_INSTANCE = "instance"
 _Parts = Mapping[str, Sequence[FoundResultSet]]
 
 
-def stand_in_for(found: Sequence[FoundResultSet], given: StandIns, notes: list[str]) -> dict[str, StandIns]:
+def stand_in_for(
+    result_sets: Sequence[FoundResultSet], options: StandIns, notes: list[str]
+) -> dict[str, StandIns]:
     """Return by file what stands in for columns that its exports lack; ``notes`` learns what was taken for what.
 
-    ``given`` are the options, which come first. A time is that of the file. An instance is called like the nearest
+    ``options`` come first. A time is that of the file. An instance is called like the nearest
     folder that is named like one of other exports, or as the exports beside it say, else like the folder that
     holds them all, or where they lie in folders of it like each of these. A database is called like a folder, or a
     word of the file's name, that is known as one; else like the only one that is known; else like the folder where
     there are several; else it stays unnamed.
     """
-    if not found:
+    if not result_sets:
         return {}
     parts: dict[str, list[FoundResultSet]] = defaultdict(list)
-    for part in found:
+    for part in result_sets:
         parts[part.file].append(part)
     timeless, unnamed, without_database = (
-        _lacking(parts, given, column) for column in ("exported_at", "instance_name", "database_name")
+        _lacking(parts, options, column) for column in ("exported_at", "instance_name", "database_name")
     )
     top = _top_of(parts)
     times = {file: _time_of(file) for file in timeless}
     instances = dict(_instances(parts, top, unnamed)) if unnamed else {}
     databases: dict[str, str] = {}
     if without_database:
-        whose = {file: instances.get(file) or given.instance_name or _only_name(parts[file]) for file in parts}
+        whose = {file: instances.get(file) or options.instance_name or _only_name(parts[file]) for file in parts}
         databases = dict(_databases(parts, top, whose, without_database))
         notes += _say_several(parts, whose, databases)
     notes += _say_taken(times, instances, databases)
     return {
         file: StandIns(
-            instances.get(file, given.instance_name),
-            databases.get(file, given.database_name),
-            times.get(file, given.exported_at),
+            instances.get(file, options.instance_name),
+            databases.get(file, options.database_name),
+            times.get(file, options.exported_at),
         )
         for file in parts
     }
 
 
-def stand_in_for_scripts(of_exports: Iterable[StandIns], given: StandIns) -> StandIns:
+def stand_in_for_scripts(of_exports: Iterable[StandIns], options: StandIns) -> StandIns:
     """Return the options for scripts, with the one instance and database beside msdb that exports were given."""
     every = list(of_exports)
     instances = {one.instance_name for one in every}
     databases = {one.database_name for one in every if one.database_name != MSDB}
     return StandIns(
-        given.instance_name or (instances.pop() if len(instances) == 1 else None),
-        given.database_name or (databases.pop() if len(databases) == 1 else None),
-        given.exported_at,
+        options.instance_name or (instances.pop() if len(instances) == 1 else None),
+        options.database_name or (databases.pop() if len(databases) == 1 else None),
+        options.exported_at,
     )
 
 
-def find_in_folders(file: Path, known: Sequence[str]) -> str | None:
+def find_in_folders(file: Path, known_instances: Sequence[str]) -> str | None:
     """Return the instance that the nearest folder of a file is named like; None where none is."""
-    names = {spelt.casefold(): name for name in known for spelt in _as_folders(name)}
+    names = {spelt.casefold(): name for name in known_instances for spelt in _as_folders(name)}
     folders = (folder.name.casefold() for folder in file.absolute().parents)
     return next((names[folder] for folder in folders if folder in names), None)
 
@@ -89,9 +91,9 @@ def _as_folders(instance: str) -> Iterator[str]:
     yield from (instance.replace("\\", sign) for sign in _IN_FOLDER_NAMES)
 
 
-def _lacking(parts: _Parts, given: StandIns, column: str) -> list[str]:
+def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
     """Return the files with rows of which nothing says the value of an added column."""
-    if given.as_row()[column] is not None:
+    if options.as_row()[column] is not None:
         return []
     return [file for file, theirs in parts.items() if any(_lacks(part, column) for part in theirs)]
 
@@ -142,16 +144,16 @@ def _folded_databases(parts: _Parts) -> set[str]:
 
 def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of unnamed instances with the names that these are given."""
-    known = _names([part for _, part in _all(parts)], "instance_name")
+    known_names = _names([part for _, part in _all(parts)], "instance_name")
     databases = _folded_databases(parts)
-    beside: dict[Path, list[FoundResultSet]] = defaultdict(list)
+    parts_by_folder: dict[Path, list[FoundResultSet]] = defaultdict(list)
     for file, part in _all(parts):
-        beside[_folder_of(file)].append(part)
+        parts_by_folder[_folder_of(file)].append(part)
     for file in lacking:
         folder = _folder_of(file)
-        told = find_in_folders(Path(file), known) or _only_name(beside[folder])
+        instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
         below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
-        yield file, told or next(iter(below), top.name) or _ANY_INSTANCE
+        yield file, instance or next(iter(below), top.name) or _ANY_INSTANCE
 
 
 def _databases(
@@ -162,16 +164,16 @@ def _databases(
     for file in lacking:
         by_instance[whose[file]].append(file)
     for instance, files in by_instance.items():
-        known = _known_databases([part for file, part in _all(parts) if whose[file] == instance])
-        told = {file: _named_by(Path(file), top, [*known, MSDB]) for file in files}
-        users = [name for name in known if name.casefold() not in _SYSTEM_DATABASES]
-        folders = {_folder_of(file) for file in files if told[file] is None}
+        database_names = _known_databases([part for file, part in _all(parts) if whose[file] == instance])
+        names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
+        users = [name for name in database_names if name.casefold() not in _SYSTEM_DATABASES]
+        folders = {_folder_of(file) for file in files if names_by_file[file] is None}
         of_instance = {name.casefold() for name in _as_folders(instance or "")}
         for file in files:
             folder = _folder_of(file)
             is_own = len(folders) > 1 and folder != top and folder.name.casefold() not in of_instance
             only = users[0] if len(users) == 1 else None
-            yield file, told[file] or only or (folder.name if is_own else UNNAMED_DATABASE)
+            yield file, names_by_file[file] or only or (folder.name if is_own else UNNAMED_DATABASE)
 
 
 def _all(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
@@ -185,9 +187,9 @@ def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
     return list({name.casefold(): name for name in (*others, *listed)}.values())
 
 
-def _named_by(file: Path, top: Path, known: Sequence[str]) -> str | None:
+def _named_by(file: Path, top: Path, known_databases: Sequence[str]) -> str | None:
     """Return the known database that a folder of a file, or a part of its name, is named like."""
-    names = {name.casefold(): name for name in known if name.casefold() not in _NO_DATABASE}
+    names = {name.casefold(): name for name in known_databases if name.casefold() not in _NO_DATABASE}
     for folder in file.absolute().parents:
         if folder.name.casefold() in names:
             return names[folder.name.casefold()]

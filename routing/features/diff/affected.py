@@ -39,43 +39,43 @@ class AffectedServices:
 
         Maybe some more, all messages of an instance to a service each time.
         """
-        found = [{"instance_name": sorted(self.whole)}] if self.whole else []
+        value_sets = [{"instance_name": sorted(self.whole)}] if self.whole else []
         partly = {name: services for name, services in self.services.items() if name not in self.whole}
         if partly:
             services = sorted(set().union(*partly.values()))
-            found.append({"instance_name": sorted(partly), "to_service_name": services})
-        return found
+            value_sets.append({"instance_name": sorted(partly), "to_service_name": services})
+        return value_sets
 
 
-def find_affected(sides: DiffSides) -> AffectedServices:
+def find_affected(diff_sides: DiffSides) -> AffectedServices:
     """Return the messages that may be decided differently because of what the sides say, or of when."""
-    before, after = sides.before, sides.after
-    near = _near(sides)
+    before, after = diff_sides.before, diff_sides.after
+    near = _near(diff_sides)
     first = instances_of(near[0])
     second = first if near[1] is near[0] else instances_of(near[1])
     old, new = (
-        {name: instance.at(side.at) for name, instance in instances.items()}
-        for side, instances in ((before, first), (after, second))
+        {name: instance.at(one_side.at) for name, instance in instances.items()}
+        for one_side, instances in ((before, first), (after, second))
     )
-    found = AffectedServices()
+    affected = AffectedServices()
     for name in old.keys() | new.keys():
         services = _services(old.get(name), new.get(name))
         if services is None:
-            found.whole.add(name)
+            affected.whole.add(name)
         else:
             for service in services:
-                found.add(name, service)
+                affected.add(name, service)
     for name, service in _asked_otherwise(before, after):
-        found.add(name, service)
-    return found
+        affected.add(name, service)
+    return affected
 
 
-def _near(sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[str, TableColumns]]:
+def _near(diff_sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[str, TableColumns]]:
     """Return the settings of both sides, at one time of those instances alone of which some row differs."""
-    before, after = sides.before.settings, sides.after.settings
-    if not sides.is_one_time:
-        return before, after if sides.differing else before
-    names = {row[0] for rows in sides.differing.values() for row in rows}
+    before, after = diff_sides.before.settings, diff_sides.after.settings
+    if not diff_sides.is_one_time:
+        return before, after if diff_sides.differing else before
+    names = {row[0] for rows in diff_sides.differing.values() for row in rows}
     return narrow(before, names), narrow(after, names)
 
 
@@ -90,15 +90,19 @@ def _services(old: SqlInstance | None, new: SqlInstance | None) -> set[str] | No
 
     Both with their routes in force.
     """
-    if old is None or new is None or _own(old) != _own(new):
+    if old is None or new is None or _instance_facts(old) != _instance_facts(new):
         return None
-    found = _differing(old.holders, new.holders)
+    services = _differing(old.holders, new.holders)
     for database in old.routes.keys() | new.routes.keys():
-        found |= _differing(old.routes.get(database, {}), new.routes.get(database, {}))
-    return None if found.intersection(_OF_ALL_SERVICES) else {service for service in found if service is not None}
+        services |= _differing(old.routes.get(database, {}), new.routes.get(database, {}))
+    return (
+        None
+        if services.intersection(_OF_ALL_SERVICES)
+        else {service for service in services if service is not None}
+    )
 
 
-def _own(instance: SqlInstance) -> tuple[Any, ...]:
+def _instance_facts(instance: SqlInstance) -> tuple[Any, ...]:
     """Return the properties of an instance that decide all its messages."""
     return instance.is_forwarding, instance.own_addresses, dict(instance.databases)
 
@@ -111,7 +115,7 @@ def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str
     """Yield the instances and services of which requests on record count otherwise on one side."""
     if before.asks is after.asks and before.at == after.at:
         return
-    old, new = (_states(side.asks, side.at) for side in (before, after))
+    old, new = (_states(one_side.asks, one_side.at) for one_side in (before, after))
     yield from {scope[::2] for scope in old.keys() | new.keys() if old.get(scope) != new.get(scope)}
 
 
@@ -121,12 +125,12 @@ def _states(requests: TableColumns | None, at: int) -> dict[tuple[str, str, str]
     Of those that are pending for every message the conversation endpoints, which wait (D10); of those of this very
     moment also the ids of the messages, which are compared (section 5), and whether they are still open.
     """
-    found: dict[tuple[str, str, str], set[tuple[Any, ...]]] = {}
+    states: dict[tuple[str, str, str], set[tuple[Any, ...]]] = {}
     for scope, on_record in ({} if requests is None else requests_of(requests)).items():
         state = {one for request in on_record for one in _state(request, at)}
         if state:
-            found[scope] = state
-    return found
+            states[scope] = state
+    return states
 
 
 def _state(request: RouteRequest, at: int) -> Iterator[tuple[Any, ...]]:

@@ -48,13 +48,13 @@ def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
     Raises OutputError where it is another one.
     """
     place = opener.placed("--out", place)
-    found = opener.find("--out", place)
-    if found is not None:
-        types = types_of(found.rows)
+    opened = opener.find("--out", place)
+    if opened is not None:
+        types = types_of(opened.rows)
         if lacks(types, MESSAGE_CHANGES) is None:
             why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
             raise OutputError.out_is_taken(str(place), f"holds a table of another schema, {why}")
-        return found
+        return opened
     folder = Path(place.text)
     if is_local(place) and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError.out_is_taken(str(place), "is not empty and holds no Delta table")
@@ -64,16 +64,16 @@ def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
 def replace_table(opener: TableOpener, place: TableLocation, rows: pyarrow.Table) -> None:
     """Write changed messages in place of what stands there, in one commit. Raises OutputError, StorageError."""
     place = opener.placed("--out", place)
-    standing = check(opener, place)
-    found = opener.open_to_write(place, None if standing is None else standing.version)
-    if isinstance(found, UnreadableTable):
-        _write_by_spark(opener, place, found, rows)
+    replaced = check(opener, place)
+    writer = opener.open_to_write(place, None if replaced is None else replaced.version)
+    if isinstance(writer, UnreadableTable):
+        _write_by_spark(opener, place, writer, rows)
         return
     try:
-        if found is None:
+        if writer is None:
             write_new(place, rows)
         else:
-            found.commit(rows, adds=False)
+            writer.commit(rows, adds=False)
     except Exception as error:
         raise StorageError.failed(f"writing --out to {place}", first_sentence(error)) from error
 

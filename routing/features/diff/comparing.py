@@ -74,7 +74,7 @@ def count_changes(changed: MessageChanges) -> SchemaRows:
     for row in changed.groups:
         ends = tuple(row[name] for name in ENDS)
         counts[ends] = counts.get(ends, 0) + row["messages"]
-    found = [
+    count_rows = [
         {
             **dict(zip(ENDS, ends, strict=True)),
             "messages": messages,
@@ -82,8 +82,8 @@ def count_changes(changed: MessageChanges) -> SchemaRows:
         }
         for ends, messages in counts.items()
     ]
-    found.sort(key=lambda row: (_place(row), *_order(row, ENDS)))
-    return SchemaRows(CHANGE_COUNTS, tuple(found))
+    count_rows.sort(key=lambda row: (_place(row), *_order(row, ENDS)))
+    return SchemaRows(CHANGE_COUNTS, tuple(count_rows))
 
 
 def lowest(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

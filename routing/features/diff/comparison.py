@@ -75,7 +75,7 @@ class Scripts:
             raise EnvironmentFault.no_package("sqlglot", "import")
         from routing.importing.scripts import read_scripts, read_text
 
-        found = read_scripts(
+        scripts = read_scripts(
             self.files,
             instance=self.instance,
             database=self.database,
@@ -83,8 +83,8 @@ class Scripts:
             variables=self.variables,
         )
         if self.text is None:
-            return found
-        own = read_text(
+            return scripts
+        text_script = read_text(
             self.text,
             file=_WITHOUT_FILE,
             instance=self.instance,
@@ -92,7 +92,7 @@ class Scripts:
             scripted_at=at,
             variables=self.variables,
         )
-        return [*found, own]
+        return [*scripts, text_script]
 
 
 Against = Config | Mapping[str, Table] | TableVersions | datetime | Scripts
@@ -101,7 +101,7 @@ Against = Config | Mapping[str, Table] | TableVersions | datetime | Scripts
 
 def versions_of(texts: Sequence[str]) -> TableVersions:
     """Parse ``--against-version``: N of the table routes, or KEY=N. Raises ContractError."""
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for text in texts:
         key, equals, number = text.rpartition("=")
         key = key if equals else "routes"
@@ -113,10 +113,10 @@ def versions_of(texts: Sequence[str]) -> TableVersions:
             )
         if not (number.isascii() and number.isdecimal()) or len(number) > 18:
             raise ContractError(f"--against-version takes N or KEY=N with a version's number, not {quote(text)}")
-        if key in found:
+        if key in versions:
             raise ContractError(f"--against-version gives a version of {key} twice", "give one of each table")
-        found[key] = int(number)
-    return TableVersions(found)
+        versions[key] = int(number)
+    return TableVersions(versions)
 
 
 def words_of(texts: Sequence[str]) -> tuple[str, ...]:

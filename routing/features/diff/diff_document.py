@@ -38,7 +38,7 @@ def make_document(done: Diff) -> Document:
     return [
         *_answers(done),
         Paragraph(_state_rest(done)),
-        *_sides(done),
+        *_compared_sides(done),
         *_lists(done),
     ]
 
@@ -95,11 +95,11 @@ def _state_rest(done: Diff) -> str:
     )
 
 
-def _sides(done: Diff) -> Iterator[Block]:
+def _compared_sides(done: Diff) -> Iterator[Block]:
     """Yield the two sides that are compared, each with its time."""
     yield Paragraph("")
-    for name, side in (("before", done.before), ("after", done.after)):
-        yield LabelledFact(name, f"{side.label}, as of {format_time(side.moment)}")
+    for name, one_side in (("before", done.before), ("after", done.after)):
+        yield LabelledFact(name, f"{one_side.label}, as of {format_time(one_side.moment)}")
     refused = 0 if done.script is None else len(done.script.rejected)
     if refused:
         yield Paragraph(
@@ -134,7 +134,10 @@ def _list_rows(title: str, rows: Sequence[Row], words: Callable[[Row], Words]) -
 
 def _count(row: Row) -> Sequence[Cell]:
     examples = (f"{_text(one['instance_name'])} {_text(one['message_id'])}" for one in row["examples"])
-    before, after = (f"{row[f'outcome_{side}']} {row[f'reason_{side}']}" for side in ("before", "after"))
+    before, after = (
+        f"{row[f'outcome_{before_or_after}']} {row[f'reason_{before_or_after}']}"
+        for before_or_after in ("before", "after")
+    )
     return row["messages"], before, after, ", ".join(examples)
 
 
@@ -145,10 +148,10 @@ def _key(row: Row) -> Words:
     return (who, *_decision(row, "before"), " → ", *_decision(row, "after"))
 
 
-def _decision(row: Row, side: str) -> Iterator[str | TonedText]:
+def _decision(row: Row, before_or_after: str) -> Iterator[str | TonedText]:
     """Yield a decision in a few words."""
     outcome, reason, route, address, mirror, database = (
-        row[f"{name}_{side}"]
+        row[f"{name}_{before_or_after}"]
         for name in ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
     )
     where = f"to {address}" if database is None else f"into {database}"
@@ -163,7 +166,7 @@ def _decision(row: Row, side: str) -> Iterator[str | TonedText]:
 def _route(row: Row) -> Words:
     """Write the differences of a route."""
     before, after = list_differences(row, "before"), list_differences(row, "after")
-    says = " → ".join(side for side in (before, after) if side is not None)
+    says = " → ".join(difference for difference in (before, after) if difference is not None)
     return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {says}"
 
 

@@ -8,10 +8,10 @@ from routing.render.json_text import write_json
 
 def write_diff(done: Diff) -> str:
     """Return one line of JSON; docs/reference/json.md documents its keys."""
-    sides = {"before": done.before, "after": done.after}
+    sides_by_name = {"before": done.before, "after": done.after}
     return write_json(
         {
-            **{name: {"what": side.label, "at": side.moment} for name, side in sides.items()},
+            **{name: {"what": one_side.label, "at": one_side.moment} for name, one_side in sides_by_name.items()},
             "compared": done.compared,
             "changed": done.changed,
             "worse": done.worse,

@@ -46,7 +46,7 @@ class Diff:
         messages: changed messages (`schemas.MESSAGE_CHANGES`) as an Arrow table or DataFrame; None without
             ``with_messages``.
         script: the result that an import of the scripts would have; None without scripts.
-        kept: frames that Spark keeps for ``messages`` until `unpersist`.
+        frame_cache: frames that Spark keeps for ``messages`` until `unpersist`.
 
     Example:
         >>> script = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
@@ -66,12 +66,12 @@ class Diff:
     findings: SchemaRows
     messages: Table | None
     script: ImportResult | None
-    kept: FrameCache | None = None
+    frame_cache: FrameCache | None = None
 
     def unpersist(self) -> None:
         """Release the frames that Spark keeps for ``messages``, where it compared them."""
-        if self.kept is not None:
-            self.kept.release()
+        if self.frame_cache is not None:
+            self.frame_cache.release()
 
     @property
     def changed(self) -> int:
@@ -128,14 +128,14 @@ def diff(
     """
     moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
     scripts = against.read(moment) if isinstance(against, Scripts) else []
-    shelf = opened_sides.TableCache(opener or _opener(tables, spark))
+    table_cache = opened_sides.TableCache(opener or _opener(tables, spark))
     progress("reading the settings")
     if isinstance(tables, Config):
         # Before the settings, so that none of the messages is newer than these.
-        shelf.open("messages", tables.tables["messages"])
-    both = sides.read(*opened_sides.give_sides(tables, against, moment, shelf))
+        table_cache.open("messages", tables.tables["messages"])
+    both = sides.read(*opened_sides.give_sides(tables, against, moment, table_cache))
     before, after = both.both
-    traffic = _traffic(tables, shelf)
+    traffic = _traffic(tables, table_cache)
     dialogs = _telling(traffic.get("dialogs"), both)
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
@@ -146,7 +146,7 @@ def diff(
         both = DiffSides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
-    changed, kept = _compare(tables, traffic, both, shelf.opener, with_messages, out)
+    changed, frame_cache = _compare(tables, traffic, both, table_cache.opener, with_messages, out)
     progress("comparing routes and findings")
     return Diff(
         before,
@@ -158,7 +158,7 @@ def diff(
         find_finding_changes(both, dialogs, lint or _lint(tables)),
         changed.messages,
         done,
-        kept,
+        frame_cache,
     )
 
 
@@ -170,9 +170,9 @@ def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
     return lint_settings(tables.lint, tables.file) if isinstance(tables, Config) else LintSettings()
 
 
-def _traffic(tables: Mapping[str, Table] | Config, shelf: opened_sides.TableCache) -> dict[str, Table]:
+def _traffic(tables: Mapping[str, Table] | Config, table_cache: opened_sides.TableCache) -> dict[str, Table]:
     if isinstance(tables, Config):
-        return shelf.traffic(tables)
+        return table_cache.traffic(tables)
     check_given(tables, TRAFFIC)
     return {key: tables[key] for key in TRAFFIC if key in tables}
 
@@ -221,17 +221,17 @@ def _compare_in_spark(
 
     options = ResolveOptions(run_id="diff")
     if isinstance(tables, Config):
-        given = tables.resolve
-        options = replace(options, dialog_hash=given.dialog_hash, broadcast_limit=given.broadcast_limit)
+        settings = tables.resolve
+        options = replace(options, dialog_hash=settings.dialog_hash, broadcast_limit=settings.broadcast_limit)
     # At two times dialogs differ as well.
     affected = find_affected(both).filters if both.is_one_time else None
     notes: list[str] = []
-    with released_on_failure() as keeper:
+    with released_on_failure() as frame_cache:
         frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
-        changed = spark_diff.compare(frames, both.both, options, keeper, notes, affected=affected, out=out)
+        changed = spark_diff.compare(frames, both.both, options, frame_cache, notes, affected=affected, out=out)
     for note in notes:
         opener.tell(note)
     if with_messages:
-        return changed, keeper
-    keeper.release()
+        return changed, frame_cache
+    frame_cache.release()
     return replace(changed, messages=None), None

@@ -18,27 +18,30 @@ _WORST_FIRST = [str(severity) for severity in Severity]
 
 
 def find_finding_changes(
-    sides: DiffSides, dialogs: Sequence[TableColumns | None], settings: LintSettings
+    diff_sides: DiffSides, dialogs: Sequence[TableColumns | None], settings: LintSettings
 ) -> SchemaRows:
     """Return the findings that one side alone has, those that come first, the worst of each first.
 
     Whole rows are compared: a finding that says something else goes, and comes. ``dialogs`` are, for each side,
     the rows of dialogs that can tell something at its time. Suppressed findings are left out.
     """
-    if sides.is_one_time and not sides.differing:
+    if diff_sides.is_one_time and not diff_sides.differing:
         return SchemaRows(FINDING_CHANGES, ())
-    before, after = ((_columns(side, rows), side.at) for side, rows in zip(sides.both, dialogs, strict=True))
-    found = lint_apart(before, after, settings.expiring_within_days, settings.suppress, settings.rules)
+    before, after = (
+        (_columns(one_side, rows), one_side.at) for one_side, rows in zip(diff_sides.both, dialogs, strict=True)
+    )
+    finding_rows = lint_apart(before, after, settings.expiring_within_days, settings.suppress, settings.rules)
     goes, comes = (
-        [{"change": change, **row} for row in rows] for change, rows in zip((GOES, COMES), found, strict=True)
+        [{"change": change, **row} for row in rows]
+        for change, rows in zip((GOES, COMES), finding_rows, strict=True)
     )
     return SchemaRows(FINDING_CHANGES, (*sorted(comes, key=_place), *sorted(goes, key=_place)))
 
 
-def _columns(side: OneSide, dialogs: TableColumns | None) -> Mapping[str, TableColumns]:
-    return {**side.settings, **({} if dialogs is None else {"dialogs": dialogs})}
+def _columns(one_side: OneSide, dialogs: TableColumns | None) -> Mapping[str, TableColumns]:
+    return {**one_side.settings, **({} if dialogs is None else {"dialogs": dialogs})}
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    said = ((row[name] is not None, row[name] or "") for name in FINDINGS.names if name != "error_number")
-    return (_WORST_FIRST.index(row["severity"]), *said, row["error_number"] or 0)
+    column_values = ((row[name] is not None, row[name] or "") for name in FINDINGS.names if name != "error_number")
+    return (_WORST_FIRST.index(row["severity"]), *column_values, row["error_number"] or 0)

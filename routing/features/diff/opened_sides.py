@@ -41,18 +41,18 @@ class TableCache:
         return self._opened[place]
 
     def _open_newest(self, key: str, location: TableLocation) -> OpenedTable:
-        found = self.opener.find(f"tables.{key}", location)
-        if found is None:
+        opened = self.opener.find(f"tables.{key}", location)
+        if opened is None:
             raise InputError.missing_table(key, str(location))
-        return found
+        return opened
 
     def _open_version(self, key: str, location: TableLocation, version: int) -> Table:
         newest = newest_version(location)
         if newest is not None and version > newest:
             raise InputError.missing_version(key, str(location), version, newest)
         # Spark 3.5 reads a view as it is, whatever version is asked for.
-        standing = self.opener.find(f"tables.{key}", location) if location.is_name else None
-        if standing is not None and standing.version is None:
+        current = self.opener.find(f"tables.{key}", location) if location.is_name else None
+        if current is not None and current.version is None:
             raise InputError.unreadable_version(key, version, f"{location} is a view, or has no versions")
         try:
             return self.opener.open_at(f"tables.{key}", location, version)
@@ -82,16 +82,16 @@ class TableCache:
             key: self.opener.placed(f"tables.{key}", config.tables[key]) for key in TRAFFIC if key in config.tables
         }
         opened = {key: self._open(key, location) for key, location in tables.items()}
-        found = {key: one.rows for key, one in opened.items()}
-        if all(map(is_frame, found.values())):
-            return found
-        if any(map(is_frame, found.values())):
+        rows_by_key = {key: one.rows for key, one in opened.items()}
+        if all(map(is_frame, rows_by_key.values())):
+            return rows_by_key
+        if any(map(is_frame, rows_by_key.values())):
             self.opener.tell("messages are compared by Spark (one of their tables is)")
         else:
-            messages: int = found["messages"].count_rows()  # type: ignore[operator]
+            messages: int = rows_by_key["messages"].count_rows()  # type: ignore[operator]
             if messages <= MOST_MESSAGES:
                 self.opener.tell(f"messages are compared without Spark ({messages:,} of them)")
-                return found
+                return rows_by_key
             self.opener.tell(f"messages are compared by Spark ({messages:,} of them, more than {MOST_MESSAGES:,})")
         return {key: self._as_frame(opened[key], location) for key, location in tables.items()}
 
@@ -104,7 +104,7 @@ class TableCache:
 
 
 def give_sides(
-    tables: Config | Mapping[str, Table], against: Against, at: datetime, shelf: TableCache
+    tables: Config | Mapping[str, Table], against: Against, at: datetime, table_cache: TableCache
 ) -> tuple[GivenTables, GivenTables]:
     """Collect the tables of the side before and the side after; with scripts, still to be applied, both are equal.
 
@@ -112,24 +112,24 @@ def give_sides(
     """
     named = tables.file if isinstance(tables, Config) else "the given tables"
     labels, now = labels_of(against, named), micros_of(at)
-    own = _settings(tables, shelf)
+    own_settings = _settings(tables, table_cache)
     if isinstance(against, TableVersions):
         if not isinstance(tables, Config):
             raise ContractError("versions can be compared of configured tables alone", "give a configuration")
-        older = shelf.settings(tables, against.by_key)
-        return GivenTables(labels[0], now, older, against.by_key), GivenTables(labels[1], now, own)
-    before = GivenTables(labels[0], now, own)
+        older = table_cache.settings(tables, against.by_key)
+        return GivenTables(labels[0], now, older, against.by_key), GivenTables(labels[1], now, own_settings)
+    before = GivenTables(labels[0], now, own_settings)
     if isinstance(against, datetime):
-        return before, GivenTables(labels[1], micros_of(against), own)
+        return before, GivenTables(labels[1], micros_of(against), own_settings)
     if isinstance(against, Scripts):
-        return before, GivenTables(labels[1], now, own)
+        return before, GivenTables(labels[1], now, own_settings)
     if isinstance(against, Config):
         with naming(labels[1]):
-            return before, GivenTables(labels[1], now, shelf.settings(against, {}))
-    return before, GivenTables(labels[1], now, {**own, **_settings(against, shelf)})
+            return before, GivenTables(labels[1], now, table_cache.settings(against, {}))
+    return before, GivenTables(labels[1], now, {**own_settings, **_settings(against, table_cache)})
 
 
-def _settings(tables: Config | Mapping[str, Table], shelf: TableCache) -> dict[str, Table]:
+def _settings(tables: Config | Mapping[str, Table], table_cache: TableCache) -> dict[str, Table]:
     if isinstance(tables, Config):
-        return shelf.settings(tables, {})
+        return table_cache.settings(tables, {})
     return {key: tables[key] for key in SETTINGS if key in tables}

@@ -18,7 +18,7 @@ _SAID = ("remote_service_name", "broker_instance", "lifetime", "address", "mirro
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 Name = tuple[Any, ...]
-Said = tuple[Any, ...]
+RouteValues = tuple[Any, ...]
 # What a route says, in the order and by the names in which it is told.
 _CALLED = {
     "remote_service_name": "service",
@@ -35,63 +35,65 @@ _COMPARED: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def find_route_changes(sides: DiffSides) -> SchemaRows:
+def find_route_changes(diff_sides: DiffSides) -> SchemaRows:
     """List routes in force that one side alone has, or that differ, by instance, database and name.
 
     A route counts by its name; versions of it that say the same are one. A lifetime that is not over yet is part
     of what a route says.
     """
     # At one time only routes of which a row differs can.
-    near = {row[: len(_NAME)] for row in sides.differing.get("routes", ())} if sides.is_one_time else None
-    old, new = (_in_force(side, near) for side in (sides.before, sides.after))
-    found = [
+    near = (
+        {row[: len(_NAME)] for row in diff_sides.differing.get("routes", ())} if diff_sides.is_one_time else None
+    )
+    old, new = (_in_force(one_side, near) for one_side in (diff_sides.before, diff_sides.after))
+    change_rows = [
         _row(name, old.get(name), new.get(name))
         for name in sorted(old.keys() | new.keys())
         if _compared(old.get(name)) != _compared(new.get(name))
     ]
     lifetimes = ("lifetime_before", "lifetime_after")
-    return SchemaRows(ROUTE_CHANGES, tuple(with_moments(found, lifetimes)))
+    return SchemaRows(ROUTE_CHANGES, tuple(with_moments(change_rows, lifetimes)))
 
 
-def _in_force(side: OneSide, near: Collection[Name] | None) -> dict[Name, Said]:
+def _in_force(one_side: OneSide, near: Collection[Name] | None) -> dict[Name, RouteValues]:
     """Return the columns of a side's routes in force, by name; with ``near`` of these names alone."""
-    routes, at = side.settings["routes"], side.at
+    routes, at = one_side.settings["routes"], one_side.at
     if near is not None:
         routes = routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in near])
-    said = zip(routes.rows(*_BOUNDS), routes.rows(*_NAME), routes.rows(*_SAID), strict=True)
+    route_rows = zip(routes.rows(*_BOUNDS), routes.rows(*_NAME), routes.rows(*_SAID), strict=True)
     return {
         name: says
-        for (begins, *ends), name, says in said
+        for (begins, *ends), name, says in route_rows
         if (begins is None or begins <= at) and all(end is None or at < end for end in ends)
     }
 
 
-def _compared(said: Said | None) -> Said | None:
-    if said is None:
+def _compared(route_values: RouteValues | None) -> RouteValues | None:
+    if route_values is None:
         return None
-    pairs = zip(_SAID, said, strict=True)
+    pairs = zip(_SAID, route_values, strict=True)
     return tuple(_COMPARED[name](value) if name in _COMPARED else value for name, value in pairs)
 
 
-def _row(name: Name, old: Said | None, new: Said | None) -> dict[str, Any]:
+def _row(name: Name, old: RouteValues | None, new: RouteValues | None) -> dict[str, Any]:
     change = ADDED if old is None else REMOVED if new is None else CHANGED
     row: dict[str, Any] = {"change": change, **dict(zip(_NAME, name, strict=True))}
-    for side, said in (("before", old), ("after", new)):
-        values = (None,) * len(_SAID) if said is None else said
-        row.update({f"{column}_{side}": value for column, value in zip(_SAID, values, strict=True)})
+    for before_or_after, route_values in (("before", old), ("after", new)):
+        values = (None,) * len(_SAID) if route_values is None else route_values
+        row.update({f"{column}_{before_or_after}": value for column, value in zip(_SAID, values, strict=True)})
     return {column: row[column] for column in ROUTE_CHANGES.names}
 
 
-def list_differences(row: Mapping[str, Any], side: str) -> str | None:
+def list_differences(row: Mapping[str, Any], before_or_after: str) -> str | None:
     """Write the columns of a route of ROUTE_CHANGES on a side; of a changed route those that differ."""
     is_changed = row["change"] == CHANGED
     differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
-    told = [
-        f"{_CALLED[name]} {_text(row[f'{name}_{side}'])}"
+    differences = [
+        f"{_CALLED[name]} {_text(row[f'{name}_{before_or_after}'])}"
         for name in differs
-        if row[f"{name}_{side}"] or is_changed
+        if row[f"{name}_{before_or_after}"] or is_changed
     ]
-    return ", ".join(told) or None
+    return ", ".join(differences) or None
 
 
 def _text(value: Any) -> str:

@@ -21,31 +21,35 @@ _CHANGED = ("databases", "services", "instances", "routes")
 
 
 def apply_scripts(
-    side: OneSide, scripts: Sequence[ReadScript], instance: str, label: str
+    one_side: OneSide, scripts: Sequence[ReadScript], instance: str, label: str
 ) -> tuple[OneSide, ImportResult]:
     """Return the side once scripts are in force on an instance, and what an import of them would tell.
 
     Nothing is written. The scripts are of the side's own time. Statements that SQL Server would refuse change
     nothing, and are reported.
     """
-    names = [*side.settings["instances"].dicts()], [*side.settings["databases"].dicts()]
+    names = [*one_side.settings["instances"].dicts()], [*one_side.settings["databases"].dicts()]
     spelling = NameSpelling.of_tables(*names)
     name = spelling.instance(instance)
-    known = [*names[0], *names[1]]
-    done = ImportResult(True, counted="statements", notes=say_near_names([name], known))
+    known_rows = [*names[0], *names[1]]
+    done = ImportResult(True, counted="statements", notes=say_near_names([name], known_rows))
     servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
-    done.notes += say_servers(servers, name, known)
-    if all(row["instance_name"] != name for row in known):
+    done.notes += say_servers(servers, name, known_rows)
+    if all(row["instance_name"] != name for row in known_rows):
         done.notes.append(f"the tables know no instance {quote(name)}: the scripts are tried on a new one")
-    own = {key: _rows_of(side.settings[key], key, name) for key in _CHANGED}
-    before = state_of(own, side.moment)
+    instance_rows = {key: _rows_of(one_side.settings[key], key, name) for key in _CHANGED}
+    before = state_of(instance_rows, one_side.moment)
     after = apply_all(done, before, scripts)
-    settings = dict(side.settings)
-    for key, changes in changes_of(own, before, after, name, {(name, None): side.moment}, set()).items():
+    settings = dict(one_side.settings)
+    for key, changes in changes_of(
+        instance_rows, before, after, name, {(name, None): one_side.moment}, set()
+    ).items():
         done.count_written(key, changes.counts)
         if changes:
-            settings[key] = _put(side.settings[key], key, name, apply_changes(key, own[key], changes))
-    return replace(side, label=label, settings=settings), done
+            settings[key] = _put(
+                one_side.settings[key], key, name, apply_changes(key, instance_rows[key], changes)
+            )
+    return replace(one_side, label=label, settings=settings), done
 
 
 def _rows_of(columns: TableColumns, key: str, instance: str) -> list[Row]:

@@ -86,13 +86,13 @@ class DiffSides:
 
         A row has its table's columns in their order, of which the first is the instance.
         """
-        found = {}
+        rows_by_table = {}
         for key in SETTINGS:
             old, new = self.before.settings.get(key), self.after.settings.get(key)
             rows = set() if old is new else _rows(old, key) ^ _rows(new, key)
             if rows:
-                found[key] = rows
-        return found
+                rows_by_table[key] = rows
+        return rows_by_table
 
 
 def _rows(columns: TableColumns | None, key: str) -> set[Row]:
@@ -112,47 +112,53 @@ def read(before: GivenTables, after: GivenTables) -> DiffSides:
     """
     owners: dict[str, tuple[GivenTables, str]] = {}
     names: dict[int, str] = {}
-    for side, given in (("before", before), ("after", after)):
-        with naming(given.label):
-            check_given(given.tables, SETTINGS)
-        for key, table in given.tables.items():
-            owners.setdefault(names.setdefault(id(table), f"{key} {side}"), (given, key))
+    for before_or_after, given_tables in (("before", before), ("after", after)):
+        with naming(given_tables.label):
+            check_given(given_tables.tables, SETTINGS)
+        for key, table in given_tables.tables.items():
+            owners.setdefault(names.setdefault(id(table), f"{key} {before_or_after}"), (given_tables, key))
 
     def read_one(name: str) -> TableColumns:
-        given, key = owners[name]
-        with naming(given.label):
-            return read_given(given, key)
+        given_tables, key = owners[name]
+        with naming(given_tables.label):
+            return read_given(given_tables, key)
 
-    found = read_each({name: given.tables[key] for name, (given, key) in owners.items()}, read_one)
+    columns_by_name = read_each(
+        {name: given_tables.tables[key] for name, (given_tables, key) in owners.items()}, read_one
+    )
     first, second = (
-        OneSide(given.label, given.at, {key: found[names[id(table)]] for key, table in given.tables.items()})
-        for given in (before, after)
+        OneSide(
+            given_tables.label,
+            given_tables.at,
+            {key: columns_by_name[names[id(table)]] for key, table in given_tables.tables.items()},
+        )
+        for given_tables in (before, after)
     )
     return DiffSides(first, second)
 
 
-def read_given(given: GivenTables, key: str) -> TableColumns:
+def read_given(given_tables: GivenTables, key: str) -> TableColumns:
     """Return the columns of a side's table.
 
     Raises InputError where it is at fault, or its version is not there.
     """
     try:
-        return columns_of(given.tables[key], key)
+        return columns_of(given_tables.tables[key], key)
     except RoutingError:
         raise
     except Exception as error:
         # Of a version that was asked for the files may be gone, which is no failure of the storage.
-        if key not in given.versions:
+        if key not in given_tables.versions:
             raise
-        raise InputError.unreadable_version(key, given.versions[key], first_sentence(error)) from error
+        raise InputError.unreadable_version(key, given_tables.versions[key], first_sentence(error)) from error
 
 
-def refuse(side: OneSide, tables: Mapping[str, TableColumns]) -> None:
+def refuse(one_side: OneSide, tables: Mapping[str, TableColumns]) -> None:
     """Stop where a row of some of a side's tables is at fault, as `resolve` does.
 
     Raises InputError, which names the side.
     """
-    with naming(side.label):
+    with naming(one_side.label):
         refuse_faults(tables)
 
 

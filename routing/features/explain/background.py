@@ -47,8 +47,8 @@ class StatusText:
         """Compare a status with a verdict; ``in_msdb`` where the routes of msdb were searched last."""
         if self.event is not None and outcome is not None:
             seen = SeenMessage(self.event, self.outcome, self.number)
-            found = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
-            return ReasonComparison(_AGREEMENTS.get(found.kind, NumberAgreement.SAYS_NOTHING), found.why)
+            comparison = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
+            return ReasonComparison(_AGREEMENTS.get(comparison.kind, NumberAgreement.SAYS_NOTHING), comparison.why)
         if self.number is None and self.text is not None:
             return _UNKNOWN_TEXT
         return observed.compare(reason, self.number, in_msdb=in_msdb)
@@ -70,7 +70,7 @@ class MessageBackground:
     def of_columns(
         cls,
         near: Mapping[str, TableColumns],
-        kept: Mapping[str, TableColumns],
+        imported_tables: Mapping[str, TableColumns],
         message: Row,
         latest: int | None = None,
     ) -> MessageBackground:
@@ -78,9 +78,9 @@ class MessageBackground:
 
         What was observed after ``latest`` (microseconds) is newer than nothing.
         """
-        observed = kept.get("observed_routing")
+        observed = imported_tables.get("observed_routing")
         status = None if observed is None else newest_status(observed.dicts(), message, latest)
-        imports = kept["imports"].dicts() if "imports" in kept else ()
+        imports = imported_tables["imports"].dicts() if "imports" in imported_tables else ()
         return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at", "imported_at"])))
 
     def before_the_path(self, instance: str, t: int) -> list[Line]:
@@ -135,12 +135,12 @@ def newest_status(rows: Iterable[Row], message: Row, latest: int | None = None) 
 
 def status_of(row: Row) -> StatusText:
     """Read the status of a row of observed_routing."""
-    number, told = row["error_number"], text.empty_as_null(row["status_text"])
+    number, status_text = row["error_number"], text.empty_as_null(row["status_text"])
     if row["source"] == TRANSMISSION_QUEUE:
-        return StatusText(row["observed_at"], number, told)
+        return StatusText(row["observed_at"], number, status_text)
     outcome = known_outcome(row["outcome"])
     return StatusText(
-        row["observed_at"], number, told, row["source"], outcome, text.empty_as_null(row["next_hop"])
+        row["observed_at"], number, status_text, row["source"], outcome, text.empty_as_null(row["next_hop"])
     )
 
 
@@ -177,10 +177,10 @@ def place_of(row: Row, latest: int | None = None) -> tuple[Any, ...]:
     when it was imported, is newer than none.
     """
     number, is_queue = row["error_number"], row["source"] == TRANSMISSION_QUEUE
-    told = (is_queue and number is not None, not is_queue, -1 if number is None else number)
+    status_rank = (is_queue and number is not None, not is_queue, -1 if number is None else number)
     return (
         latest is None or row["observed_at"] <= latest,
         row["observed_at"],
-        *told,
+        *status_rank,
         *(row[name] or "" for name in ("status_text", "source", "outcome", "next_hop")),
     )

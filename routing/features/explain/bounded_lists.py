@@ -22,25 +22,25 @@ def holder_lines(search: ShownSearch) -> list[Line]:
             name=holder.name,
             broker_instance=holder.broker,
         )
-        for holder in search.leg.holders[:SHOWN]
+        for holder in search.route_search.holders[:SHOWN]
     ]
 
 
 def _holder(holder: Database, search: ShownSearch) -> str:
-    if holder.name == search.leg.location.destination:
+    if holder.name == search.route_search.location.destination:
         return "LOCATED"
-    if not has_id(holder, search.leg.known_broker):
+    if not has_id(holder, search.route_search.known_broker):
         return "OTHER_BROKER_INSTANCE"
     return "NOT_FIRST" if holder.is_enabled else "DISABLED"
 
 
 def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
     """List the message's verdict for each broker id that may be picked; at most `SHOWN`, this dialog's first."""
-    leg = search.leg
-    if leg.pick is None:
+    route_search = search.route_search
+    if route_search.pick is None:
         return []
     place = {"search": search.number, "step": int(MatchingStep.BALANCED)}
-    picked = None if search.is_undecided else leg.pick
+    picked = None if search.is_undecided else route_search.pick
     verdicts = sorted(
         (verdict for _, verdict in judged.possible),
         key=lambda each: (each.broker_instance != picked, each.broker_instance or ""),
@@ -69,7 +69,7 @@ def find_awaited(judged: JudgedQuestion, search: ShownSearch) -> RouteRequest | 
     if not search.is_requested:
         return None
     message = judged.message
-    scope = judged.requests.of(search.leg.scope, message.service)
+    scope = judged.requests.of(search.route_search.scope, message.service)
     return scope.find_awaited(message.t, message.message_id, message.endpoint)
 
 
@@ -79,7 +79,7 @@ def request_lines(judged: JudgedQuestion, search: ShownSearch, step: int) -> lis
     The one that the message's conversation waits for comes before all others.
     """
     message, awaited = judged.message, find_awaited(judged, search)
-    requests = judged.requests.of(search.leg.scope, message.service).all()
+    requests = judged.requests.of(search.route_search.scope, message.service).all()
     others = [request for request in requests if not request.is_of(message.t, message.message_id)]
     others.sort(key=lambda each: (each is awaited, each.requested_at, each.message_id), reverse=True)
     return [

@@ -71,13 +71,13 @@ class ExplainSource:
     first_part: int = 1_000
 
     @classmethod
-    def of(cls, given: Mapping[str, Table]) -> ExplainSource:
+    def of(cls, tables: Mapping[str, Table]) -> ExplainSource:
         """Return the tables of a question.
 
         Raises InputError where one is missing, or has columns of other types.
         """
-        check_given(given)
-        return cls({key: _in_shape(given[key], key) for key in TABLES if key in given})
+        check_given(tables)
+        return cls({key: _in_shape(tables[key], key) for key in TABLES if key in tables})
 
     def find_stored(self, message_id: str, instance: str | None) -> list[Row]:
         """Return the messages of an id, on one instance or on some at most."""
@@ -135,8 +135,8 @@ class ExplainSource:
             "routes": {"database_name": [ARRIVALS]},
         }
         tables = self._tables_of(("instances", "databases", "services", "routes"))
-        found = read_each(tables, lambda key: columns_of(tables[key], key, only.get(key)))
-        return instances_of(_leave_out_faults(found, here))
+        columns_by_key = read_each(tables, lambda key: columns_of(tables[key], key, only.get(key)))
+        return instances_of(_leave_out_faults(columns_by_key, here))
 
     def read_remedy_facts(self, near: Mapping[str, TableColumns], row: Row) -> RemedyFacts:
         """Read the facts for a message's remedy; ``near`` is what `read_near` has read for it.
@@ -147,12 +147,12 @@ class ExplainSource:
         tables = self._tables_of(("instances", "databases", "services"))
         others = _leave_out_faults(read_each(tables, lambda key: columns_of(tables[key], key)), here)
         searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
-        known = {
+        fact_columns = {
             **{key: joined(near[key], columns) for key, columns in others.items()},
             "routes": near["routes"].naming("database_name", searched),
         }
-        spellings = find_spellings(known["routes"].values["remote_service_name"], service)
-        return RemedyFacts.of_columns(known, service, self._services_in_use(spellings))
+        spellings = find_spellings(fact_columns["routes"].values["remote_service_name"], service)
+        return RemedyFacts.of_columns(fact_columns, service, self._services_in_use(spellings))
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         """Return the services, of some, to which messages are sent."""
@@ -170,8 +170,8 @@ class ExplainSource:
             table = self.tables[key]
             if key == "imports":
                 return columns_of(table, key, here)
-            found = (way_of(table).observed_of(table, {**here, **only}) for only in (mine, of_events))
-            return joined(*found)
+            observed_parts = (way_of(table).observed_of(table, {**here, **only}) for only in (mine, of_events))
+            return joined(*observed_parts)
 
         return read_each(self._tables_of(key for key in KEPT if key == "imports" or not is_described), read)
 
@@ -192,7 +192,9 @@ class ExplainSource:
                 chunk = {"messages": part}
                 if "dialogs" in self.tables:
                     dialogs, ids = self.tables["dialogs"], part.values["conversation_id"]
-                    wanted = {text.fold(found) for found in ids if text.is_guid(found)}
+                    wanted = {
+                        text.fold(conversation_id) for conversation_id in ids if text.is_guid(conversation_id)
+                    }
                     chunk["dialogs"] = way_of(dialogs).dialogs_of(dialogs, wanted, here)
                 yield chunk
 
@@ -205,13 +207,15 @@ class ExplainSource:
             size = min(size * _GROWTH, _LARGEST_PART)
 
 
-def _leave_out_faults(found: Mapping[str, TableColumns], here: str) -> dict[str, TableColumns]:
+def _leave_out_faults(columns_by_key: Mapping[str, TableColumns], here: str) -> dict[str, TableColumns]:
     """Return the rows of all instances but one; of an instance of which a row is at fault its own row alone."""
-    names = {name for name in found["instances"].values["instance_name"] if name not in (None, here)}
-    sound = names - {name for fault in findings(found) for name in _beginnings(fault.row_key) if name in names}
+    names = {name for name in columns_by_key["instances"].values["instance_name"] if name not in (None, here)}
+    sound = names - {
+        name for fault in findings(columns_by_key) for name in _beginnings(fault.row_key) if name in names
+    }
     return {
         key: columns.naming("instance_name", names if key == "instances" else sound)
-        for key, columns in found.items()
+        for key, columns in columns_by_key.items()
     }
 
 

@@ -84,15 +84,15 @@ def explain(
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
-    kept = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
+    kept_tables = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
     latest = None if clock is None else micros_of(latest_time(clock))
-    background = MessageBackground.of_columns(posed.near, kept, posed.asked.row, latest)
-    return replace(answer(posed.asked, posed.known, background, posed.read_facts), others=posed.others)
+    background = MessageBackground.of_columns(posed.near, kept_tables, posed.asked.row, latest)
+    return replace(answer(posed.asked, posed.known_tables, background, posed.read_facts), others=posed.others)
 
 
 def answer(
     asked: QuestionedMessage,
-    known: KnownTables,
+    known_tables: KnownTables,
     background: MessageBackground = NOTHING,
     read_facts: Callable[[], RemedyFacts] | None = None,
 ) -> Explanation:
@@ -100,11 +100,11 @@ def answer(
 
     ``read_facts`` returns what bears on the remedy; without it the explanation has none.
     """
-    found = judge_question(asked, known)
-    verdict = verdict_row(found)
-    told = path(found, known, verdict, background)
+    judged = judge_question(asked, known_tables)
+    verdict = verdict_row(judged)
+    path_lines = path(judged, known_tables, verdict, background)
     return Explanation(
         SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
-        SchemaRows(EXPLAINED_STEPS, lines.number_lines(told)),
-        remedy=None if read_facts is None else find_remedy(found, read_facts),
+        SchemaRows(EXPLAINED_STEPS, lines.number_lines(path_lines)),
+        remedy=None if read_facts is None else find_remedy(judged, read_facts),
     )

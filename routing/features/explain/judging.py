@@ -57,15 +57,15 @@ class JudgedQuestion:
         return self.asked.is_of_any_dialog and len(self.possible) > 1
 
 
-def judge_question(asked: QuestionedMessage, known: KnownTables) -> JudgedQuestion:
+def judge_question(asked: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
     """Judge a question by what is known. Raises QuestionError where a run would reject the message."""
-    _check(asked, known)
+    _check(asked, known_tables)
     message = message_of(asked.row, asked.as_of)
-    dialog, messages = known.dialogs.of(message), MessageJudge(known.network, is_exact=True)
+    dialog, messages = known_tables.dialogs.of(message), MessageJudge(known_tables.network, is_exact=True)
     keyed, requests = messages.keyed(message, dialog), messages.requests[message.instance]
     if not dialog.is_expired(message.t):
         decisions = keyed.decisions(message.t)
-        open_requests(_asking_others(asked, message, decisions, messages, known), requests)
+        open_requests(_asking_others(asked, message, decisions, messages, known_tables), requests)
     # Where two decisions meet step 4 in one database, both open the message's request or neither does.
     possible = keyed.possible(message, dialog, requests)
     decision, verdict = possible[place_of_pick(possible, message)]
@@ -77,12 +77,12 @@ def _asking_others(
     message: RoutedMessage,
     decisions: tuple[Decision, ...],
     messages: MessageJudge,
-    known: KnownTables,
+    known_tables: KnownTables,
 ) -> Iterator[AskingMessage]:
     """Yield the other messages that may open a request which this one asks for, until none can any more."""
     scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
     # Only where a request is asked for do other messages matter.
-    for other, dialog in known.others(message, asked.as_of) if scopes else ():
+    for other, dialog in known_tables.others(message, asked.as_of) if scopes else ():
         position = (other.t, other.message_id)
         if all(scope.is_settled(*position) for scope in scopes):
             return
@@ -91,10 +91,10 @@ def _asking_others(
             yield AskingMessage(other, dialog, messages.keyed(other, dialog).decision(other))
 
 
-def _check(asked: QuestionedMessage, known: KnownTables) -> None:
+def _check(asked: QuestionedMessage, known_tables: KnownTables) -> None:
     # Any dialog will do where none is given.
     row = {**asked.row, "conversation_id": ZERO_GUID} if asked.is_of_any_dialog else asked.row
-    instance = known.network.instances.get(row["instance_name"])
+    instance = known_tables.network.instances.get(row["instance_name"])
     reasons = rejections(row, instance)
     if reasons:
         is_only_named = instance is not None and instance.is_only_named

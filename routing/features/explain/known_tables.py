@@ -40,11 +40,11 @@ def narrow_to(tables: Mapping[str, TableColumns], row: Row) -> dict[str, TableCo
     service, searched = row["to_service_name"], (row["database_name"] or ARRIVALS, ARRIVALS)
     named = (service, None, "", BROKER_CONFIGURATION_SERVICE)
     routes, services = tables["routes"], tables["services"]
-    told = enumerate(routes.rows("database_name", "remote_service_name"))
-    near = [place for place, (database, name) in told if database in searched or name in named]
+    route_names = enumerate(routes.rows("database_name", "remote_service_name"))
+    near = [place for place, (database, name) in route_names if database in searched or name in named]
     wanted = (service, BROKER_CONFIGURATION_SERVICE)
-    held = [place for place, name in enumerate(services.values["name"]) if name in wanted]
-    return {**tables, "routes": routes.take(near), "services": services.take(held)}
+    wanted_services = [place for place, name in enumerate(services.values["name"]) if name in wanted]
+    return {**tables, "routes": routes.take(near), "services": services.take(wanted_services)}
 
 
 @dataclass(frozen=True)

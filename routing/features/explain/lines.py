@@ -24,6 +24,9 @@ def number_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
     return tuple({**_complete(each), "position": number} for number, each in enumerate(lines, start=1))
 
 
-def _complete(given: Line) -> Line:
-    row = {name: given.get(name) for name in EXPLAINED_STEPS.names}
-    return {**row, **{name: moment_of(given[name]) for name in _TIMES if given.get(name) is not None}}
+def _complete(partial_line: Line) -> Line:
+    row = {name: partial_line.get(name) for name in EXPLAINED_STEPS.names}
+    return {
+        **row,
+        **{name: moment_of(partial_line[name]) for name in _TIMES if partial_line.get(name) is not None},
+    }

@@ -33,7 +33,7 @@ class PosedQuestion:
 
     asked: QuestionedMessage
     near: Mapping[str, TableColumns]
-    known: KnownTables
+    known_tables: KnownTables
     read_facts: Callable[[], RemedyFacts]
     others: int = 0
 
@@ -45,23 +45,23 @@ def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> P
     """
     others = 0
     if isinstance(question, StoredMessage):
-        found, moment = find_stored(source, question), question.at or as_of
+        stored_message, moment = find_stored(source, question), question.at or as_of
         asked = QuestionedMessage(
-            found.row, is_described=False, as_of=None if moment is None else micros_of(moment)
+            stored_message.row, is_described=False, as_of=None if moment is None else micros_of(moment)
         )
-        others = found.others
+        others = stored_message.others
     else:
         asked = _describe(question, find_dialog(source, question))
     near = source.read_near(asked.row)
     if isinstance(question, DescribedMessage):
         _check_names(source, near, question)
     beyond = OtherInstances(lambda: source.read_other_instances(asked.row["instance_name"]))
-    known = KnownTables.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
-    return PosedQuestion(asked, near, known, lambda: source.read_remedy_facts(near, asked.row), others)
+    known_tables = KnownTables.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
+    return PosedQuestion(asked, near, known_tables, lambda: source.read_remedy_facts(near, asked.row), others)
 
 
 def _describe(question: DescribedMessage, conversation_id: str | None) -> QuestionedMessage:
-    given: Row = {
+    message_values: Row = {
         "message_id": DESCRIBED_ID,
         "conversation_id": conversation_id,
         "is_initiator": not question.is_target,
@@ -73,7 +73,7 @@ def _describe(question: DescribedMessage, conversation_id: str | None) -> Questi
         "hops_remaining": question.hops_remaining,
         "from_service_name": question.from_service_name,
     }
-    return QuestionedMessage({**dict.fromkeys(MESSAGES.names), **given}, is_described=True)
+    return QuestionedMessage({**dict.fromkeys(MESSAGES.names), **message_values}, is_described=True)
 
 
 def _check_names(source: ExplainSource, near: Mapping[str, TableColumns], question: DescribedMessage) -> None:

@@ -31,11 +31,11 @@ def find_dialog(source: ExplainSource, question: DescribedMessage) -> str | None
 
     Raises QuestionError.
     """
-    given = question.conversation_id
-    guid = None if given is None else printed_guid(given)
-    if given is None or guid is None:
-        return given
-    return _name_conversation(given, source.find_ends(guid)) or guid
+    conversation = question.conversation_id
+    guid = None if conversation is None else printed_guid(conversation)
+    if conversation is None or guid is None:
+        return conversation
+    return _name_conversation(conversation, source.find_ends(guid)) or guid
 
 
 def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) -> Row:
@@ -50,11 +50,11 @@ def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) ->
     return rows[0]
 
 
-def _find_in_conversation(source: ExplainSource, given: str, instance: str | None) -> FoundMessage:
+def _find_in_conversation(source: ExplainSource, conversation: str, instance: str | None) -> FoundMessage:
     """Find the oldest message of the end that a handle names, or of the only end that has messages."""
-    guid = printed_guid(given) or ""
+    guid = printed_guid(conversation) or ""
     ends = source.find_ends(guid)
-    named = _name_conversation(given, ends)
+    named = _name_conversation(conversation, ends)
     messages = source.read_conversation(named or guid)
 
     def is_meant(end: ConversationEnd) -> bool:
@@ -62,9 +62,11 @@ def _find_in_conversation(source: ExplainSource, given: str, instance: str | Non
 
     meant = {end: count for end, count in count_ends(messages).items() if is_meant(end)}
     if not meant:
-        raise QuestionError.unknown_conversation(given, instance, ends=ends, knows_handles=source.knows_handles)
+        raise QuestionError.unknown_conversation(
+            conversation, instance, ends=ends, knows_handles=source.knows_handles
+        )
     if len(meant) > 1:
-        raise QuestionError.several_ends(given, meant)
+        raise QuestionError.several_ends(conversation, meant)
     [(end, count)] = meant.items()
     return FoundMessage(find_oldest(messages, end), count - 1)
 

@@ -27,8 +27,8 @@ class DecidedMessage:
     def service(self) -> str:
         """The service that it is sent to, with the broker instance that it is bound to."""
         broker = self.verdict["broker_instance"]
-        bound = "" if broker is None else f" with broker instance {quote_name(broker)}"
-        return f"service {quote_name(self.verdict['to_service_name'])}{bound}"
+        broker_clause = "" if broker is None else f" with broker instance {quote_name(broker)}"
+        return f"service {quote_name(self.verdict['to_service_name'])}{broker_clause}"
 
     @property
     def instance(self) -> str:
@@ -130,11 +130,11 @@ def _no_route(message: DecidedMessage) -> str:
 def _service_not_found(message: DecidedMessage) -> str:
     verdict = message.verdict
     name = quote_name(verdict["to_service_name"])
-    held = f"no database of {message.instance} holds service {name}"
+    clause = f"no database of {message.instance} holds service {name}"
     if verdict["broker_instance"] is not None:
         broker = quote_name(verdict["broker_instance"])
-        held = f"the database of {message.instance} with broker instance {broker} does not hold service {name}"
-    return f"{_looks_here(message)}{held}"
+        clause = f"the database of {message.instance} with broker instance {broker} does not hold service {name}"
+    return f"{_looks_here(message)}{clause}"
 
 
 def _broker_instance_not_found(message: DecidedMessage) -> str:

@@ -21,23 +21,25 @@ from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 
 def path(
-    judged: JudgedQuestion, known: KnownTables, verdict: dict[str, Any], background: MessageBackground
+    judged: JudgedQuestion, known_tables: KnownTables, verdict: dict[str, Any], background: MessageBackground
 ) -> list[Line]:
     """Return all lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
-    told, instance = searches(judged), known.network.instances[judged.message.instance]
+    shown_searches, instance = searches(judged), known_tables.network.instances[judged.message.instance]
     lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
-    for search in told:
-        came_by = told[0] if search.number > 1 else None
+    for search in shown_searches:
+        came_by = shown_searches[0] if search.number > 1 else None
         lines += _scope_lines(judged, search, came_by)
         if search.looks_at_routes:
             lines += _step_lines(judged, search, instance)
         lines += [*_tier_lines(search), *_location_lines(judged, search)]
         lines += _transport_lines(judged, search, instance)
     if verdict["reason"] == Reason.ROUTE_REQUESTED:
-        lines += request_lines(instance, told[-1].leg.scope, judged.message.t, known.other_instances)
-    in_msdb = bool(told) and told[-1].leg.scope == MSDB
-    said = background.after_the_verdict(verdict["outcome"], verdict["reason"], in_msdb=in_msdb)
-    return [*lines, _outcome_line(verdict), *said]
+        lines += request_lines(
+            instance, shown_searches[-1].route_search.scope, judged.message.t, known_tables.other_instances
+        )
+    in_msdb = bool(shown_searches) and shown_searches[-1].route_search.scope == MSDB
+    status_lines = background.after_the_verdict(verdict["outcome"], verdict["reason"], in_msdb=in_msdb)
+    return [*lines, _outcome_line(verdict), *status_lines]
 
 
 def _message_lines(judged: JudgedQuestion) -> list[Line]:
@@ -89,46 +91,48 @@ def _broker_line(judged: JudgedQuestion) -> Line:
 
 def _scope_lines(judged: JudgedQuestion, search: ShownSearch, came_by: ShownSearch | None) -> list[Line]:
     """Return the scope, the check for a reply (section 1) and of the scope's broker."""
-    leg, number = search.leg, search.number
-    scope = {"search": number, "database_name": leg.scope}
+    route_search, number = search.route_search, search.number
+    scope = {"search": number, "database_name": route_search.scope}
     if came_by is None:
-        lines = [line("SCOPE", "ARRIVED" if leg.is_from_network else "SENT_HERE", **scope)]
+        lines = [line("SCOPE", "ARRIVED" if route_search.is_from_network else "SENT_HERE", **scope)]
     else:
         address = came_by.address(judged.message.service)
-        lines = [line("SCOPE", "CAME_BACK", **scope, name=came_by.leg.route_name, address=address)]
-    if leg.is_from_network:
+        lines = [line("SCOPE", "CAME_BACK", **scope, name=came_by.route_search.route_name, address=address)]
+    if route_search.is_from_network:
         finding = _reply(judged, search)
         lines.append(
-            line("REPLY", finding, search=number, step=int(MatchingStep.REPLY), broker_instance=leg.broker)
+            line(
+                "REPLY", finding, search=number, step=int(MatchingStep.REPLY), broker_instance=route_search.broker
+            )
         )
-    if not leg.is_reply:
-        lines.append(line("BROKER", "DISABLED" if leg.match is None else "ENABLED", **scope))
+    if not route_search.is_reply:
+        lines.append(line("BROKER", "DISABLED" if route_search.match is None else "ENABLED", **scope))
     return lines
 
 
 def _reply(judged: JudgedQuestion, search: ShownSearch) -> str:
-    if search.leg.is_reply:
+    if search.route_search.is_reply:
         return "MATCHED"
     if judged.message.is_initiator:
         return "SENT_BY_INITIATOR"
-    return "OPEN" if search.leg.broker is None else "NOT_HERE"
+    return "OPEN" if search.route_search.broker is None else "NOT_HERE"
 
 
 def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
     """Return each step with its routes, what they lead to (step 3) and what was asked before (step 4)."""
-    found = route_lines.searched_routes(judged.message, search, instance)
-    routes = route_lines.list_routes(found, search.number)
+    searched_routes = route_lines.searched_routes(judged.message, search, instance)
+    routes = route_lines.list_routes(searched_routes, search.number)
     lines = []
     for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):
         common = {"search": search.number, "step": int(step)}
         awaited = bounded_lists.find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
         asker = None if awaited is None else awaited.message_id
-        broker = search.leg.broker
+        broker = search.route_search.broker
         lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=asker))
         lines += routes.by_step.get(step, [])
-        if step is search.leg.step:
+        if step is search.route_search.step:
             lines += bounded_lists.id_lines(judged, search)
-        if step is MatchingStep.ROUTE_REQUEST and search.leg.asks:
+        if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks:
             lines += bounded_lists.request_lines(judged, search, int(step))
     return [*lines, *routes.others]
 
@@ -139,7 +143,7 @@ def _step(step: MatchingStep, search: ShownSearch) -> str:
         return "MATCHED"
     if stop is not None and comes_before(stop, step):
         return "NOT_REACHED"
-    return "PENDING" if step is MatchingStep.ROUTE_REQUEST and search.leg.asks else "NO_MATCH"
+    return "PENDING" if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks else "NO_MATCH"
 
 
 def _tier_lines(search: ShownSearch) -> list[Line]:
@@ -148,10 +152,10 @@ def _tier_lines(search: ShownSearch) -> list[Line]:
     for tier, routes, finding in search.tiers():
         names = [route.name for route in routes if not route.is_implied]
         if names:
-            why = tier.why_not(search.leg.situation) if finding == "NOT_USABLE" else None
+            why = tier.why_not(search.route_search.situation) if finding == "NOT_USABLE" else None
             reason = None if why is None else str(why)
-            told = {"routes": names[:SHOWN], "count": len(names), "reason": reason}
-            lines.append(line("TIER", finding, search=search.number, name=tier.letter, **told))
+            tier_values = {"routes": names[:SHOWN], "count": len(names), "reason": reason}
+            lines.append(line("TIER", finding, search=search.number, name=tier.letter, **tier_values))
     return lines
 
 
@@ -159,7 +163,7 @@ def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
     """List where the destination was located, and the databases that were searched (section 4)."""
     if not search.locates:
         return []
-    leg, location = search.leg, search.leg.location
+    route_search, location = search.route_search, search.route_search.location
     return [
         line(
             "LOCATION",
@@ -167,9 +171,9 @@ def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
             search=search.number,
             database_name=location.destination,
             service_name=judged.message.service,
-            broker_instance=leg.known_broker,
+            broker_instance=route_search.known_broker,
             reason=None if location.reason is None else str(location.reason),
-            count=len(leg.holders),
+            count=len(route_search.holders),
         ),
         *bounded_lists.holder_lines(search),
     ]
@@ -177,19 +181,19 @@ def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
 
 def _transport_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
     """List the lines on an address: an own address, forwarding, the hops (section 3)."""
-    leg, number = search.leg, search.number
-    if not search.is_told or not leg.choice.is_usable or leg.end.outcome is Outcome.DELIVERED:
+    route_search, number = search.route_search, search.number
+    if not search.is_told or not route_search.choice.is_usable or route_search.end.outcome is Outcome.DELIVERED:
         return []
     lines = []
-    if leg.is_from_network:
+    if route_search.is_from_network:
         lines.append(line("FORWARDING", _forwarding(instance), search=number))
-        if leg.end.counts_hops:
+        if route_search.end.counts_hops:
             hops = judged.message.hops_remaining
             lines.append(line("HOPS", _hops(judged.verdict, hops), search=number, count=hops))
-    if leg.end.is_own:
-        finding = "LOOP" if leg.is_from_network else "COMES_BACK"
+    if route_search.end.is_own:
+        finding = "LOOP" if route_search.is_from_network else "COMES_BACK"
         address = search.address(judged.message.service)
-        lines.append(line("OWN_ADDRESS", finding, search=number, name=leg.route_name, address=address))
+        lines.append(line("OWN_ADDRESS", finding, search=number, name=route_search.route_name, address=address))
     return lines
 
 

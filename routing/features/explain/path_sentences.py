@@ -109,10 +109,10 @@ def quote_name(value: object, longest: int = _LONGEST) -> str:
 def _message(line: Line) -> str:
     kind = "message " + quote_name(line["name"]) if line["finding"] == "STORED" else "a message"
     sender = line["database_name"]
-    came = "that arrived over the network," if sender is None else f"sent from {quote_name(sender)}"
+    origin = "that arrived over the network," if sender is None else f"sent from {quote_name(sender)}"
     is_initiator = line["reason"] == "INITIATOR"
     who = "the sender began the dialog (initiator)" if is_initiator else "the sender did not begin it (target)"
-    return f"{kind} {came} to service {quote_name(line['service_name'])}; {who}"
+    return f"{kind} {origin} to service {quote_name(line['service_name'])}; {who}"
 
 
 def _time(line: Line) -> str:
@@ -149,8 +149,8 @@ def _dialog(line: Line) -> str:
 def _scope(line: Line) -> str:
     where = f"the routes of {quote_name(line['database_name'])}"
     if line["finding"] == "CAME_BACK":
-        came = f"{quote_name(line['address'])} is this very instance"
-        return f"{came}: {where} are searched, as for an arriving message"
+        same_instance = f"{quote_name(line['address'])} is this very instance"
+        return f"{same_instance}: {where} are searched, as for an arriving message"
     why = (
         "the message was sent from it"
         if line["finding"] == "SENT_HERE"
@@ -293,8 +293,8 @@ def _database(line: Line) -> str:
 
 
 def _forwarding(line: Line) -> str:
-    said = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, taken as off"}[line["finding"]]
-    return f"message forwarding is {said}" + ("" if line["finding"] == "ON" else ": the message may not go on")
+    state = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, taken as off"}[line["finding"]]
+    return f"message forwarding is {state}" + ("" if line["finding"] == "ON" else ": the message may not go on")
 
 
 def _hops(line: Line) -> str:
@@ -313,11 +313,13 @@ def _own_address(line: Line) -> str:
 def _request_path(line: Line) -> str:
     """State which services exchange the request for the route, and whether it is in vain."""
     sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
-    said = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
+    request_words = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
     if line["count"] > 1:
-        said += f", by {count(line['count'], 'way')} that the transport may take"
+        request_words += f", by {count(line['count'], 'way')} that the transport may take"
     return (
-        f"{said}, and reaches no such service: the message waits for ever" if line["finding"] == "LOST" else said
+        f"{request_words}, and reaches no such service: the message waits for ever"
+        if line["finding"] == "LOST"
+        else request_words
     )
 
 
@@ -389,8 +391,8 @@ def _status(line: Line) -> str:
     }[line["finding"]]
     status = f"{', '.join(parts)}; {compared}" if parts else "blank"
     what = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
-    said = [f"SQL Server's {what} at {format_time(line['at'])}: {status}.", line["why"], _trouble(line)]
-    return " ".join(sentence for sentence in said if sentence is not None)
+    sentences = [f"SQL Server's {what} at {format_time(line['at'])}: {status}.", line["why"], _trouble(line)]
+    return " ".join(sentence for sentence in sentences if sentence is not None)
 
 
 def _trouble(line: Line) -> str | None:

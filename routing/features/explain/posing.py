@@ -36,7 +36,7 @@ def question(
         "--from-service": from_service is not None,
         "--hops": hops_remaining is not None,
     }
-    given = [option for option, is_given in described.items() if is_given]
+    described_options = [option for option, is_given in described.items() if is_given]
     texts = {
         "--message-id": message_id,
         "--instance": instance,
@@ -51,12 +51,12 @@ def question(
         if value is not None and any("\ud800" <= character <= "\udfff" for character in value):
             raise QuestionError.no_text(option)
     if message_id is not None:
-        if given:
-            raise QuestionError.mixed(given)
+        if described_options:
+            raise QuestionError.mixed(described_options)
         return StoredMessage(message_id, instance, at)
-    if given == ["--conversation"]:
+    if described_options == ["--conversation"]:
         return StoredMessage(None, instance, at, conversation)
-    if instance is None and not given:
+    if instance is None and not described_options:
         raise QuestionError.neither()
     if from_network and database is not None:
         raise QuestionError.both_origins()

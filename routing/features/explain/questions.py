@@ -164,47 +164,47 @@ class QuestionError(ContractError):
         )
 
     @classmethod
-    def no_conversation(cls, given: str) -> QuestionError:
+    def no_conversation(cls, conversation: str) -> QuestionError:
         """Say that a conversation is named by what is neither an id nor a handle."""
         return cls(
-            f"--conversation {quote(given)} is not a GUID",
+            f"--conversation {quote(conversation)} is not a GUID",
             "give a conversation_id or a conversation_handle, in any case, with or without braces",
         )
 
     @classmethod
     def unknown_conversation(
-        cls, given: str, instance: str | None, *, ends: Iterable[ConversationEnd], knows_handles: bool
+        cls, conversation: str, instance: str | None, *, ends: Iterable[ConversationEnd], knows_handles: bool
     ) -> QuestionError:
         """Say that no message is of that conversation, or of that end of it.
 
         ``ends`` are those whose handle it is; ``knows_handles``: there is a table of handles.
         """
         where = "" if instance is None else f" on instance {quote(instance)}"
-        told = sorted(_describe_end(end) for end in ends)
-        if told:
-            hint = f"import saw it as the handle of {join_bounded(told, 'end')}"
+        end_names = sorted(_describe_end(end) for end in ends)
+        if end_names:
+            hint = f"import saw it as the handle of {join_bounded(end_names, 'end')}"
         elif knows_handles:
             hint = "ids are looked up in tables.messages, handles in tables.observed_routing"
         else:
             hint = "only ids were looked up: tables.observed_routing, which has the handles, is not there"
-        return cls(f"no message of conversation {quote(given)} is stored{where}", hint)
+        return cls(f"no message of conversation {quote(conversation)} is stored{where}", hint)
 
     @classmethod
-    def several_ends(cls, given: str, ends: Mapping[ConversationEnd, int]) -> QuestionError:
+    def several_ends(cls, conversation: str, ends: Mapping[ConversationEnd, int]) -> QuestionError:
         """Say that several ends of a conversation have messages, and how many each."""
-        told = sorted(f"{_describe_end(end)} ({_messages(count)})" for end, count in ends.items())
-        ways = ["by the conversation handle of one end", "by --message-id"]
+        end_names = sorted(f"{_describe_end(end)} ({_messages(count)})" for end, count in ends.items())
+        choices = ["by the conversation handle of one end", "by --message-id"]
         if len({end.instance_name for end in ends}) > 1:
-            ways.insert(0, "with --instance")
+            choices.insert(0, "with --instance")
         return cls(
-            f"conversation {quote(given)} has messages of {join_bounded(told, 'end')}",
-            f"say which {' or '.join(ways)}",
+            f"conversation {quote(conversation)} has messages of {join_bounded(end_names, 'end')}",
+            f"say which {' or '.join(choices)}",
         )
 
     @classmethod
     def several_conversations(cls, handle: str, ids: Sequence[str]) -> QuestionError:
         """Say that a handle was seen in several conversations, which SQL Server does not do."""
-        names = join_bounded([quote(found) for found in ids], "conversation")
+        names = join_bounded([quote(conversation_id) for conversation_id in ids], "conversation")
         return cls(f"handle {quote(handle)} is that of {names}", "give the conversation id")
 
     @classmethod
@@ -216,10 +216,10 @@ class QuestionError(ContractError):
         return cls(f"the message cannot be judged: {', '.join(reasons)}", hint)
 
     @classmethod
-    def unknown_word(cls, what: str, text: str, known: Sequence[str]) -> QuestionError:
+    def unknown_word(cls, what: str, text: str, known_words: Sequence[str]) -> QuestionError:
         """Say that the output has no such word."""
-        near = difflib.get_close_matches(text.upper()[:100], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        near = difflib.get_close_matches(text.upper()[:100], known_words, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known_words)}"
         return cls(f"there is no {what} {quote(text)}", hint)
 
     @classmethod

@@ -38,19 +38,19 @@ def request_lines(here: SqlInstance, database: str, t: int, others: OtherInstanc
     """
     instances: Mapping[str, SqlInstance] = {here.name: here}
     traces = _follow(instances, here, database, t)
-    if any(way.ending is Ending.LEFT_ESTATE for trace in traces for way in trace.ways):
+    if any(hop_path.ending is Ending.LEFT_ESTATE for trace in traces for hop_path in trace.ways):
         instances = {**others.read(), here.name: here}
         traces = _follow(instances, here, database, t)
-    ways = list(dict.fromkeys(way for trace in traces for way in trace.ways))
-    ends = [_end_line(way, instances, others) for way in ways]
+    hop_paths = list(dict.fromkeys(hop_path for trace in traces for hop_path in trace.ways))
+    ends = [_end_line(hop_path, instances, others) for hop_path in hop_paths]
     is_cut = any(trace.is_cut for trace in traces)
     is_lost = not is_cut and all(end["finding"] in _LOST for end in ends)
-    asked = {"service_name": BROKER_CONFIGURATION_SERVICE, "count": len(ways)}
+    asked = {"service_name": BROKER_CONFIGURATION_SERVICE, "count": len(hop_paths)}
     lines = [line("REQUEST_PATH", "LOST" if is_lost else "FOLLOWED", **_place(here.name, database), **asked)]
-    for way, end in list(zip(ways, ends, strict=True))[:SHOWN]:
-        lines += [*map(_hop_line, takewhile(others.is_known, way.hops)), end]
-    if len(ways) > SHOWN or is_cut:
-        lines.append(line("REQUEST_END", str(Ending.TOO_MANY_WAYS), count=len(ways)))
+    for hop_path, end in list(zip(hop_paths, ends, strict=True))[:SHOWN]:
+        lines += [*map(_hop_line, takewhile(others.is_known, hop_path.hops)), end]
+    if len(hop_paths) > SHOWN or is_cut:
+        lines.append(line("REQUEST_END", str(Ending.TOO_MANY_WAYS), count=len(hop_paths)))
     return lines
 
 
@@ -72,14 +72,14 @@ def _hop_line(hop: PathHop) -> Line:
     )
 
 
-def _end_line(way: HopPath, instances: Mapping[str, SqlInstance], others: OtherInstances) -> Line:
-    for hop in way.hops:
+def _end_line(hop_path: HopPath, instances: Mapping[str, SqlInstance], others: OtherInstances) -> Line:
+    for hop in hop_path.hops:
         if not others.is_known(hop):
             return line("REQUEST_END", str(Ending.NOT_KNOWN), **_place(hop.instance_name, hop.scope))
-    is_off = way.reason is Reason.FORWARDING_DISABLED and way.instance is not None
-    is_doubtful = is_off and not instances[way.instance or ""].is_forwarding_known
-    finding = "FORWARDING_NOT_KNOWN" if is_doubtful else str(way.ending)
-    return line("REQUEST_END", finding, **_place(way.instance, way.database), address=way.address)
+    is_off = hop_path.reason is Reason.FORWARDING_DISABLED and hop_path.instance is not None
+    is_doubtful = is_off and not instances[hop_path.instance or ""].is_forwarding_known
+    finding = "FORWARDING_NOT_KNOWN" if is_doubtful else str(hop_path.ending)
+    return line("REQUEST_END", finding, **_place(hop_path.instance, hop_path.database), address=hop_path.address)
 
 
 def _place(instance: str | None, database: str | None) -> dict[str, str | None]:

@@ -50,42 +50,42 @@ class SearchedRoute:
 
 def searched_routes(message: RoutedMessage, search: ShownSearch, instance: SqlInstance) -> list[SearchedRoute]:
     """Return every route of the searched table."""
-    leg, t = search.leg, message.t
-    by_service = instance.routes.get(leg.scope, {}).values()
+    route_search, t = search.route_search, message.t
+    by_service = instance.routes.get(route_search.scope, {}).values()
     routes = [route for routes in by_service for route in routes]
-    in_force = [route for route in instance.routes_for(leg.scope, message.service) if route.is_live(t)]
-    candidates = list_candidates(leg, message.service, instance, in_force, stop=search.stop)
+    in_force = [route for route in instance.routes_for(route_search.scope, message.service) if route.is_live(t)]
+    candidates = list_candidates(route_search, message.service, instance, in_force, stop=search.stop)
     matching = {id(candidate.route): candidate for candidate in candidates}
-    bound = MatchKey(message.service, leg.broker)
-    return [_searched(route, bound, t, search, matching.get(id(route))) for route in routes]
+    match_key = MatchKey(message.service, route_search.broker)
+    return [_searched(route, match_key, t, search, matching.get(id(route))) for route in routes]
 
 
 def _searched(
-    route: EstateRoute, bound: MatchKey, t: int, search: ShownSearch, candidate: Candidate | None
+    route: EstateRoute, match_key: MatchKey, t: int, search: ShownSearch, candidate: Candidate | None
 ) -> SearchedRoute:
-    actual = step_of(bound, route)
+    actual = step_of(match_key, route)
     # The step in which the route would match a message that asks for just what it names.
-    wanted = None if bound.broker is None else route.broker or bound.broker
+    wanted = None if match_key.broker is None else route.broker or match_key.broker
     home = actual or step_of(MatchKey(route.service, wanted), route) or MatchingStep.ANY_SERVICE
-    reasons = tuple(_reasons(route, bound, actual, t))
+    reasons = tuple(_reasons(route, match_key, actual, t))
     finding = NO_MATCH if candidate is None else _finding(candidate, search)
     is_later = finding == NO_MATCH and search.stop is not None and comes_before(search.stop, home)
     return SearchedRoute(route, home, finding, reasons, OTHER_SERVICE not in reasons and not is_later)
 
 
-def _reasons(route: EstateRoute, bound: MatchKey, actual: MatchingStep | None, t: int) -> list[str]:
+def _reasons(route: EstateRoute, match_key: MatchKey, actual: MatchingStep | None, t: int) -> list[str]:
     """List the reasons why a route does not match at the time of the decision; empty where it does."""
-    found = []
+    reasons = []
     if actual is None:
         if route.service is None:
-            found = [NO_SERVICE]
-        elif names_service(bound, route):
-            found = [OTHER_BROKER]
+            reasons = [NO_SERVICE]
+        elif names_service(match_key, route):
+            reasons = [OTHER_BROKER]
         else:
-            found = differences(bound.service or "", route.service)
+            reasons = differences(match_key.service or "", route.service)
     if not route.is_live(t):
-        found.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
-    return found
+        reasons.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
+    return reasons
 
 
 def _finding(candidate: Candidate, search: ShownSearch) -> str:
@@ -112,10 +112,10 @@ class ListedRoutes:
     others: list[Line]
 
 
-def list_routes(found: list[SearchedRoute], number: int) -> ListedRoutes:
+def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
     """List routes near the message, at most `SHOWN` of a step; the rest are counted."""
     near: dict[MatchingStep, list[SearchedRoute]] = defaultdict(list)
-    for searched in found:
+    for searched in routes:
         if searched.is_near:
             near[searched.home].append(searched)
     by_step = {}
@@ -125,7 +125,7 @@ def list_routes(found: list[SearchedRoute], number: int) -> ListedRoutes:
         if len(mine) > SHOWN:
             more = len(mine) - SHOWN
             by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=more))
-    far = sum(not searched.is_near for searched in found)
+    far = sum(not searched.is_near for searched in routes)
     return ListedRoutes(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
 
 

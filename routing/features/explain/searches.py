@@ -21,37 +21,37 @@ class ShownSearch:
     """
 
     number: int
-    leg: RouteSearch
+    route_search: RouteSearch
     is_requested: bool
     is_undecided: bool
 
     @property
     def looks_at_routes(self) -> bool:
         """Whether routes are looked at: it is no reply, and the scope's broker is on."""
-        return self.leg.match is not None and not self.leg.is_reply
+        return self.route_search.match is not None and not self.route_search.is_reply
 
     @property
     def stop(self) -> MatchingStep | None:
         """The step that ended the search."""
-        return MatchingStep.ROUTE_REQUEST if self.is_requested else self.leg.step
+        return MatchingStep.ROUTE_REQUEST if self.is_requested else self.route_search.step
 
     @property
     def is_told(self) -> bool:
         """Whether tiers and what follows them are the same for every dialog, or the dialog is known."""
-        return self.leg.match is not None and not self.is_requested and not self.is_undecided
+        return self.route_search.match is not None and not self.is_requested and not self.is_undecided
 
     def address(self, service: str) -> str | None:
         """Return the address that was chosen, read from the service name where the route leaves it to that."""
-        return text.address_in_name(service) if self.leg.reads_address else self.leg.address
+        return text.address_in_name(service) if self.route_search.reads_address else self.route_search.address
 
     def tiers(self) -> list[tuple[RouteTier, tuple[EstateRoute, ...], str]]:
         """List tiers that have routes, each with these and USED, NOT_USABLE or NOT_REACHED; empty if not told."""
-        found, used = [], False
-        for tier, routes in choosing.tiers(self.leg.routes) if self.is_told else ():
-            is_used = self.leg.choice.is_usable and tier is self.leg.choice.tier
-            found.append((tier, routes, "USED" if is_used else "NOT_REACHED" if used else "NOT_USABLE"))
+        shown_tiers, used = [], False
+        for tier, routes in choosing.tiers(self.route_search.routes) if self.is_told else ():
+            is_used = self.route_search.choice.is_usable and tier is self.route_search.choice.tier
+            shown_tiers.append((tier, routes, "USED" if is_used else "NOT_REACHED" if used else "NOT_USABLE"))
             used = used or is_used
-        return found
+        return shown_tiers
 
     @property
     def locates(self) -> bool:
@@ -75,5 +75,5 @@ def searches(judged: JudgedQuestion) -> list[ShownSearch]:
     return [first, ShownSearch(2, decision.again, is_requested, _hangs_on_dialog(judged, decision.again))]
 
 
-def _hangs_on_dialog(judged: JudgedQuestion, leg: RouteSearch) -> bool:
-    return judged.is_undecided and leg.pick is not None
+def _hangs_on_dialog(judged: JudgedQuestion, route_search: RouteSearch) -> bool:
+    return judged.is_undecided and route_search.pick is not None

@@ -40,5 +40,5 @@ def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> dict[str, A
 def _columns_of(verdict: Verdict) -> dict[str, Any]:
     columns = verdict.plain()
     alternatives = columns["alternative_routes"]
-    told = [dict(zip(ALTERNATIVE_COLUMNS, each, strict=True)) for each in alternatives or ()]
-    return {**columns, "alternative_routes": told or None}
+    alternative_rows = [dict(zip(ALTERNATIVE_COLUMNS, each, strict=True)) for each in alternatives or ()]
+    return {**columns, "alternative_routes": alternative_rows or None}

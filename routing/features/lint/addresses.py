@@ -42,11 +42,11 @@ def route_rows(estate: LintEstate, routes: TableColumns) -> Iterator[LintFinding
     """Find SBR001 to SBR009, SBR011, SBR015, SBR016, SBR029 to SBR032, SBR036 and SBR037 in rows of routes."""
     around = _surroundings(estate)
     for row in _rows(routes, estate.now):
-        found = [check(row) for check in refused.CHECKS]
-        found += [check(row, around) for check in CHECKS]
+        findings = [check(row) for check in refused.CHECKS]
+        findings += [check(row, around) for check in CHECKS]
         if row.is_current:
-            found += [check(row, around) for check in OF_CURRENT]
-        yield from (one for one in found if one is not None)
+            findings += [check(row, around) for check in OF_CURRENT]
+        yield from (one for one in findings if one is not None)
 
 
 def _surroundings(estate: LintEstate) -> RouteSurroundings:
@@ -64,8 +64,8 @@ def _surroundings(estate: LintEstate) -> RouteSurroundings:
 
 def _rows(columns: TableColumns, now: int) -> Iterator[RouteRow]:
     names = ("instance_name", "database_name", "name", "valid_from", "valid_to", "lifetime")
-    given = zip(columns.rows(*names), columns.rows(*OPTIONS), strict=True)
-    for (instance, database, name, valid_from, valid_to, lifetime), options in given:
+    names_and_options = zip(columns.rows(*names), columns.rows(*OPTIONS), strict=True)
+    for (instance, database, name, valid_from, valid_to, lifetime), options in names_and_options:
         service, broker, address, mirror = options
         route = EstateRoute.of_row(name, service, broker, address, mirror, valid_from, valid_to, lifetime)
         is_current = route.live_to is None or now < route.live_to
@@ -116,12 +116,12 @@ def pinned_to_nobody(row: RouteRow, around: RouteSurroundings) -> LintFinding | 
     if not places or any(route.broker in place.brokers for place in places):
         return None
     where = list_names(place.name for place in places)
-    said = "no database of %s has broker id %s"
+    sentence = "no database of %s has broker id %s"
     unknown = [] if is_local(route) else [place.name for place in places if not place.is_forwarding_known]
     if unknown:
-        said += "; whether %s forwards is not known and taken as off"
-        return row.finding("SBR015", said, where, route.broker, list_names(unknown))
-    return row.finding("SBR015", said, where, route.broker)
+        sentence += "; whether %s forwards is not known and taken as off"
+        return row.finding("SBR015", sentence, where, route.broker, list_names(unknown))
+    return row.finding("SBR015", sentence, where, route.broker)
 
 
 def no_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
@@ -140,8 +140,10 @@ def other_port(row: RouteRow, around: RouteSurroundings) -> LintFinding | None:
     if host in LOOPBACK_HOSTS:
         here = around.instance(row)
         # A loopback name leads to any instance of the machine, by the port.
-        own = () if here is None else {*here.own_addresses, *around.estate.network.addresses_beside(here)}
-        ports = {own_port for own_port in map(text.port, own) if own_port is not None}
+        addresses_here = (
+            () if here is None else {*here.own_addresses, *around.estate.network.addresses_beside(here)}
+        )
+        ports = {own_port for own_port in map(text.port, addresses_here) if own_port is not None}
     else:
         ports = around.ports.get(host, set())
     if not ports or port in ports:

@@ -34,15 +34,15 @@ def balanced_services(estate: LintEstate) -> list[BalancedService]:
             if step is not None:
                 by_step = grouped.setdefault((instance, database, route.service), {})
                 by_step.setdefault(step, []).append(route)
-    found = []
+    services = []
     for (instance, database, service), by_step in grouped.items():
         by_broker: dict[str | None, list[EstateRoute]] = {}
         for route in by_step.get(MatchingStep.BALANCED, ()):
             by_broker.setdefault(route.broker, []).append(route)
         if len(by_broker) > 1:
             open_routes = by_step.get(MatchingStep.SERVICE, ())
-            found.append(BalancedService((instance, database), service, by_broker, open_routes))
-    return found
+            services.append(BalancedService((instance, database), service, by_broker, open_routes))
+    return services
 
 
 def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
@@ -53,8 +53,8 @@ def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFindi
     for one in balanced:
         for route in one.open_routes:
             never = list_names(other.name or "" for routes in one.by_broker.values() for other in routes)
-            said = "open dialogs to '%s' take it and never %s"
-            yield finding("SBR017", one.place, route.name, said, one.service, never)
+            sentence = "open dialogs to '%s' take it and never %s"
+            yield finding("SBR017", one.place, route.name, sentence, one.service, never)
 
 
 def doubled_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
@@ -65,9 +65,9 @@ def doubled_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]
             for route in routes:
                 [first] = [other for other in distinct if _is_same(other, route)]
                 if first is not route:
-                    said = "it is the same as %s: the share of broker id %s stays one of %s"
+                    sentence = "it is the same as %s: the share of broker id %s stays one of %s"
                     values = (first.name, broker, str(len(one.by_broker)))
-                    yield finding("SBR047", one.place, route.name, said, *values)
+                    yield finding("SBR047", one.place, route.name, sentence, *values)
 
 
 def _is_same(route: EstateRoute, other: EstateRoute) -> bool:

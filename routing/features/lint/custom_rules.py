@@ -47,11 +47,11 @@ class CustomRule:
     @property
     def place(self) -> tuple[str, int]:
         """The file and line where the function begins."""
-        made: CodeType | None = getattr(self.function, "__code__", None)
-        return ("", 0) if made is None else (made.co_filename, made.co_firstlineno)
+        code: CodeType | None = getattr(self.function, "__code__", None)
+        return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
 
 
-def mark(code: str, severity: str, title: str, advice: str) -> Callable[[Function], CustomRule]:
+def custom_rule(code: str, severity: str, title: str, advice: str) -> Callable[[Function], CustomRule]:
     """Mark a function as a custom rule of lint (docs/how-to/lint-rules.md).
 
     The function takes a `Configuration` and yields pairs of a row and the message of a finding.
@@ -108,17 +108,17 @@ def find_own(rules: Sequence[CustomRule], configuration: Configuration) -> set[L
 
     What they print goes to standard error: standard output is the report's.
     """
-    found: set[LintFinding] = set()
+    findings: set[LintFinding] = set()
     with redirect_stdout(sys.stderr):
         for rule in rules:
-            found.update(_run(rule, configuration))
-    return found
+            findings.update(_run(rule, configuration))
+    return findings
 
 
 def _run(rule: CustomRule, configuration: Configuration) -> Iterator[LintFinding]:
     try:
         for yielded in rule(configuration):
-            yield _found(rule, yielded)
+            yield _yielded_finding(rule, yielded)
     except RuleError:
         raise
     # SystemExit too: a rule that ends Python would make a report of nothing.
@@ -127,7 +127,7 @@ def _run(rule: CustomRule, configuration: Configuration) -> Iterator[LintFinding
         raise RuleError.failed(rule.code, file, line_in(file, error) or line, error) from error
 
 
-def _found(rule: CustomRule, yielded: Any) -> LintFinding:
+def _yielded_finding(rule: CustomRule, yielded: Any) -> LintFinding:
     match yielded:
         case (subject, str(message)) if isinstance(subject, ROWS):
             named = subject.subject

@@ -19,12 +19,12 @@ def name_of(row: Mapping[str, Any]) -> str:
     return printable(".".join(dict.fromkeys(names)))
 
 
-def tell(row: Mapping[str, Any]) -> str:
+def finding_line(row: Mapping[str, Any]) -> str:
     """Write a finding: its place, its message, SQL Server's number and what to do."""
     number = f" (SQL Server's number {row['error_number']})" if row["error_number"] else ""
     name = name_of(row)
-    said = printable(f"{row['message']}{number}; {row['advice']}")
-    return f"{name}: {said}" if name else said
+    message = printable(f"{row['message']}{number}; {row['advice']}")
+    return f"{name}: {message}" if name else message
 
 
 def where(row: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 
 def describe_findings(
-    found: Sequence[Row],
+    findings: Sequence[Row],
     suppressed: int,
     rules: Sequence[CustomRule] = (),
     *,
@@ -34,14 +34,14 @@ def describe_findings(
     """
     kinds = kinds_with(rules)
     by_code: dict[str, list[Row]] = {}
-    for row in found:
+    for row in findings:
         by_code.setdefault(row["code"], []).append(row)
     defaults = [] if lists_all else [code for code in by_code if code in kinds and kinds[code].is_default]
     listed = [code for code in by_code if code not in defaults]
     listed.sort(key=lambda code: (list(Severity).index(by_code[code][0]["severity"]), code))
     groups = (block for code in listed for block in _describe_rule(by_code[code], kinds.get(code), lists_all))
     counted = _count_defaults([row for code in defaults for row in by_code[code]])
-    return [*groups, *counted, *remarks, _count_all(found, suppressed)]
+    return [*groups, *counted, *remarks, _count_all(findings, suppressed)]
 
 
 def count_codes(counts: Mapping[str, int]) -> str:
@@ -49,10 +49,10 @@ def count_codes(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{code} ({number:,})" for code, number in sorted(counts.items()))
 
 
-def _count_all(found: Sequence[Row], suppressed: int) -> DocumentHeading:
-    counts = Counter(row["severity"] for row in found)
+def _count_all(findings: Sequence[Row], suppressed: int) -> DocumentHeading:
+    counts = Counter(row["severity"] for row in findings)
     error, warning = (count(counts[severity], severity) for severity in (Severity.ERROR, Severity.WARNING))
-    more = "; more: sbroute lint --explain CODE" if found else ""
+    more = "; more: sbroute lint --explain CODE" if findings else ""
     return DocumentHeading(f"{error}, {warning}, {counts[Severity.INFO]:,} info, {suppressed:,} suppressed{more}")
 
 
@@ -86,14 +86,14 @@ def _describe_finding(row: Row, *, with_message: bool, with_number: bool) -> str
     return f"{name}: {row['message']}{number}" if name else f"{row['message']}{number}"
 
 
-def _count_defaults(found: Sequence[Row]) -> Iterator[Block]:
+def _count_defaults(findings: Sequence[Row]) -> Iterator[Block]:
     """Yield the numbers of findings that every instance has by default, by code and by instance."""
-    if not found:
+    if not findings:
         return
-    codes = count_codes(Counter(row["code"] for row in found))
+    codes = count_codes(Counter(row["code"] for row in findings))
     yield DocumentHeading(f"Not listed, since every instance has it by default: {codes}; --all lists them")
     counts: dict[str, Counter[str]] = {}
-    for row in found:
+    for row in findings:
         counts.setdefault(row["instance_name"] or "", Counter())[row["code"]] += 1
     by_size = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
     for instance, of_instance in by_size[:_INSTANCES_SHOWN]:

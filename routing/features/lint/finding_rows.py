@@ -29,9 +29,9 @@ def _covers(one: LintSuppression, finding: LintFinding) -> bool:
     return all(parts[name] == value for name, value in vars(one).items() if value is not None)
 
 
-def rows_of(found: Iterable[LintFinding], kinds: Mapping[str, LintRule]) -> SchemaRows:
+def rows_of(findings: Iterable[LintFinding], kinds: Mapping[str, LintRule]) -> SchemaRows:
     """Return findings in their full columns, sorted by them."""
-    full = [full_row(one, kinds) for one in found]
+    full = [full_row(one, kinds) for one in findings]
     full.sort(key=place_of)
     return SchemaRows(FINDINGS, tuple(full))
 

@@ -29,23 +29,23 @@ class ProvedHazard(NamedTuple):
 Hazards = Mapping[OpenChoice, ProvedHazard]
 
 
-def prove_hazards(estate: LintEstate, walks: OpenMessageFollower) -> dict[OpenChoice, ProvedHazard]:
+def prove_hazards(estate: LintEstate, follower: OpenMessageFollower) -> dict[OpenChoice, ProvedHazard]:
     """Find the choices whose messages end at different broker ids; one hash that shows it proves it."""
-    proofs = _Proofs(_Reach(estate, walks.network), walks)
-    found: dict[OpenChoice, ProvedHazard] = {}
-    for instance in walks.network.instances.values():
+    proofs = _Proofs(_Reach(estate, follower.network), follower)
+    proved: dict[OpenChoice, ProvedHazard] = {}
+    for instance in follower.network.instances.values():
         for scope in instance.routes:
             if scope == ARRIVALS or scope in instance.databases:
-                found.update(proofs.of_named(instance, scope))
-                found.update(proofs.of_others(instance, scope))
-    return found
+                proved.update(proofs.of_named(instance, scope))
+                proved.update(proofs.of_others(instance, scope))
+    return proved
 
 
 class _Proofs:
     """Follows what may end at several targets; ways that many scopes have in common are followed once."""
 
-    def __init__(self, reach: _Reach, walks: OpenMessageFollower) -> None:
-        self._reach, self._walks = reach, walks
+    def __init__(self, reach: _Reach, follower: OpenMessageFollower) -> None:
+        self._reach, self._follower = reach, follower
         self._shared: dict[tuple[tuple[str | None, ...], str], Ends] = {}
 
     def of_named(self, instance: SqlInstance, scope: str) -> Iterator[tuple[OpenChoice, ProvedHazard]]:
@@ -68,38 +68,47 @@ class _Proofs:
         candidates -= by_service.keys()
         if not candidates:
             return
-        taken = self._taken(instance, scope)
+        shared_routes = self._routes_for_any_service(instance, scope)
         for service in filter(is_users, candidates):
             choice = OpenChoice(instance.name, scope, service)
-            is_shared = taken is not None and service not in instance.holders
-            hazard = self._share(choice, taken) if taken is not None and is_shared else self._follow(choice)
+            is_shared = shared_routes is not None and service not in instance.holders
+            hazard = (
+                self._share(choice, shared_routes)
+                if shared_routes is not None and is_shared
+                else self._follow(choice)
+            )
             if hazard is not None:
                 yield choice, hazard
 
-    def _taken(self, instance: SqlInstance, scope: str) -> tuple[EstateRoute, ...] | None:
+    def _routes_for_any_service(self, instance: SqlInstance, scope: str) -> tuple[EstateRoute, ...] | None:
         """Return the routes that the transport may take for any service that is not held here; None for none."""
-        decision = self._walks.of_any_service(instance, scope)
-        leg = decision.first
-        is_sent = leg.end.outcome in (Outcome.SENT, Outcome.FORWARDED) and decision.again is None
-        if not is_sent or leg.asks or leg.reads_address or leg.step is not MatchingStep.ANY_SERVICE:
+        decision = self._follower.of_any_service(instance, scope)
+        search = decision.first
+        is_sent = search.end.outcome in (Outcome.SENT, Outcome.FORWARDED) and decision.again is None
+        if not is_sent or search.asks or search.reads_address or search.step is not MatchingStep.ANY_SERVICE:
             return None
-        compared = {one for route in leg.choice.routes for one in (route.compared, route.compared_mirror)}
-        return None if compared & instance.own_addresses else leg.choice.routes
+        compared = {one for route in search.choice.routes for one in (route.compared, route.compared_mirror)}
+        return None if compared & instance.own_addresses else search.choice.routes
 
-    def _share(self, choice: OpenChoice, taken: Sequence[EstateRoute]) -> ProvedHazard | None:
+    def _share(self, choice: OpenChoice, shared_routes: Sequence[EstateRoute]) -> ProvedHazard | None:
         """Find the hazard of a choice that depends on the addresses alone."""
-        known = (tuple(one for route in taken for one in (route.compared, route.compared_mirror)), choice.service)
-        if known not in self._shared:
+        addresses_and_service = (
+            tuple(one for route in shared_routes for one in (route.compared, route.compared_mirror)),
+            choice.service,
+        )
+        if addresses_and_service not in self._shared:
             followed = self._follow(choice)
-            self._shared[known] = () if followed is None else followed.ends
-        ends = self._shared[known]
-        return ProvedHazard(tuple(route.name or "" for route in taken), ends) if ends else None
+            self._shared[addresses_and_service] = () if followed is None else followed.ends
+        ends = self._shared[addresses_and_service]
+        return ProvedHazard(tuple(route.name or "" for route in shared_routes), ends) if ends else None
 
     def _follow(self, choice: OpenChoice) -> ProvedHazard | None:
-        for trace in self._walks.traces(choice):
+        for trace in self._follower.traces(choice):
             ends = self._ends(trace, choice) if trace.has_multiple_targets else ()
             if ends:
-                return ProvedHazard(tuple(dict.fromkeys(way.hops[0].route_name or "" for way in trace.ways)), ends)
+                return ProvedHazard(
+                    tuple(dict.fromkeys(path.hops[0].route_name or "" for path in trace.ways)), ends
+                )
         return None
 
     def _ends(self, trace: MessageTrace, choice: OpenChoice) -> Ends:
@@ -111,13 +120,13 @@ class _Proofs:
         first = trace.ways[0].hops[0]
         if (first.scope, first.broker_instance) != (choice.scope, None) or first.matching_step not in OPEN_STEPS:
             return ()
-        taken, ends = set(), {}
-        for way in trace.ways:
-            target = self._walks.target(way)
+        first_targets, ends = set(), {}
+        for path in trace.ways:
+            target = self._follower.target(path)
             if target is not None:
-                taken.add((way.hops[0].address, way.hops[1].instance_name))
+                first_targets.add((path.hops[0].address, path.hops[1].instance_name))
                 ends[target[0]] = target[1]
-        return tuple(sorted(ends.items())) if len(taken) > 1 and len(set(ends.values())) > 1 else ()
+        return tuple(sorted(ends.items())) if len(first_targets) > 1 and len(set(ends.values())) > 1 else ()
 
 
 class _Reach:
@@ -129,13 +138,13 @@ class _Reach:
 
     def __init__(self, estate: LintEstate, network: EstateNetwork) -> None:
         self._network = network
-        held: dict[str, set[str]] = {}
+        brokers_by_service: dict[str, set[str]] = {}
         self._held_at: dict[str, list[tuple[str, str]]] = {}
         for instance, database, service in estate.holders:
             if database.broker is not None and instance in estate.listed:
-                held.setdefault(service, set()).add(database.broker)
+                brokers_by_service.setdefault(service, set()).add(database.broker)
                 self._held_at.setdefault(instance, []).append((service, database.broker))
-        self.spread = {service for service, brokers in held.items() if len(brokers) > 1}
+        self.spread = {service for service, brokers in brokers_by_service.items() if len(brokers) > 1}
         self.addressed = {service for service in self.spread if text.address_in_name(service) is not None}
         self._next: dict[str, frozenset[str]] = {}
         self._services: dict[frozenset[str], set[str]] = {}
@@ -149,14 +158,14 @@ class _Reach:
 
     def _owners(self, routes: Iterable[EstateRoute], service: str | None, here: SqlInstance) -> set[str]:
         """Return the instances at the addresses of routes, for a service."""
-        found: set[str] = set()
+        owners: set[str] = set()
         for route in routes:
             named = None if service is None else text.address_in_name(service)
             address = named if is_transport(route) else route.address
             for one in (address, route.mirror_address):
                 if one is not None:
-                    found.update(owner.name for owner in self._network.owners(one, here))
-        return found
+                    owners.update(owner.name for owner in self._network.owners(one, here))
+        return owners
 
     def _services_from(self, owners: frozenset[str]) -> set[str]:
         """Return the services that arrivals may reach and databases of different broker ids hold."""
@@ -166,13 +175,13 @@ class _Reach:
                 more = self._onward(ahead.pop()) - seen
                 seen |= more
                 ahead += more
-            held: dict[str, set[str]] = {}
+            brokers_by_service: dict[str, set[str]] = {}
             for name in seen:
                 for service, broker in self._held_at.get(name, ()):
-                    held.setdefault(service, set()).add(broker)
-            several = {service for service, brokers in held.items() if len(brokers) > 1}
+                    brokers_by_service.setdefault(service, set()).add(broker)
+            spread_services = {service for service, brokers in brokers_by_service.items() if len(brokers) > 1}
             # Where a name leads is not looked up.
-            self._services[owners] = several | self.addressed
+            self._services[owners] = spread_services | self.addressed
         return self._services[owners]
 
     def _onward(self, name: str) -> frozenset[str]:
@@ -180,6 +189,11 @@ class _Reach:
         if name not in self._next:
             here = self._network.instances[name]
             arrivals = here.routes.get(ARRIVALS, {}) if here.is_forwarding else {}
-            routes = [route for found in arrivals.values() for route in found if not is_local(route)]
+            routes = [
+                route
+                for routes_of_service in arrivals.values()
+                for route in routes_of_service
+                if not is_local(route)
+            ]
             self._next[name] = frozenset(self._owners(routes, None, here))
         return self._next[name]

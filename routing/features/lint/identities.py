@@ -16,7 +16,7 @@ def broker_ids(estate: LintEstate) -> Iterator[LintFinding]:
 
     Where instances share it, it stands under the first of them by name.
     """
-    said = "databases %s have one broker id"
+    sentence = "databases %s have one broker id"
     found_in: dict[str, dict[str, set[str]]] = {}
     for instance, name, guid in estate.tables["databases"].rows("instance_name", "name", "service_broker_guid"):
         broker = text.broker_id(guid)
@@ -25,12 +25,12 @@ def broker_ids(estate: LintEstate) -> Iterator[LintFinding]:
     for broker, by_instance in found_in.items():
         for instance, names in by_instance.items():
             if len(names) > 1:
-                yield finding("SBR012", (instance, None), broker, said, list_names(names))
+                yield finding("SBR012", (instance, None), broker, sentence, list_names(names))
         if len(by_instance) > 1:
             # Between instances the first database by name speaks for each.
             places = sorted((instance, min(names)) for instance, names in by_instance.items())
             code = "SBR014" if len({name for _, name in places}) == 1 else "SBR013"
-            yield finding(code, places[0], broker, said, list_names(map(".".join, places)))
+            yield finding(code, places[0], broker, sentence, list_names(map(".".join, places)))
 
 
 def disabled_brokers(estate: LintEstate) -> Iterator[LintFinding]:
@@ -54,5 +54,5 @@ def doubled_services(estate: LintEstate) -> Iterator[LintFinding]:
         for service in estate.services_of_users(instance):
             names = {database.name for database in instance.holders_of(service)}
             if len(names) > 1:
-                said = "databases %s hold the service"
-                yield finding("SBR019", (instance.name, None), service, said, list_names(names))
+                sentence = "databases %s hold the service"
+                yield finding("SBR019", (instance.name, None), service, sentence, list_names(names))

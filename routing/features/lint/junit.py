@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from routing.features.lint.catalogue import LintRule
-from routing.features.lint.finding_places import tell, where
+from routing.features.lint.finding_places import finding_line, where
 from routing.render.wording import count, printable
 
 Row = Mapping[str, Any]
@@ -41,13 +41,13 @@ def _add_test(suite: ElementTree.Element, kind: LintRule, rows: Sequence[Row], *
     files = [row["file"] for row in rows if row.get("file") is not None]
     if files:
         test.set("file", printable(files[0]))
-    told = "\n".join(map(_line, rows))
+    lines = "\n".join(map(_line, rows))
     if is_failed:
         of = {"message": f"{count(len(rows), 'finding')}: {_line(rows[0])}", "type": str(kind.severity)}
-        ElementTree.SubElement(test, "failure", of).text = told
+        ElementTree.SubElement(test, "failure", of).text = lines
     else:
-        ElementTree.SubElement(test, "system-out").text = told
+        ElementTree.SubElement(test, "system-out").text = lines
 
 
 def _line(row: Row) -> str:
-    return f"{where(row)}: {tell(row)}" if row.get("file") is not None else tell(row)
+    return f"{where(row)}: {finding_line(row)}" if row.get("file") is not None else finding_line(row)

@@ -109,11 +109,11 @@ def estate_of(tables: Mapping[str, TableColumns], now: int, days: int) -> LintEs
     listed = frozenset(keyed["instances"].values["instance_name"])
     every = {name for columns in keyed.values() for name in columns.values["instance_name"]}
     bare = sorted(every - listed)
-    given = keyed["instances"].values
+    instance_values = keyed["instances"].values
     keyed["instances"] = TableColumns(
         {
             name: [*values, *(bare if name == "instance_name" else [None] * len(bare))]
-            for name, values in given.items()
+            for name, values in instance_values.items()
         }
     )
     instances = {name: instance.at(now) for name, instance in instances_of(keyed).items()}

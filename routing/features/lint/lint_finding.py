@@ -26,15 +26,15 @@ class LintFinding(NamedTuple):
 
 
 def finding(
-    code: str, place: Place, thing: str | None, sentence: str, *values: str | None, number: int | None = None
+    code: str, place: Place, object_name: str | None, sentence: str, *values: str | None, number: int | None = None
 ) -> LintFinding:
-    """Return the maker of all findings.
+    """Return a finding; all findings are made here.
 
-    ``thing`` is the object, such as a route's name; ``sentence`` holds a ``%s`` for each value; ``number`` is
-    the engine's where it depends on the row.
+    ``object_name`` names a route, for example; ``sentence`` holds a ``%s`` for each value; ``number`` is the
+    engine's where it depends on the row.
     """
-    own = BY_CODE[code].error_number if number is None else number
-    return LintFinding(code, *place, thing, phrase(sentence, *values), own)
+    error_number = BY_CODE[code].error_number if number is None else number
+    return LintFinding(code, *place, object_name, phrase(sentence, *values), error_number)
 
 
 def list_names(names: Iterable[str]) -> str:

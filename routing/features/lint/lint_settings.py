@@ -56,23 +56,25 @@ def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> Lint
         faults.append(
             f"lint.expiring_within_days must be a number of days from 0 to {_MOST_DAYS}, not {quote(days)}"
         )
-    own = load_rules([*_files(values.get("rules"), file, faults), *rule_files])
-    given = values.get("suppress")
-    if given is not None and not isinstance(given, list):
+    loaded_rules = load_rules([*_files(values.get("rules"), file, faults), *rule_files])
+    suppressions = values.get("suppress")
+    if suppressions is not None and not isinstance(suppressions, list):
         faults.append("lint.suppress must be a list")
-        given = None
-    codes = [rule.code for rule in own]
-    suppress = tuple(_suppression(one, f"lint.suppress[{n}]", codes, faults) for n, one in enumerate(given or []))
+        suppressions = None
+    codes = [rule.code for rule in loaded_rules]
+    suppress = tuple(
+        _suppression(one, f"lint.suppress[{n}]", codes, faults) for n, one in enumerate(suppressions or [])
+    )
     if faults:
         raise ConfigError.faults(file, faults)
-    return LintSettings(suppress, days, own)
+    return LintSettings(suppress, days, loaded_rules)
 
 
-def check_code(code: str, own: Sequence[str] = ()) -> str | None:
+def check_code(code: str, custom_codes: Sequence[str] = ()) -> str | None:
     """Return the fault of a finding's code; None where lint or a custom rule has that code."""
-    if code in BY_CODE or code in own:
+    if code in BY_CODE or code in custom_codes:
         return None
-    others = f", and {list_names(own)}" if own else ""
+    others = f", and {list_names(custom_codes)}" if custom_codes else ""
     return f"unknown finding {quote(code)}, codes are {min(BY_CODE)} to {max(BY_CODE)}{others}"
 
 
@@ -80,9 +82,9 @@ def _files(value: object, file: str, faults: list[str]) -> list[str]:
     """Return the files of rules that the section names, beside the configuration's own."""
     if value is None or value == []:
         return []
-    given = value if isinstance(value, list) else [value]
-    names = [name for name in given if isinstance(name, str) and name.strip() and "\0" not in name]
-    if len(names) < len(given):
+    named_files = value if isinstance(value, list) else [value]
+    names = [name for name in named_files if isinstance(name, str) and name.strip() and "\0" not in name]
+    if len(names) < len(named_files):
         faults.append("lint.rules must be the name of a Python file, or a list of such names")
     elif is_uri(file):
         faults.append("lint.rules names files beside a configuration behind a URI: give local ones with --rules")
@@ -91,7 +93,7 @@ def _files(value: object, file: str, faults: list[str]) -> list[str]:
     return []
 
 
-def _suppression(value: object, name: str, own: Sequence[str], faults: list[str]) -> LintSuppression:
+def _suppression(value: object, name: str, custom_codes: Sequence[str], faults: list[str]) -> LintSuppression:
     parts = tuple(LintSuppression.__dataclass_fields__)
     texts: dict[str, str] = {}
     for key, text in _mapping(value, name, parts, faults).items():
@@ -99,7 +101,7 @@ def _suppression(value: object, name: str, own: Sequence[str], faults: list[str]
             texts[key] = text
         elif text is not None and key in parts:
             faults.append(f"{name}.{key} must be text, not {quote(text)}")
-    if "code" in texts and (fault := check_code(texts["code"], own)):
+    if "code" in texts and (fault := check_code(texts["code"], custom_codes)):
         faults.append(f"{name}.code: {fault}")
     if isinstance(value, Mapping) and not any(part is not None for part in value.values()):
         faults.append(f"{name} names nothing, and would suppress every finding")

@@ -20,8 +20,8 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
     `faults` and `traffic` decide.
     """
     check_given(tables, READ)
-    given = {key: tables[key] for key in READ if key in tables}
-    return read_each(given, lambda key: read_one(given[key], key, now))
+    tables_read = {key: tables[key] for key in READ if key in tables}
+    return read_each(tables_read, lambda key: read_one(tables_read[key], key, now))
 
 
 def read_one(table: Table, key: str, now: int) -> TableColumns:

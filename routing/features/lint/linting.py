@@ -114,13 +114,13 @@ def find_all(
     """
     with no_search_for_cycles():
         estate = estate_of(columns, now, days)
-        given = columns["routes"] if rows is None else rows
-        walks = OpenMessageFollower(estate)
-        hazards = prove_hazards(estate, walks)
-        found = registry.LintEvidence(
-            estate, answers_of(estate), walks, hazards, used, list(changed), dialogs_of, given
+        route_rows = columns["routes"] if rows is None else rows
+        follower = OpenMessageFollower(estate)
+        hazards = prove_hazards(estate, follower)
+        evidence = registry.LintEvidence(
+            estate, answers_of(estate), follower, hazards, used, list(changed), dialogs_of, route_rows
         )
-        return registry.find_all(found)
+        return registry.find_all(evidence)
 
 
 Moment = tuple[Mapping[str, TableColumns], int]

@@ -15,7 +15,7 @@ from routing.terms import MSDB, Outcome
 
 Edge = tuple[str, str]
 """From an instance to one that it forwards to."""
-Ways = dict["str | None", dict[str, set[str]]]
+ForwardingTargets = dict["str | None", dict[str, set[str]]]
 """Where instances forward what is bound to an id (None: open, UNNAMED: to any other), by instance."""
 
 
@@ -27,13 +27,13 @@ class InstanceNames:
     brokers: set[str | None] = field(default_factory=set)
 
 
-def loops(estate: LintEstate, given: ProbeAnswers) -> Iterator[LintFinding]:
+def loops(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """Find SBR026: one finding a service and set of instances, under the first of them by name."""
-    ways, rest = _ways(estate, given)
-    for service, own in ways.items():
-        asked = {here for by_instance in own.values() for here in by_instance}
-        for broker in own:
-            edges = _reach(asked, _forwarding(broker, own, asked, rest))
+    by_service, rest = _forwarding_targets(estate, probe_answers)
+    for service, of_service in by_service.items():
+        asked = {here for by_instance in of_service.values() for here in by_instance}
+        for broker in of_service:
+            edges = _reach(asked, _forwarding(broker, of_service, asked, rest))
             yield from _around(service, asked, edges)
     for by_instance in (rest.get(None, {}), rest.get(UNNAMED, {})):
         edges = [(here, there) for here, others in by_instance.items() for there in others]
@@ -45,42 +45,50 @@ def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[L
     circles = _circles(edges)
     instances = sorted({here for here, _ in circles})
     if not set(asked).isdisjoint(instances):
-        said = "messages for it go round between %s"
-        yield finding("SBR026", (instances[0], MSDB), service, said, list_names(instances))
+        sentence = "messages for it go round between %s"
+        yield finding("SBR026", (instances[0], MSDB), service, sentence, list_names(instances))
 
 
-def _ways(estate: LintEstate, given: ProbeAnswers) -> tuple[dict[str, Ways], Ways]:
+def _forwarding_targets(
+    estate: LintEstate, probe_answers: ProbeAnswers
+) -> tuple[dict[str, ForwardingTargets], ForwardingTargets]:
     """Collect where each instance sends arrivals for each service that it names, and for any other."""
     names = _names(estate)
-    ways: dict[str, Ways] = {}
-    rest: Ways = {}
-    for verdict in given.arriving:
+    by_service: dict[str, ForwardingTargets] = {}
+    rest: ForwardingTargets = {}
+    for verdict in probe_answers.arriving:
         here, _, service, broker = verdict.asked
-        own = names[here]
-        of_service = ways.setdefault(service, {}) if service is not None and service in own.services else rest
-        bound = broker if broker is None or broker in own.brokers else UNNAMED
-        targets = of_service.setdefault(bound, {}).setdefault(here, set())
-        for leg in verdict.legs:
-            if leg.end.outcome is Outcome.FORWARDED:
-                targets.update(owners_of(estate, leg, verdict.asked))
-    return ways, rest
+        instance_names = names[here]
+        of_service = (
+            by_service.setdefault(service, {})
+            if service is not None and service in instance_names.services
+            else rest
+        )
+        bound_broker = broker if broker is None or broker in instance_names.brokers else UNNAMED
+        targets = of_service.setdefault(bound_broker, {}).setdefault(here, set())
+        for search in verdict.searches:
+            if search.end.outcome is Outcome.FORWARDED:
+                targets.update(owners_of(estate, search, verdict.asked))
+    return by_service, rest
 
 
 def _names(estate: LintEstate) -> Mapping[str | None, InstanceNames]:
     """Return the names in the routes (of any version), the services and the databases of each instance."""
-    found: dict[str | None, InstanceNames] = defaultdict(InstanceNames)
+    names_by_instance: dict[str | None, InstanceNames] = defaultdict(InstanceNames)
     for name, instance in estate.instances.items():
-        found[name].brokers.update(instance.brokers)
+        names_by_instance[name].brokers.update(instance.brokers)
     routes = estate.tables["routes"].rows("instance_name", "remote_service_name", "broker_instance")
     for instance_name, service, broker in routes:
-        found[instance_name].services.add(service)
-        found[instance_name].brokers.add(text.broker_id(broker))
+        names_by_instance[instance_name].services.add(service)
+        names_by_instance[instance_name].brokers.add(text.broker_id(broker))
     for instance_name, service in estate.tables["services"].rows("instance_name", "name"):
-        found[instance_name].services.add(service)
-    return found
+        names_by_instance[instance_name].services.add(service)
+    return names_by_instance
 
 
-def _forwarding(broker: str | None, own: Ways, asked: set[str], rest: Ways) -> Callable[[str], set[str]]:
+def _forwarding(
+    broker: str | None, of_service: ForwardingTargets, asked: set[str], rest: ForwardingTargets
+) -> Callable[[str], set[str]]:
     """Return the function from an instance to those it forwards a message to, for a service and an id.
 
     An instance that does not name the service sends it on as any other, one that does not name the id as bound
@@ -91,8 +99,8 @@ def _forwarding(broker: str | None, own: Ways, asked: set[str], rest: Ways) -> C
     def forwards(here: str) -> set[str]:
         if here not in asked:
             return rest.get(other, {}).get(here, set())
-        bound = broker if here in own[broker] else other
-        return own.get(bound, {}).get(here, set())
+        bound_broker = broker if here in of_service[broker] else other
+        return of_service.get(bound_broker, {}).get(here, set())
 
     return forwards
 

@@ -48,9 +48,9 @@ class OpenMessageFollower:
         # What is bound to no id is balanced by the routes for its service alone, and here are none.
         return self._decide(key, instance, self._now).choices[0]
 
-    def target(self, way: HopPath) -> tuple[str, str] | None:
+    def target(self, path: HopPath) -> tuple[str, str] | None:
         """Return the database that a way ends at, with its broker id; None where it ends at none that has one."""
-        if way.instance is None or way.database is None:
+        if path.instance is None or path.database is None:
             return None
-        broker = self.network.instances[way.instance].databases[way.database].broker
-        return None if broker is None else (f"{way.instance}.{way.database}", broker)
+        broker = self.network.instances[path.instance].databases[path.database].broker
+        return None if broker is None else (f"{path.instance}.{path.database}", broker)

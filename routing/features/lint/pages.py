@@ -18,17 +18,17 @@ def page(code: str, rules: Sequence[CustomRule] = ()) -> str:
     Raises ContractError where there is no such code.
     """
     wanted = code.upper()
-    own = {rule.code: rule for rule in rules}
-    fault = check_code(wanted, list(own))
+    rules_by_code = {rule.code: rule for rule in rules}
+    fault = check_code(wanted, list(rules_by_code))
     if fault:
         raise ContractError(fault, "sbroute lint --explain CODE")
-    if wanted in own:
-        return _own_page(own[wanted])
+    if wanted in rules_by_code:
+        return _own_page(rules_by_code[wanted])
     return (resources.files("routing.features.lint") / "pages" / f"{BY_CODE[wanted].code}.md").read_text("utf-8")
 
 
 def _own_page(rule: CustomRule) -> str:
     kind = rule.kind
-    told = inspect.getdoc(rule.function)
-    parts = [f"# {kind.code}: {kind.title}", f"Severity: {kind.severity}", *([told] if told else [])]
+    docstring = inspect.getdoc(rule.function)
+    parts = [f"# {kind.code}: {kind.title}", f"Severity: {kind.severity}", *([docstring] if docstring else [])]
     return "\n\n".join([*parts, "## Remedy", kind.advice]) + "\n"

@@ -40,10 +40,10 @@ class RouteReferrer(NamedTuple):
 
 
 class ProbeVerdict(NamedTuple):
-    """The answer to a question: a leg for each broker id that may be picked."""
+    """The answer to a question: a search for each broker id that may be picked."""
 
     asked: ProbeQuestion
-    legs: tuple[RouteSearch, ...]
+    searches: tuple[RouteSearch, ...]
     by: RouteReferrer | None = None
 
     @property
@@ -94,10 +94,10 @@ class ProbeAnswers(NamedTuple):
 
 def answers_of(estate: LintEstate) -> ProbeAnswers:
     """Probe all questions; instances that the tables do not list answer none."""
-    said = _by_what_they_say(estate)
+    routes_by_selector = _by_what_they_say(estate)
     return ProbeAnswers(
-        {what: routes for what, routes in said.items() if len(routes) > 1},
-        tuple(_for_routes(estate, said)),
+        {what: routes for what, routes in routes_by_selector.items() if len(routes) > 1},
+        tuple(_for_routes(estate, routes_by_selector)),
         tuple(_for_arrivals(estate)),
         tuple(_for_asking(estate)),
         tuple(_for_returns(estate)),
@@ -106,7 +106,7 @@ def answers_of(estate: LintEstate) -> ProbeAnswers:
     )
 
 
-def legs_of(
+def searches_of(
     estate: LintEstate, asked: ProbeQuestion, *, is_initiator: bool = True, unnamed: NameAddress = NameAddress.NONE
 ) -> tuple[RouteSearch, ...]:
     """Return the first search of each decision; an own address, which leads to a second, is another finding."""
@@ -118,37 +118,41 @@ def legs_of(
     return tuple(decision.first for decision in estate.decisions.at(key, instance, estate.now).choices)
 
 
-def owners_of(estate: LintEstate, leg: RouteSearch, asked: ProbeQuestion) -> dict[str, SqlInstance]:
+def owners_of(estate: LintEstate, search: RouteSearch, asked: ProbeQuestion) -> dict[str, SqlInstance]:
     """Return the instances, by name, at all addresses that the transport may take."""
     named = None if asked.service is None else text.address_in_name(asked.service)
-    taken = (address for _, address in leg.taken(named))
-    return {owner.name: owner for address in taken for owner in estate.owners(asked.instance, address)}
+    addresses = (address for _, address in search.taken(named))
+    return {owner.name: owner for address in addresses for owner in estate.owners(asked.instance, address)}
 
 
 def _by_what_they_say(estate: LintEstate) -> dict[RouteSelector, list[EstateRoute]]:
     """Return the routes in force that match in any step, of instances that the tables list."""
-    said: dict[RouteSelector, list[EstateRoute]] = {}
+    routes_by_selector: dict[RouteSelector, list[EstateRoute]] = {}
     for instance, database, route in estate.live_routes:
-        bound = matching.MatchKey(route.service, route.broker)
-        if instance in estate.listed and matching.step_of(bound, route) is not None:
-            said.setdefault(RouteSelector(instance, database, route.service, route.broker), []).append(route)
-    return said
+        match_key = matching.MatchKey(route.service, route.broker)
+        if instance in estate.listed and matching.step_of(match_key, route) is not None:
+            routes_by_selector.setdefault(
+                RouteSelector(instance, database, route.service, route.broker), []
+            ).append(route)
+    return routes_by_selector
 
 
-def _for_routes(estate: LintEstate, said: Mapping[RouteSelector, Sequence[EstateRoute]]) -> Iterator[ProbeVerdict]:
+def _for_routes(
+    estate: LintEstate, routes_by_selector: Mapping[RouteSelector, Sequence[EstateRoute]]
+) -> Iterator[ProbeVerdict]:
     """Yield verdicts on messages for contested routes and those of msdb: open, bound to their id, to another.
 
     A route for any service is asked with names that nothing names, with and without an address in them.
     """
     questions: dict[ProbeQuestion, None] = {}
-    for (instance, database, service, broker), routes in said.items():
+    for (instance, database, service, broker), routes in routes_by_selector.items():
         if len(routes) > 1 or database == ARRIVALS:
-            for bound in (None, UNNAMED, broker):
-                questions[ProbeQuestion(instance, sender_of(database), service, bound)] = None
+            for asked_broker in (None, UNNAMED, broker):
+                questions[ProbeQuestion(instance, sender_of(database), service, asked_broker)] = None
     for asked in questions:
-        yield ProbeVerdict(asked, legs_of(estate, asked))
+        yield ProbeVerdict(asked, searches_of(estate, asked))
         if asked.service is None:
-            yield ProbeVerdict(asked, legs_of(estate, asked, unnamed=NameAddress.ELSEWHERE))
+            yield ProbeVerdict(asked, searches_of(estate, asked, unnamed=NameAddress.ELSEWHERE))
 
 
 def _named_routes(estate: LintEstate) -> Iterator[LiveRoute]:
@@ -176,7 +180,7 @@ def _for_arrivals(estate: LintEstate) -> Iterator[ProbeVerdict]:
         for service in estate.services_of_users(estate.instances[name]):
             first.setdefault(ProbeQuestion(name, None, service, None), None)
     for asked, leading in first.items():
-        yield ProbeVerdict(asked, legs_of(estate, asked), leading)
+        yield ProbeVerdict(asked, searches_of(estate, asked), leading)
 
 
 def scopes_that_ask(estate: LintEstate) -> Iterable[tuple[str, str]]:
@@ -193,7 +197,7 @@ def _for_asking(estate: LintEstate) -> Iterator[ProbeVerdict]:
     for name, database in scopes_that_ask(estate):
         for service in estate.services_of_users(estate.instances[name]):
             asked = ProbeQuestion(name, sender_of(database), service, None)
-            yield ProbeVerdict(asked, legs_of(estate, asked))
+            yield ProbeVerdict(asked, searches_of(estate, asked))
 
 
 def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
@@ -205,7 +209,7 @@ def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
         for broker in (None, live.route.broker)
     }
     for asked in questions:
-        yield ProbeVerdict(asked, legs_of(estate, asked))
+        yield ProbeVerdict(asked, searches_of(estate, asked))
 
 
 def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
@@ -226,25 +230,27 @@ def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
         scopes = [database for database in sorted(instance.databases) if database != ARRIVALS]
         catching = dict.fromkeys(scope for scope in scopes if _catches(estate, instance, scope, services))
         for service in services:
-            own = (holder.name for holder in instance.holders_of(service) if holder.name in catching)
-            scope = next((one for one in chain(own, catching) if not instance.naming(one, service)), None)
+            holding_databases = (holder.name for holder in instance.holders_of(service) if holder.name in catching)
+            scope = next(
+                (one for one in chain(holding_databases, catching) if not instance.naming(one, service)), None
+            )
             if scope is not None:
                 asked = ProbeQuestion(name, scope, service, None)
-                yield ProbeVerdict(asked, legs_of(estate, asked))
+                yield ProbeVerdict(asked, searches_of(estate, asked))
 
 
 def _catches(estate: LintEstate, instance: SqlInstance, scope: str, services: Sequence[str]) -> bool:
     """Return True if a database's routes for any service deliver the first service here that it does not name."""
     for service in services:
         if not instance.naming(scope, service):
-            legs = legs_of(estate, ProbeQuestion(instance.name, scope, service, None))
-            return any(is_caught(leg) for leg in legs)
+            searches = searches_of(estate, ProbeQuestion(instance.name, scope, service, None))
+            return any(is_caught(search) for search in searches)
     return False
 
 
-def is_caught(leg: RouteSearch) -> bool:
+def is_caught(search: RouteSearch) -> bool:
     """Return True if a message matches routes for any service alone, and a LOCAL one of them delivers it."""
-    return leg.step is MatchingStep.ANY_SERVICE and leg.end.outcome is Outcome.DELIVERED and not leg.asks
+    return search.step is MatchingStep.ANY_SERVICE and search.end.outcome is Outcome.DELIVERED and not search.asks
 
 
 def _for_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
@@ -258,7 +264,7 @@ def _for_returns(estate: LintEstate) -> Iterator[ProbeVerdict]:
             # Sent from the database, msdb too: what a target answers does not arrive there.
             asked = ProbeQuestion(instance, database, initiator.service, initiator.database.broker)
             by = RouteReferrer(by_instance, by_database, initiator.service)
-            yield ProbeVerdict(asked, legs_of(estate, asked, is_initiator=False), by)
+            yield ProbeVerdict(asked, searches_of(estate, asked, is_initiator=False), by)
 
 
 def _ends(estate: LintEstate) -> dict[tuple[tuple[str, str], str, str], None]:
@@ -270,16 +276,16 @@ def _ends(estate: LintEstate) -> dict[tuple[tuple[str, str], str, str], None]:
     for holder in estate.holders:
         if holder.database.broker is not None:
             pinned.setdefault((holder.service, holder.database.broker), []).append(holder)
-    found: dict[tuple[tuple[str, str], str, str], None] = {}
+    pairs: dict[tuple[tuple[str, str], str, str], None] = {}
     for live in _named_routes(estate):
         for holder in pinned.get((live.route.service or "", live.route.broker or ""), ()):
-            found[(live.instance, live.database), holder.instance, holder.database.name] = None
+            pairs[(live.instance, live.database), holder.instance, holder.database.name] = None
     for live, instance in _leading(estate):
         if live.route.broker is None:
             for database in estate.instances[instance].holders_of(live.route.service):
-                found[(live.instance, live.database), instance, database.name] = None
+                pairs[(live.instance, live.database), instance, database.name] = None
     return {
         (sender, instance, database): None
-        for sender, instance, database in found
+        for sender, instance, database in pairs
         if sender[0] != instance and sender[1] != ARRIVALS and instance in estate.listed
     }

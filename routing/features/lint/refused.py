@@ -60,8 +60,8 @@ def too_long(row: RouteRow) -> LintFinding | None:
 
 def mirror_alone(row: RouteRow) -> LintFinding | None:
     """Find SBR003: a mirror address without service name or broker instance."""
-    given = {"service name": row.route.service, "broker instance": row.route.broker}
-    missing = [name for name, value in given.items() if value is None]
+    required = {"service name": row.route.service, "broker instance": row.route.broker}
+    missing = [name for name, value in required.items() if value is None]
     if row.route.mirror_address is None or not missing:
         return None
     return row.finding("SBR003", "the mirror address is given without %s", " and ".join(missing))

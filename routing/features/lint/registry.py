@@ -1,4 +1,4 @@
-"""Every family of findings, in one order; each is a named function from what is given to findings."""
+"""Every family of findings, in one order; each is a named function from the evidence to findings."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from routing.tables.table_columns import TableColumns
 class LintEvidence:
     """The facts that findings are made from.
 
-    hazards: the choices of open dialogs that lead to several targets, proved by walks. used, changed, dialogs_of:
-    what `resolved` tells of messages, None and empty where none are given. rows: those of routes that are looked
-    at one by one.
+    hazards: the choices of open dialogs that lead to several targets, proved by following messages. used, changed,
+    dialogs_of: what `resolved` tells of messages, None and empty where none are given. rows: those of routes that
+    are looked at one by one.
     """
 
     estate: LintEstate
     answers: ProbeAnswers
-    walks: OpenMessageFollower
+    follower: OpenMessageFollower
     hazards: Hazards
     used: set[RouteName] | None
     changed: list[RebalancedDialogs]
@@ -56,34 +56,40 @@ class LintEvidence:
 
 
 FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
-    "route rows": lambda given: addresses.route_rows(given.estate, given.rows),
-    "refused rows": lambda given: contract.refused_rows(given.estate),
-    "broker ids": lambda given: identities.broker_ids(given.estate),
-    "disabled brokers": lambda given: identities.disabled_brokers(given.estate),
-    "doubled services": lambda given: identities.doubled_services(given.estate),
-    "unbalanced routes": lambda given: balanced_routes.unbalanced_routes(given.balanced),
-    "doubled routes": lambda given: balanced_routes.doubled_routes(given.balanced),
-    "answers": lambda given: probe_findings.answers(given.estate, given.answers),
-    "returns": lambda given: probe_findings.no_return(given.answers),
-    "needless requests": lambda given: route_requests.needless_requests(given.answers),
-    "lost requests": lambda given: route_requests.lost_requests(given.estate, given.walks),
-    "local routes": lambda given: local_routes.lacking_services(given.answers),
-    "services without a route": lambda given: local_routes.caught_services(given.estate, given.answers),
-    "open routes": lambda given: open_routes.open_to_several(given.estate, given.answers, given.hazards),
-    "open routes to one": lambda given: open_routes.open_to_one(given.estate, given.walks),
-    "several targets": lambda given: targets.several_targets(given.walks, given.hazards, given.dialogs_of),
-    "shadowed routes": lambda given: shadows.shadowed_routes(given.estate, given.answers, given.balanced),
-    "loops": lambda given: loops.loops(given.estate, given.answers),
-    "conversation groups": lambda given: (
-        traffic_findings.torn_groups(given.estate) if "dialogs" in given.estate.tables else ()
+    "route rows": lambda evidence: addresses.route_rows(evidence.estate, evidence.rows),
+    "refused rows": lambda evidence: contract.refused_rows(evidence.estate),
+    "broker ids": lambda evidence: identities.broker_ids(evidence.estate),
+    "disabled brokers": lambda evidence: identities.disabled_brokers(evidence.estate),
+    "doubled services": lambda evidence: identities.doubled_services(evidence.estate),
+    "unbalanced routes": lambda evidence: balanced_routes.unbalanced_routes(evidence.balanced),
+    "doubled routes": lambda evidence: balanced_routes.doubled_routes(evidence.balanced),
+    "answers": lambda evidence: probe_findings.answers(evidence.estate, evidence.answers),
+    "returns": lambda evidence: probe_findings.no_return(evidence.answers),
+    "needless requests": lambda evidence: route_requests.needless_requests(evidence.answers),
+    "lost requests": lambda evidence: route_requests.lost_requests(evidence.estate, evidence.follower),
+    "local routes": lambda evidence: local_routes.lacking_services(evidence.answers),
+    "services without a route": lambda evidence: local_routes.caught_services(evidence.estate, evidence.answers),
+    "open routes": lambda evidence: open_routes.open_to_several(
+        evidence.estate, evidence.answers, evidence.hazards
     ),
-    "unused routes": lambda given: (
-        () if given.used is None else traffic_findings.unused_routes(given.estate, given.used)
+    "open routes to one": lambda evidence: open_routes.open_to_one(evidence.estate, evidence.follower),
+    "several targets": lambda evidence: targets.several_targets(
+        evidence.follower, evidence.hazards, evidence.dialogs_of
     ),
-    "changed picks": lambda given: traffic_findings.changed_picks(given.changed),
+    "shadowed routes": lambda evidence: shadows.shadowed_routes(
+        evidence.estate, evidence.answers, evidence.balanced
+    ),
+    "loops": lambda evidence: loops.loops(evidence.estate, evidence.answers),
+    "conversation groups": lambda evidence: (
+        traffic_findings.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
+    ),
+    "unused routes": lambda evidence: (
+        () if evidence.used is None else traffic_findings.unused_routes(evidence.estate, evidence.used)
+    ),
+    "changed picks": lambda evidence: traffic_findings.changed_picks(evidence.changed),
 }
 
 
-def find_all(given: LintEvidence) -> set[LintFinding]:
+def find_all(evidence: LintEvidence) -> set[LintFinding]:
     """Return the findings of all families."""
-    return {one for family in FAMILIES.values() for one in family(given)}
+    return {one for family in FAMILIES.values() for one in family(evidence)}

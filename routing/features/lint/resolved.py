@@ -84,17 +84,17 @@ def _groups_in_arrow(resolved: Any) -> Iterable[tuple[Any, ...]]:
 
     rows = encoded(as_dataset(resolved), (*_WHERE, "route_name"))
     where, names = [TextNumbering() for _ in _WHERE], TextNumbering()
-    found: set[tuple[Any, ...]] = set()
+    groups: set[tuple[Any, ...]] = set()
     for part in rows.to_batches(columns=[*_WHERE, "route_name", "alternative_routes"]):
         places = [numbering.number(part[name]) for numbering, name in zip(where, _WHERE, strict=True)]
-        found |= _distinct([*places, names.number(part["route_name"])])
+        groups |= _distinct([*places, names.number(part["route_name"])])
         others = part["alternative_routes"]
         if others.null_count < len(others):
             of_row = pc.list_parent_indices(others)
             named = pc.struct_field(pc.list_flatten(others), "route_name")
-            found |= _distinct([*(place.take(of_row) for place in places), names.number(named)])
+            groups |= _distinct([*(place.take(of_row) for place in places), names.number(named)])
     texts = [plain_values(numbering.texts) for numbering in (*where, names)]
-    return (tuple(None if n is None else text[n] for n, text in zip(row, texts, strict=True)) for row in found)
+    return (tuple(None if n is None else text[n] for n, text in zip(row, texts, strict=True)) for row in groups)
 
 
 def _distinct(columns: list[Any]) -> set[tuple[Any, ...]]:
@@ -150,8 +150,8 @@ def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs
     A dialog is open where a message of its initiator was sent by a route without broker id, and is bound to none:
     no target has acknowledged it.
     """
-    found = _open_in_spark(resolved, services) if is_frame(resolved) else _open_in_arrow(resolved, services)
-    return [OpenDialogs(*group) for group in found]
+    groups = _open_in_spark(resolved, services) if is_frame(resolved) else _open_in_arrow(resolved, services)
+    return [OpenDialogs(*group) for group in groups]
 
 
 def _open_in_spark(resolved: DataFrame, services: Collection[str]) -> Iterable[tuple[Any, ...]]:
@@ -181,6 +181,6 @@ def _open_in_arrow(resolved: Any, services: Collection[str]) -> Iterable[tuple[A
     rows = select_arrow(resolved, (*_SENDER, "conversation_id"), is_open & is_sent & is_wanted)
     dialogs = rows.group_by(rows.column_names).aggregate([])
     counts = [("conversation_id", "count"), ("conversation_id", "min")]
-    found = dialogs.group_by(list(_SENDER)).aggregate(counts)
+    counted_dialogs = dialogs.group_by(list(_SENDER)).aggregate(counts)
     names = (*_SENDER, *("_".join(count) for count in counts))
-    return zip(*(plain_values(found[name]) for name in names), strict=True)
+    return zip(*(plain_values(counted_dialogs[name]) for name in names), strict=True)

@@ -15,15 +15,15 @@ from routing.terms import Ending, Reason
 _STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
 
 
-def needless_requests(given: ProbeAnswers) -> Iterator[LintFinding]:
+def needless_requests(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """Find SBR033: step 4 comes before a LOCAL route for any service (D15)."""
-    for verdict in given.asking:
-        if any(leg.asks for leg in verdict.legs):
-            said = "an open message for it opens a route request, though the service is in this instance"
-            yield finding("SBR033", verdict.place, verdict.asked.service, said)
+    for verdict in probe_answers.asking:
+        if any(search.asks for search in verdict.searches):
+            sentence = "an open message for it opens a route request, though the service is in this instance"
+            yield finding("SBR033", verdict.place, verdict.asked.service, sentence)
 
 
-def lost_requests(estate: LintEstate, walks: OpenMessageFollower) -> Iterator[LintFinding]:
+def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
     """Find SBR043: every way of a request is known to its end, and none ends at a BrokerConfiguration service.
 
     A database whose broker is off asks for no route. Forwarding that is not known is no end, and a request
@@ -33,18 +33,18 @@ def lost_requests(estate: LintEstate, walks: OpenMessageFollower) -> Iterator[Li
         here = estate.instances[instance]
         if not here.is_enabled(database) or (database != ARRIVALS and database not in here.databases):
             continue
-        traces = list(walks.traces_of_requests(instance, database))
-        ways = [way for trace in traces for way in trace.ways]
-        is_known = ways and not any(trace.is_cut for trace in traces)
-        if is_known and all(_is_lost(way, estate) for way in ways):
-            ends = list_names(f"{way.instance} ({way.reason or way.ending})" for way in ways)
-            said = "requests for routes end at %s: what asks for a route waits for ever"
-            yield finding("SBR043", (instance, database), ways[0].hops[0].route_name, said, ends)
+        traces = list(follower.traces_of_requests(instance, database))
+        paths = [path for trace in traces for path in trace.ways]
+        is_known = paths and not any(trace.is_cut for trace in traces)
+        if is_known and all(_is_lost(path, estate) for path in paths):
+            ends = list_names(f"{path.instance} ({path.reason or path.ending})" for path in paths)
+            sentence = "requests for routes end at %s: what asks for a route waits for ever"
+            yield finding("SBR043", (instance, database), paths[0].hops[0].route_name, sentence, ends)
 
 
-def _is_lost(way: HopPath, estate: LintEstate) -> bool:
+def _is_lost(path: HopPath, estate: LintEstate) -> bool:
     """Return True if a way is known to its end, and nothing is delivered there."""
-    if way.ending not in _STOPPED or way.instance is None:
+    if path.ending not in _STOPPED or path.instance is None:
         return False
-    is_known = estate.instances[way.instance].is_forwarding_known
-    return is_known or way.reason is not Reason.FORWARDING_DISABLED
+    is_known = estate.instances[path.instance].is_forwarding_known
+    return is_known or path.reason is not Reason.FORWARDING_DISABLED

@@ -19,17 +19,17 @@ def load_rules(files: Sequence[str]) -> tuple[CustomRule, ...]:
 
     Raises RuleError for a file that cannot be read or run, that holds no rule, and for a code that stands twice.
     """
-    found: dict[str, CustomRule] = {}
+    rules_by_code: dict[str, CustomRule] = {}
     for file in dict.fromkeys(str(Path(file).absolute()) for file in files):
         # Not those that it imports.
-        own = [rule for rule in _run(file) if rule.place[0] == file]
-        if not own:
+        file_rules = [rule for rule in _run(file) if rule.place[0] == file]
+        if not file_rules:
             raise RuleError.no_rule(file)
-        for rule in own:
-            if rule.code in found:
-                raise RuleError.doubled(rule.code, found[rule.code].place, rule.place)
-            found[rule.code] = rule
-    return tuple(found.values())
+        for rule in file_rules:
+            if rule.code in rules_by_code:
+                raise RuleError.doubled(rule.code, rules_by_code[rule.code].place, rule.place)
+            rules_by_code[rule.code] = rule
+    return tuple(rules_by_code.values())
 
 
 class _Loader(SourceFileLoader):

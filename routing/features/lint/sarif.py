@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from routing.features.lint.catalogue import LintRule, Severity
-from routing.features.lint.finding_places import name_of, tell
+from routing.features.lint.finding_places import finding_line, name_of
 from routing.render.wording import printable
 
 Row = Mapping[str, Any]
@@ -36,11 +36,11 @@ def as_sarif(
             "ruleId": row["code"],
             "ruleIndex": order[row["code"]],
             "level": _LEVELS[Severity(row["severity"])],
-            "message": {"text": tell(row)},
+            "message": {"text": finding_line(row)},
             "locations": [_location(row, root)],
-            "partialFingerprints": {_FINGERPRINT: mark},
+            "partialFingerprints": {_FINGERPRINT: fingerprint},
         }
-        for row, mark in zip(findings, prints, strict=True)
+        for row, fingerprint in zip(findings, prints, strict=True)
     ]
     rules = [_rule(kind, pages[code]) for code, kind in kinds.items()]
     driver = {"name": "sbroute lint", "semanticVersion": version, "rules": rules}
@@ -93,12 +93,12 @@ def fingerprints(findings: Iterable[Row]) -> list[str]:
     Messages may hold times and counts, and lines move. Those that have all in common are numbered.
     """
     seen: Counter[str] = Counter()
-    found = []
+    hashes = []
     for row in findings:
         about = [row[name] for name in ("code", "instance_name", "database_name", "object")]
         if row["object"] is None:
             about.append(row["message"])
         text = json.dumps(about)
         seen[text] += 1
-        found.append(hashlib.sha256(f"{text}{seen[text]}".encode()).hexdigest()[:32])
-    return found
+        hashes.append(hashlib.sha256(f"{text}{seen[text]}".encode()).hexdigest()[:32])
+    return hashes

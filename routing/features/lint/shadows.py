@@ -13,7 +13,7 @@ from routing.rules.choosing import tier_of
 
 
 def shadowed_routes(
-    estate: LintEstate, given: ProbeAnswers, balanced: Iterable[BalancedService]
+    estate: LintEstate, probe_answers: ProbeAnswers, balanced: Iterable[BalancedService]
 ) -> Iterator[LintFinding]:
     """Find SBR027: another route takes every message that a route matches.
 
@@ -25,20 +25,22 @@ def shadowed_routes(
     used: set[tuple[tuple[str, str], str | None]] = set()
     # Of a route's own question (its service and its id) the first answer by name.
     winners: dict[tuple[tuple[str, str], str | None, str | None], str] = {}
-    for verdict in given.routes:
+    for verdict in probe_answers.routes:
         place, (_, _, service, broker) = verdict.place, verdict.asked
-        for leg in verdict.legs:
-            used |= {(place, route.name) for route in (leg.reported, *leg.alternatives) if route is not None}
-            name = leg.route_name
+        for search in verdict.searches:
+            used |= {(place, route.name) for route in (search.reported, *search.alternatives) if route is not None}
+            name = search.route_name
             if name is not None and service is not None:
-                own = (place, service, broker)
-                winners[own] = min(name, winners.get(own, name))
-    for said, routes in given.contested.items():
-        if not estate.instances[said.instance].is_enabled(said.database):
+                question = (place, service, broker)
+                winners[question] = min(name, winners.get(question, name))
+    for selector, routes in probe_answers.contested.items():
+        if not estate.instances[selector.instance].is_enabled(selector.database):
             continue
-        other = winners.get((said.place, said.service, said.broker), "another route for any service")
+        other = winners.get((selector.place, selector.service, selector.broker), "another route for any service")
         for route in routes:
             is_usable = tier_of(route) is not None and not catches_all(route)
-            is_told = (*said.place, route.name) in doubled
-            if is_usable and not is_told and (said.place, route.name) not in used:
-                yield finding("SBR027", said.place, route.name, "every message that it matches takes %s", other)
+            is_told = (*selector.place, route.name) in doubled
+            if is_usable and not is_told and (selector.place, route.name) not in used:
+                yield finding(
+                    "SBR027", selector.place, route.name, "every message that it matches takes %s", other
+                )

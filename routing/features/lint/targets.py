@@ -19,26 +19,26 @@ _SHOWN = 3
 
 
 def several_targets(
-    walks: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf | None
+    follower: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf | None
 ) -> Iterator[LintFinding]:
     """Find SBR041: one finding for the routes of a scope that lead to the same ends, whatever the services.
 
     With messages it says how many open dialogs they are of that take such a choice, wherever they were sent.
     """
-    risks = {} if dialogs_of is None or not hazards else _dialogs_at_risk(walks, hazards, dialogs_of)
+    risks = {} if dialogs_of is None or not hazards else _dialogs_at_risk(follower, hazards, dialogs_of)
     grouped: dict[tuple[tuple[str, str], ProvedHazard], list[OpenChoice]] = {}
     for choice, hazard in hazards.items():
         grouped.setdefault((choice[:2], hazard), []).append(choice)
     for (place, hazard), choices in grouped.items():
         shown, rest = hazard.ends[:_SHOWN], len(hazard.ends) - _SHOWN
-        said = "open dialogs to '%s' end at " + ", ".join(["%s (%s)"] * len(shown))
-        said += f" and {rest} more, by %s" if rest > 0 else ", by %s"
+        sentence = "open dialogs to '%s' end at " + ", ".join(["%s (%s)"] * len(shown))
+        sentence += f" and {rest} more, by %s" if rest > 0 else ", by %s"
         values = [list_names(one.service for one in choices), *chain(*shown), list_names(hazard.routes)]
         risk = _Risk.together([risks[choice] for choice in choices if choice in risks])
         if risk is not None:
             also, counts = risk.phrased()
-            said, values = said + also, values + counts
-        yield finding("SBR041", place, hazard.routes[0], said, *values)
+            sentence, values = sentence + also, values + counts
+        yield finding("SBR041", place, hazard.routes[0], sentence, *values)
 
 
 class _Risk(NamedTuple):
@@ -65,20 +65,20 @@ class _Risk(NamedTuple):
 
 
 def _dialogs_at_risk(
-    walks: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf
+    follower: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf
 ) -> dict[OpenChoice, _Risk]:
     """Return the open dialogs whose messages come by each choice, at the first instance or on their way."""
-    found: dict[OpenChoice, list[_Risk]] = {}
+    risks_by_choice: dict[OpenChoice, list[_Risk]] = {}
     for group in dialogs_of({choice.service for choice in hazards}):
-        sender = walks.network.instances.get(group.instance)
+        sender = follower.network.instances.get(group.instance)
         if sender is None or group.database not in sender.databases:
             continue
-        traces = list(walks.traces(OpenChoice(group.instance, group.database, group.service)))
+        traces = list(follower.traces(OpenChoice(group.instance, group.database, group.service)))
         passed = [_passed(trace, group.service, hazards) for trace in traces]
         for choice in set().union(*passed):
             is_sure = all(choice in of_hash for of_hash in passed)
-            found.setdefault(choice, []).append(_Risk(group.dialogs, group.first, is_sure))
-    together = {choice: _Risk.together(risks) for choice, risks in found.items()}
+            risks_by_choice.setdefault(choice, []).append(_Risk(group.dialogs, group.first, is_sure))
+    together = {choice: _Risk.together(risks) for choice, risks in risks_by_choice.items()}
     return {choice: risk for choice, risk in together.items() if risk is not None}
 
 
@@ -88,8 +88,8 @@ def _passed(trace: MessageTrace, service: str, hazards: Hazards) -> set[OpenChoi
         return set()
     hops = (
         hop
-        for way in trace.ways
-        for hop in way.hops
+        for path in trace.ways
+        for hop in path.hops
         if hop.matching_step in OPEN_STEPS and hop.broker_instance is None
     )
     return {OpenChoice(hop.instance_name, hop.scope, service) for hop in hops} & hazards.keys()

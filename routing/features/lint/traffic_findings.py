@@ -37,9 +37,9 @@ def unused_routes(estate: LintEstate, used: set[RouteName]) -> Iterator[LintFind
 
 def changed_picks(changed: list[RebalancedDialogs]) -> Iterator[LintFinding]:
     """Find SBR039: messages of one open dialog went to different broker ids; one a scope and service."""
-    said = "the set of broker ids changed before the acknowledgement: dialogs %s, such as %s"
+    sentence = "the set of broker ids changed before the acknowledgement: dialogs %s, such as %s"
     for instance, database, service, dialogs, first in changed:
-        yield finding("SBR039", (instance, database), service, said, str(dialogs), first)
+        yield finding("SBR039", (instance, database), service, sentence, str(dialogs), first)
 
 
 def torn_groups(estate: LintEstate) -> Iterator[LintFinding]:
@@ -49,17 +49,17 @@ def torn_groups(estate: LintEstate) -> Iterator[LintFinding]:
     """
     names = ("instance_name", "database_name", "far_service", "conversation_group_id")
     ids = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged_at")
-    bound: dict[tuple[Any, ...], set[str]] = {}
+    brokers_by_group: dict[tuple[Any, ...], set[str]] = {}
     for is_initiator, *group, far, acknowledged, at in estate.tables["dialogs"].rows("is_initiator", *names, *ids):
         if is_initiator and group[2] and group[3] and (far or acknowledged):
             dialog = DialogFacts(text.broker_id(far), text.broker_id(acknowledged), at)
             broker = dialog.acknowledged(estate.now) or dialog.far_broker
             if broker is not None:
-                bound.setdefault(tuple(group), set()).add(broker)
+                brokers_by_group.setdefault(tuple(group), set()).add(broker)
     torn: dict[tuple[Any, ...], list[str]] = {}
-    for (*service, group_id), brokers in bound.items():
+    for (*service, group_id), brokers in brokers_by_group.items():
         if len(brokers) > 1:
             torn.setdefault(tuple(service), []).append(group_id)
-    said = "conversation groups are bound to different broker ids: %s, such as %s"
+    sentence = "conversation groups are bound to different broker ids: %s, such as %s"
     for (instance, database, far_service), groups in torn.items():
-        yield finding("SBR038", (instance, database), far_service, said, str(len(groups)), min(groups))
+        yield finding("SBR038", (instance, database), far_service, sentence, str(len(groups)), min(groups))

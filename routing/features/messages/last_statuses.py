@@ -45,11 +45,11 @@ def newest_statuses(
     of_queues = {"source": [TRANSMISSION_QUEUE], "message_id": sorted({row["message_id"] for row in messages})}
     conversations = sorted({text.fold(row["conversation_id"]) for row in messages})
     of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
-    found: dict[tuple[str, str], list[Row]] = {}
+    rows_by_key: dict[tuple[str, str], list[Row]] = {}
     for only, key in ((of_queues, _id), (of_events, _conversation)):
         for row in _read(observed, {"instance_name": instances, **only}):
-            found.setdefault(key(row), []).append({**row, "observed_at": micros_of(row["observed_at"])})
-    every = ((row, (*found.get(_id(row), ()), *found.get(_conversation(row), ()))) for row in messages)
+            rows_by_key.setdefault(key(row), []).append({**row, "observed_at": micros_of(row["observed_at"])})
+    every = ((row, (*rows_by_key.get(_id(row), ()), *rows_by_key.get(_conversation(row), ()))) for row in messages)
     return [_newest(rows, row, latest) for row, rows in every]
 
 
@@ -68,17 +68,20 @@ def _newest(rows: Sequence[Row], message: Row, latest: int | None) -> Row | None
     mine.sort(key=lambda row: place_of(row, latest))
     queued = [row["observed_at"] for row in mine if row["source"] == TRANSMISSION_QUEUE]
     handles = [row["conversation_handle"] for row in mine if row["conversation_handle"] is not None]
-    known = {"queued_at": queued[-1] if queued else None, "conversation_handle": handles[-1] if handles else None}
-    return {**mine[-1], **known}
+    newest_values = {
+        "queued_at": queued[-1] if queued else None,
+        "conversation_handle": handles[-1] if handles else None,
+    }
+    return {**mine[-1], **newest_values}
 
 
 def compare_status(message: Row, row: Row) -> tuple[StatusText, ReasonComparison]:
     """Compare the status of a row with a message's verdict."""
     database = message["database_name"]
     in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
-    told = status_of(row)
+    status = status_of(row)
     outcome = Outcome(message["outcome"])
-    return told, told.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
+    return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
 
 
 def _read(observed: Any, only: Only) -> list[dict[str, Any]]:

@@ -47,13 +47,13 @@ class MessageFilter:
     @property
     def only(self) -> Only:
         """The values by column of which each row has one."""
-        given = {
+        values_by_column = {
             "outcome": self.outcomes,
             "reason": self.reasons,
             "instance_name": self.instances,
             "to_service_name": self.services,
         }
-        return {name: list(values) for name, values in given.items() if values}
+        return {name: list(values) for name, values in values_by_column.items() if values}
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -108,10 +108,10 @@ def ask(
     )
 
 
-def _words(what: str, given: Iterable[str], known: Iterable[Word]) -> tuple[str, ...]:
+def _words(what: str, texts: Iterable[str], vocabulary: Iterable[Word]) -> tuple[str, ...]:
     """Convert words to the case of the tables. Raises QuestionError."""
-    words = [str(word) for word in known]
-    for text in given:
+    words = [str(word) for word in vocabulary]
+    for text in texts:
         if text.upper() not in words:
             raise QuestionError.unknown_word(what, text, words)
-    return tuple(text.upper() for text in given)
+    return tuple(text.upper() for text in texts)

@@ -65,12 +65,12 @@ def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> di
         raise InputError.nothing_recorded(str(config.output["runs"]))
     tables = {"resolved_routes": last_run.open_left(opener, config, last, "resolved_routes")}
     for key, location in config.kept.items():
-        found = opener.find(f"tables.{key}", location)
-        if found is not None:
-            faults = cannot_hold(types_of(found.rows), KEPT[key])
+        opened = opener.find(f"tables.{key}", location)
+        if opened is not None:
+            faults = cannot_hold(types_of(opened.rows), KEPT[key])
             if faults:
                 raise InputError.wrong_columns(key, faults)
-            tables[key] = found.rows
+            tables[key] = opened.rows
     return tables
 
 
@@ -110,31 +110,31 @@ def list_messages(
         tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
     resolved, observed = tables["resolved_routes"], tables.get("observed_routing")
     newest = newest_exports.newest_exports(tables.get("imports"))
-    held = newest_exports.held_messages(observed, newest, resolved) if asked.waiting else None
-    found = _select(resolved, asked, held)
+    waiting_messages = newest_exports.held_messages(observed, newest, resolved) if asked.waiting else None
+    selected = _select(resolved, asked, waiting_messages)
     latest = None if clock is None else micros_of(latest_time(clock))
-    said = last_statuses.newest_statuses(observed, found.rows, latest)
-    rows = [_listed(row, status, micros_of(now)) for row, status in zip(found.rows, said, strict=True)]
+    statuses = last_statuses.newest_statuses(observed, selected.rows, latest)
+    rows = [_listed(row, status, micros_of(now)) for row, status in zip(selected.rows, statuses, strict=True)]
     if "imports" in tables:
-        waiting = (_waits(row, status, newest) for row, status in zip(rows, said, strict=True))
+        waiting = (_waits(row, status, newest) for row, status in zip(rows, statuses, strict=True))
         rows = [{**row, "is_waiting": waits} for row, waits in zip(rows, waiting, strict=True)]
     return MessageList(
         asked,
         SchemaRows(LISTED_MESSAGES, tuple(rows)),
-        SchemaRows(MESSAGE_COUNTS, tuple(found.counts)),
-        SchemaRows(MESSAGE_GROUPS, tuple(found.groups)),
-        None if held is None else newest_exports.count_held(held),
+        SchemaRows(MESSAGE_COUNTS, tuple(selected.counts)),
+        SchemaRows(MESSAGE_GROUPS, tuple(selected.groups)),
+        None if waiting_messages is None else newest_exports.count_held(waiting_messages),
         bool(newest),
-        None if found.oldest_stuck is None else _age(found.oldest_stuck, micros_of(now)),
+        None if selected.oldest_stuck is None else _age(selected.oldest_stuck, micros_of(now)),
     )
 
 
-def _select(resolved: Table, asked: MessageFilter, held: Any) -> SelectedMessages:
+def _select(resolved: Table, asked: MessageFilter, waiting_messages: Any) -> SelectedMessages:
     if not is_frame(resolved):
-        return arrow_search.select(resolved, asked, held)
+        return arrow_search.select(resolved, asked, waiting_messages)
     from routing.features.messages import spark_search
 
-    return spark_search.select(resolved, asked, held)
+    return spark_search.select(resolved, asked, waiting_messages)
 
 
 def _age(enqueue_time: datetime, now: int) -> int:
@@ -144,21 +144,21 @@ def _age(enqueue_time: datetime, now: int) -> int:
 
 def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) -> dict[str, Any]:
     """Return a message in the columns of a list."""
-    own = {**row, "age_seconds": _age(row["enqueue_time"], now)}
+    listed = {**row, "age_seconds": _age(row["enqueue_time"], now)}
     if status is not None:
-        told, compared = last_statuses.compare_status(row, status)
-        own |= {
-            "status_observed_at": moment_of(told.observed_at),
+        status_text, compared = last_statuses.compare_status(row, status)
+        listed |= {
+            "status_observed_at": moment_of(status_text.observed_at),
             "status_source": status["source"],
-            "status_outcome": None if told.outcome is None else str(told.outcome),
-            "status_number": told.number,
-            "status_text": told.text,
-            "status_next_hop": told.next_hop,
+            "status_outcome": None if status_text.outcome is None else str(status_text.outcome),
+            "status_number": status_text.number,
+            "status_text": status_text.text,
+            "status_next_hop": status_text.next_hop,
             "agreement": str(compared.agreement),
             "agreement_why": compared.why,
             "conversation_handle": status["conversation_handle"],
         }
-    return {name: own.get(name) for name in LISTED_MESSAGES.names}
+    return {name: listed.get(name) for name in LISTED_MESSAGES.names}
 
 
 def _waits(

@@ -42,7 +42,7 @@ def make_document(done: MessageList) -> Document:
         *_missing(done),
         *_list_reasons(done),
         *(_list_oldest(done) if done.asked.oldest else _list_groups(done)),
-        *_said(done),
+        *_status_texts(done),
     ]
 
 
@@ -148,10 +148,10 @@ def _list_oldest(done: MessageList) -> Iterator[Block]:
         message = f"message {row['message_id']}"
         message += "" if _names_conversation(row) else f", conversation {row['conversation_id']}"
         status = _status_of(row)
-        said = "" if status is None else f"; SQL Server: {status}"
+        status_clause = "" if status is None else f"; SQL Server: {status}"
         outcome = mark_outcome(row["outcome"])
         yield ListItem(
-            (f"{_row_age(row)}: ", outcome, f" {row['reason']}, {place}; {message}{said}"), f"{number}."
+            (f"{_row_age(row)}: ", outcome, f" {row['reason']}, {place}; {message}{status_clause}"), f"{number}."
         )
     yield from _more(done)
     listed = Counter(map(_group_of, done.messages))
@@ -193,17 +193,17 @@ def _status_of(row: Row) -> str | None:
     return None if agreement is None or is_blank else f"{number or outcome or 'a text'} {agreement}"
 
 
-def _said(done: MessageList) -> Iterator[Block]:
+def _status_texts(done: MessageList) -> Iterator[Block]:
     """Yield each text of a status or event, with what it says of a reason, most first."""
-    found = Counter(
+    counted_texts = Counter(
         (row["status_number"], row["agreement"], row["reason"], text, row["agreement_why"])
         for row in done.messages
         if (text := _event_or_text(row)) is not None
     )
-    if found:
+    if counted_texts:
         yield DocumentHeading("What SQL Server said of these")
     for (number, agreement, reason, text, why), messages in sorted(
-        found.items(), key=lambda item: (-item[1], str(item[0]))
+        counted_texts.items(), key=lambda item: (-item[1], str(item[0]))
     ):
         numbered = "" if number is None else f"{number} "
         because = "" if why is None else f" {why}"

@@ -29,14 +29,14 @@ _OF_QUEUES = {"source": [TRANSMISSION_QUEUE]}
 
 def newest_exports(imports: Table | None) -> dict[Queue, Any]:
     """Return the time of the newest export of each database's queue; a database without one is left out."""
-    found: dict[Queue, Any] = {}
+    newest: dict[Queue, Any] = {}
     for row in [] if imports is None else read_rows(imports, _EXPORTS, only={"view_or_file": [_VIEW]}):
         if row["kind"] == ImportKind.SCRIPT:
             # A script may be called like the view.
             continue
         queue = (row["instance_name"], row["database_name"])
-        found[queue] = max(row["exported_at"], found.get(queue, row["exported_at"]))
-    return found
+        newest[queue] = max(row["exported_at"], newest.get(queue, row["exported_at"]))
+    return newest
 
 
 def held_messages(observed: Table | None, exports: Mapping[Queue, Any], like: Table) -> Any:
@@ -51,15 +51,15 @@ def held_messages(observed: Table | None, exports: Mapping[Queue, Any], like: Ta
     if observed is None or not newest:
         return _as_kind_of(like, [])
     if not is_frame(observed):
-        found = _held_in_arrow(observed, newest)
-        return _as_kind_of(like, found.to_pylist()) if is_frame(like) else found
+        held_rows = _held_in_arrow(observed, newest)
+        return _as_kind_of(like, held_rows.to_pylist()) if is_frame(like) else held_rows
     frame = _held_in_spark(observed, newest)
     return frame if is_frame(like) else _as_kind_of(like, (row.asDict() for row in frame.collect()))
 
 
-def count_held(held: Any) -> int:
+def count_held(messages: Any) -> int:
     """Count messages that queues hold."""
-    return held.count() if is_frame(held) else len(held)
+    return messages.count() if is_frame(messages) else len(messages)
 
 
 def _as_kind_of(like: Table, rows: Iterable[Mapping[str, Any]]) -> Any:
@@ -76,13 +76,13 @@ def _held_in_arrow(observed: Any, newest: list[dict[str, Any]]) -> pyarrow.Table
     import pyarrow
 
     rows = as_dataset(observed)
-    found = rows.to_table(columns=_HELD.names, filter=condition_of(rows, _OF_QUEUES))
-    found = found.set_column(found.column_names.index(_AT), _AT, micros_in(found[_AT]))
+    observations = rows.to_table(columns=_HELD.names, filter=condition_of(rows, _OF_QUEUES))
+    observations = observations.set_column(observations.column_names.index(_AT), _AT, micros_in(observations[_AT]))
     numbers = [{**row, _AT: micros_of(row[_AT])} for row in newest]
     exports = pyarrow.Table.from_pylist(
         numbers, pyarrow.schema([*((name, pyarrow.string()) for name in _QUEUE), (_AT, pyarrow.int64())])
     )
-    return found.join(exports, [*_QUEUE, _AT], join_type="left semi").select(list(HELD)).drop_null()
+    return observations.join(exports, [*_QUEUE, _AT], join_type="left semi").select(list(HELD)).drop_null()
 
 
 def _held_in_spark(observed: DataFrame, newest: list[dict[str, Any]]) -> DataFrame:

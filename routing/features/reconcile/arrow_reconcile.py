@@ -56,7 +56,7 @@ def _rows(
     """Return the rows of ``reconciliation``, in the order of the sides, and of time within one."""
     import pyarrow
 
-    told = _taken(judged.told, PredictionColumns._fields, judged.told_of)
+    told = _taken(judged.predictions, PredictionColumns._fields, judged.prediction_of)
     of_groups = [causes.get(group.answers) for group in judged.groups]
     named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in of_groups]
     told |= _taken(named, ("cause", "cause_text"), judged.group_of)

@@ -90,15 +90,15 @@ class ObservedEpisode(NamedTuple):
     ) -> ObservedEpisode:
         """Return a row in the columns of `EPISODES`."""
         broker = text.broker_id(to_broker_instance)
-        said = text.empty_as_null(status_text)
-        known, number = known_outcome(outcome), error_number or None
+        status = text.empty_as_null(status_text)
+        seen_outcome, number = known_outcome(outcome), error_number or None
         seen = SeenMessage(
             source,
-            known,
+            seen_outcome,
             number,
             broker,
             text.empty_as_null(next_hop),
-            number is None and known is None and (said or outcome) is not None,
+            number is None and seen_outcome is None and (status or outcome) is not None,
             remaining_hop_count,
             time_to_live_seconds,
             live_time_seconds,
@@ -117,5 +117,5 @@ class ObservedEpisode(NamedTuple):
             broker,
             is_arrival,
             seen,
-            said,
+            status,
         )

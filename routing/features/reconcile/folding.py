@@ -88,8 +88,8 @@ def _named(messages: Any, by: Sequence[str]) -> pyarrow.Table:
 
 def _services_of(rows: pyarrow.Table, by: Sequence[str]) -> pyarrow.Table:
     """Return the first service by name of each group of rows."""
-    found = rows.group_by(list(by)).aggregate([(_SERVICE, "min")])
-    return found.rename_columns([*by, "service"])
+    first_services = rows.group_by(list(by)).aggregate([(_SERVICE, "min")])
+    return first_services.rename_columns([*by, "service"])
 
 
 def _filled(rows: pyarrow.Table, services: pyarrow.Table, by: Sequence[str]) -> pyarrow.Table:
@@ -116,8 +116,8 @@ def _episodes(rows: pyarrow.Table) -> pyarrow.Table:
     starts = pyarrow.concat_arrays([pyarrow.array([True]), begins])
     first = pc.indices_nonzero(starts)
     last = pc.subtract(pyarrow.concat_arrays([first[1:], pyarrow.array([len(rows)], first.type)]), 1)
-    told = rows.take(first)
-    columns = {name: told[name] for name in EPISODES.names if name in told.column_names}
+    first_rows = rows.take(first)
+    columns = {name: first_rows[name] for name in EPISODES.names if name in first_rows.column_names}
     columns["first_at"], columns["last_at"] = times.take(first), times.take(last)
     columns["observations"] = pc.add(pc.subtract(last.cast("int64"), first.cast("int64")), 1)
     return pyarrow.table({name: columns[name] for name in EPISODES.names}).cast(arrow_schema(EPISODES))

@@ -33,7 +33,7 @@ def fold(observed: DataFrame, messages: DataFrame | None) -> tuple[DataFrame, in
 def _read(rows: DataFrame) -> DataFrame:
     """Return the observations, times as microseconds, with ``is_arrival``."""
     is_arrival = F.col("source").isin(list(OF_ARRIVALS)) | F.coalesce("is_from_network", F.lit(False))
-    told = rows.withColumns(
+    observations = rows.withColumns(
         {
             "is_arrival": is_arrival,
             "observed_at": F.unix_micros("observed_at"),
@@ -41,7 +41,7 @@ def _read(rows: DataFrame) -> DataFrame:
             _SERVICE: spark_forms.empty_as_null(F.col(_SERVICE)),
         }
     )
-    return told.withColumn(
+    return observations.withColumn(
         "database_name", F.when(~F.col("is_arrival"), spark_forms.empty_as_null(F.col("database_name")))
     )
 
@@ -60,17 +60,17 @@ def _with_services(rows: DataFrame, messages: DataFrame | None) -> DataFrame:
 def _episodes(rows: DataFrame) -> DataFrame:
     """Return the episodes of observations."""
     in_order = [F.asc_nulls_last(name) for name in dict.fromkeys(ORDER)]
-    side = Window.partitionBy(*SIDE).orderBy(*in_order)
-    before = F.lag("observed_at").over(side)
-    differs = [~F.lag(name).over(side).eqNullSafe(F.col(name)) for name in ANSWER]
+    by_side = Window.partitionBy(*SIDE).orderBy(*in_order)
+    before = F.lag("observed_at").over(by_side)
+    differs = [~F.lag(name).over(by_side).eqNullSafe(F.col(name)) for name in ANSWER]
     begins = before.isNull() | (F.col("observed_at") - before >= APART)
     for one in differs:
         begins = begins | one
-    numbered = rows.withColumns({"begins": begins, "place": F.row_number().over(side)})
-    so_far = side.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    numbered = rows.withColumns({"begins": begins, "place": F.row_number().over(by_side)})
+    so_far = by_side.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     episodes = numbered.withColumn("episode", F.sum(F.col("begins").cast("int")).over(so_far))
-    told = [name for name in EPISODES.names if name in OBSERVED_ROUTING.names and name not in SIDE]
-    first = F.min_by(F.struct(*told), "place").alias("first")
+    answer_columns = [name for name in EPISODES.names if name in OBSERVED_ROUTING.names and name not in SIDE]
+    first = F.min_by(F.struct(*answer_columns), "place").alias("first")
     times = (F.min("observed_at").alias("first_at"), F.max("observed_at").alias("last_at"))
     grouped = episodes.groupBy(*SIDE, "episode").agg(first, *times, F.count(F.lit(1)).alias("observations"))
-    return in_shape(grouped, EPISODES, {name: F.col(f"first.{name}") for name in told})
+    return in_shape(grouped, EPISODES, {name: F.col(f"first.{name}") for name in answer_columns})

@@ -38,25 +38,25 @@ class PredictionColumns(NamedTuple):
 class JudgedEpisodes:
     """All episodes, judged in their order.
 
-    ``told_of`` and ``group_of`` have, for each, the places in ``told`` and ``groups``. ``balanced`` is
-    by instance, service and number of broker ids.
+    ``prediction_of`` and ``group_of`` have, for each, the places in ``predictions`` and ``groups``. ``balanced``
+    is by instance, service and number of broker ids.
     """
 
     groups: list[EpisodeGroup] = field(default_factory=list)
-    told_of: array[int] = field(default_factory=lambda: array("q"))
+    prediction_of: array[int] = field(default_factory=lambda: array("q"))
     group_of: array[int] = field(default_factory=lambda: array("q"))
     balanced: dict[tuple[str, str, int], PickedInstances] = field(default_factory=dict)
-    _told: dict[PredictionColumns, int] = field(default_factory=dict, repr=False)
+    _predictions: dict[PredictionColumns, int] = field(default_factory=dict, repr=False)
     _grouped: dict[GroupAnswers, int] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, episodes: Iterable[ObservedEpisode], predictor: EpisodePredictor) -> JudgedEpisodes:
         """Judge episodes as of their starts; the predictor knows already which of them ask for routes."""
-        found = cls()
+        judged = cls()
         for episode in episodes:
             at = episode.first_at
-            found.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
-        return found
+            judged.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
+        return judged
 
     def add(
         self,
@@ -68,8 +68,8 @@ class JudgedEpisodes:
         until: int,
     ) -> None:
         """Add an episode that stands for some, of so many observations, which began from one time to another."""
-        told, answers = _tell(predicted), answers_of(episode, predicted)
-        self.told_of.append(self._told.setdefault(told, len(self._told)))
+        prediction, answers = _prediction_columns(predicted), answers_of(episode, predicted)
+        self.prediction_of.append(self._predictions.setdefault(prediction, len(self._predictions)))
         place = self._grouped.get(answers)
         if place is None:
             place = self._grouped[answers] = len(self.groups)
@@ -79,16 +79,16 @@ class JudgedEpisodes:
         group.observations += observations
         group.first_at, group.last_at = min(group.first_at, since), max(group.last_at, until)
         self.group_of.append(place)
-        if told.broker_instances and episode.service and _tells_pick(episode):
-            key = (episode.instance, episode.service, told.broker_instances)
+        if prediction.broker_instances and episode.service and _tells_pick(episode):
+            key = (episode.instance, episode.service, prediction.broker_instances)
             picks = self.balanced.setdefault(key, PickedInstances())
             picks.episodes += episodes
-            picks.same += episodes * (told.predicted_broker_instance == episode.broker_told)
+            picks.same += episodes * (prediction.predicted_broker_instance == episode.broker_told)
 
     @property
-    def told(self) -> list[PredictionColumns]:
+    def predictions(self) -> list[PredictionColumns]:
         """The texts of predictions, each once."""
-        return list(self._told)
+        return list(self._predictions)
 
     @property
     def has_trouble(self) -> bool:
@@ -146,7 +146,7 @@ def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupA
     )
 
 
-def _tell(predicted: EpisodePrediction) -> PredictionColumns:
+def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
     verdict, (kind, why) = predicted.verdict, predicted.compared
     if verdict is None:
         return PredictionColumns(None, None, None, None, None, None, None, None, None, str(kind), why)

@@ -118,12 +118,12 @@ class EpisodePredictor:
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
             return codes
-        side = _side_of(episode)
+        episode_side = _side_of(episode)
         ends = self.dialogs.ends_of(episode.instance, episode.database)
         dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
         is_queued = episode.source == TRANSMISSION_QUEUE
         # Rows of queues that an older release imported do not tell it.
-        own = episode.broker_told if is_queued and episode.broker_told else self.named.get(side)
+        named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_side)
         hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
         message = RoutedMessage(
             f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
@@ -133,16 +133,21 @@ class EpisodePredictor:
             episode.instance,
             episode.database,
             episode.service,
-            own,
+            named_broker,
             hops,
         )
         asked = self._of_key(message, dialog)
-        told = episode.broker_told
-        if is_queued or told is None or side in self.named or bound_broker(message, dialog) is not None:
+        event_broker = episode.broker_told
+        if (
+            is_queued
+            or event_broker is None
+            or episode_side in self.named
+            or bound_broker(message, dialog) is not None
+        ):
             return asked
         # The id of an event is the one that was picked, or else what the message was bound to before.
         picked = {decision.pick for decision in asked.decisions}
-        return asked if told in picked else self._of_key(replace(message, broker=told), dialog)
+        return asked if event_broker in picked else self._of_key(replace(message, broker=event_broker), dialog)
 
     def _of_key(self, message: RoutedMessage, dialog: DialogFacts) -> _Asked:
         return _Asked(message, dialog, self.messages.keyed(message, dialog))

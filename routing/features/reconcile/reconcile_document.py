@@ -71,9 +71,9 @@ def _answer(done: Reconciliation) -> Words:
     otherwise, beyond = counts[PairClass.CONTRADICTED], counts[PairClass.NOT_PREDICTED]
     if not otherwise and not beyond:
         return (TonedText(f"SQL Server decided {_all_of(observed)} as the tables say", Tone.GOOD), ".")
-    said = f"SQL Server decided {otherwise:,} of {count(observed, 'episode')} otherwise than the tables say"
+    sentence = f"SQL Server decided {otherwise:,} of {count(observed, 'episode')} otherwise than the tables say"
     more = f"; of {count(beyond, 'other')} the tables say nothing" if beyond else ""
-    return (TonedText(said, Tone.BAD if otherwise else Tone.STRONG), f"{more}.")
+    return (TonedText(sentence, Tone.BAD if otherwise else Tone.STRONG), f"{more}.")
 
 
 def _all_of(episodes: int) -> str:
@@ -104,10 +104,10 @@ def _describe_picks(done: Reconciliation) -> Iterator[DataTable]:
 
 
 def _by_instance(done: Reconciliation) -> list[tuple[Any, ...]]:
-    found: dict[str, dict[str, int]] = {}
+    counts_by_instance: dict[str, dict[str, int]] = {}
     for row in done.counts:
-        found.setdefault(row["instance_name"], {})[row["class"]] = row["episodes"]
-    return [(name, *(counts.get(kind, 0) for kind in PairClass)) for name, counts in found.items()]
+        counts_by_instance.setdefault(row["instance_name"], {})[row["class"]] = row["episodes"]
+    return [(name, *(counts.get(kind, 0) for kind in PairClass)) for name, counts in counts_by_instance.items()]
 
 
 def _balanced(done: Reconciliation) -> list[tuple[Any, ...]]:
@@ -125,7 +125,7 @@ def _balanced(done: Reconciliation) -> list[tuple[Any, ...]]:
 
 def _total(done: Reconciliation) -> str:
     episodes = sum(done.by_class.values())
-    told = f"{count(done.observations, 'observation')} in {count(episodes, 'episode')}"
+    totals = f"{count(done.observations, 'observation')} in {count(episodes, 'episode')}"
     percent = "" if done.percent is None else f"; {done.percent:.1f} % of what was observed matches"
     unobserved = f"; {count(done.unobserved, 'conversation side')} with messages, not observed at all"
-    return f"{told}{percent}{unobserved if done.unobserved else ''}"
+    return f"{totals}{percent}{unobserved if done.unobserved else ''}"

@@ -41,10 +41,10 @@ def open_tables(config: Config, opener: TableOpener) -> dict[str, OpenedTable]:
     named = {**config.tables, _OBSERVED: config.kept[_OBSERVED]}
     for key in in_reading_order(named):
         location = named[key]
-        found = opener.find(f"tables.{key}", location)
-        if found is None:
+        opened_table = opener.find(f"tables.{key}", location)
+        if opened_table is None:
             raise InputError.missing_table(key, str(location))
-        opened[key] = found
+        opened[key] = opened_table
     traffic = {key: opened[key] for key in TRAFFIC if key in opened}
     why = _why_by_spark(traffic)
     if why is None:
@@ -68,12 +68,14 @@ def _why_by_spark(traffic: Mapping[str, OpenedTable]) -> UnreadableTable | None:
     return UnreadableTable(f"there are {count:,}, more than {MOST_MESSAGES:,}") if count > MOST_MESSAGES else None
 
 
-def put(place: ReplacedOutput, opener: TableOpener, rows: Table, versions: Mapping[str, int | None]) -> int:
+def replace_output(
+    place: ReplacedOutput, opener: TableOpener, rows: Table, versions: Mapping[str, int | None]
+) -> int:
     """Replace the output in one commit, and say which version that made. Raises StorageError."""
-    told: dict[str, Any] = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
-    mark = json.dumps(told, sort_keys=True)
+    commit_facts: dict[str, Any] = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
+    metadata = json.dumps(commit_facts, sort_keys=True)
     if is_frame(rows):
-        return place.replace_by_spark(rows.sparkSession, rows, mark)
+        return place.replace_by_spark(rows.sparkSession, rows, metadata)
     if isinstance(place.writer, UnreadableTable):
         from routing.tables.frames import frame_of_tuples
         from routing.tables.table_columns import columns_in
@@ -81,5 +83,5 @@ def put(place: ReplacedOutput, opener: TableOpener, rows: Table, versions: Mappi
         spark = opener.start_for(f"output.{KEY}", "written", place.writer)
         columns = columns_in(rows, RECONCILIATION, {name: name for name in RECONCILIATION.names})
         frame = frame_of_tuples(spark, columns.rows(*RECONCILIATION.names), RECONCILIATION.optional())
-        return place.replace_by_spark(spark, frame, mark)
-    return place.replace(replaced_outputs.reader_of(rows, RECONCILIATION), mark)
+        return place.replace_by_spark(spark, frame, metadata)
+    return place.replace(replaced_outputs.reader_of(rows, RECONCILIATION), metadata)

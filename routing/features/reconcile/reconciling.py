@@ -55,17 +55,17 @@ class Reconciliation:
     @property
     def by_class(self) -> dict[str, int]:
         """How many episodes are of each class, in the order of `PairClass`."""
-        found = {str(kind): 0 for kind in PairClass}
+        counts = {str(kind): 0 for kind in PairClass}
         for row in self.counts:
-            found[row["class"]] += row["episodes"]
-        return found
+            counts[row["class"]] += row["episodes"]
+        return counts
 
     @property
     def percent(self) -> float | None:
         """Per cent of CONFIRMED and COMPATIBLE among all but NOT_OBSERVED; None where there is nothing else."""
         counts = self.by_class
-        told = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
-        return 100 * sum(counts[kind] for kind in MATCHING) / told if told else None
+        observed = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
+        return 100 * sum(counts[kind] for kind in MATCHING) / observed if observed else None
 
 
 def reconcile(
@@ -112,7 +112,7 @@ def reconcile(
         return done
     progress("writing the table")
     versions = {key: one.version for key, one in opened.items()}
-    return replace(done, version=reconciled_tables.put(place, opener, done.rows, versions))
+    return replace(done, version=reconciled_tables.replace_output(place, opener, done.rows, versions))
 
 
 def _reconcile(tables: Mapping[str, Table], progress: Callable[[str], None]) -> Reconciliation:
@@ -130,37 +130,37 @@ def _reconcile(tables: Mapping[str, Table], progress: Callable[[str], None]) -> 
     return _summarize(arrow_reconcile.find(tables, settings, progress))
 
 
-def _summarize(found: ObservedEpisodes) -> Reconciliation:
+def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
     counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for group in found.groups:
+    for group in observed_episodes.groups:
         one = counts[group.answers.instance, str(group.answers.kind)]
         one[0] += group.episodes
         one[1] += group.observations
     order = [str(kind) for kind in PairClass]
     ordered = sorted(counts, key=lambda key: (key[0], order.index(key[1])))
     return Reconciliation(
-        found.observations,
+        observed_episodes.observations,
         _rows(RECONCILED_COUNTS, ((*key, *counts[key]) for key in ordered)),
-        _causes(found),
+        _causes(observed_episodes),
         _rows(
             BALANCED_PICKS,
-            ((*key, picks.episodes, picks.same) for key, picks in sorted(found.balanced.items())),
+            ((*key, picks.episodes, picks.same) for key, picks in sorted(observed_episodes.balanced.items())),
         ),
-        found.unobserved,
-        found.rows,
+        observed_episodes.unobserved,
+        observed_episodes.rows,
     )
 
 
-def _causes(found: ObservedEpisodes) -> SchemaRows:
+def _causes(observed_episodes: ObservedEpisodes) -> SchemaRows:
     """Return each cause with how many episodes it explains, the most first."""
-    told: dict[tuple[str, MismatchCause], list[int]] = {}
-    for group in found.groups:
-        cause = found.causes.get(group.answers)
+    spans_by_cause: dict[tuple[str, MismatchCause], list[int]] = {}
+    for group in observed_episodes.groups:
+        cause = observed_episodes.causes.get(group.answers)
         if cause is not None:
-            span = told.setdefault((group.answers.instance, cause), [0, group.first_at, group.last_at])
+            span = spans_by_cause.setdefault((group.answers.instance, cause), [0, group.first_at, group.last_at])
             span[0] += group.episodes
             span[1], span[2] = min(span[1], group.first_at), max(span[2], group.last_at)
-    ordered = sorted(told.items(), key=lambda item: (-item[1][0], item[0]))
+    ordered = sorted(spans_by_cause.items(), key=lambda item: (-item[1][0], item[0]))
     return _rows(
         RECONCILED_CAUSES,
         (

@@ -238,8 +238,8 @@ class _Answers:
 
     def frame(self, spark: Any) -> DataFrame:
         """Return the answers by their questions (columns of `_TOLD`)."""
-        told, judged = self.judged.told, self.judged
-        places = zip(self.questions, judged.told_of, judged.group_of, strict=True)
+        told, judged = self.judged.predictions, self.judged
+        places = zip(self.questions, judged.prediction_of, judged.group_of, strict=True)
         return frame_of_tuples(spark, ((one, *told[place], group) for one, place, group in places), _TOLD)
 
     def sample(self, questions: DataFrame) -> DataFrame:

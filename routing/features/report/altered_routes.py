@@ -19,16 +19,16 @@ def list_altered(
     ``before`` and ``after`` are columns of ``routes``, the times microseconds since 1970. A route counts by its
     name, as in `find_route_changes`.
     """
-    sides = DiffSides(
+    diff_sides = DiffSides(
         OneSide("before", before_at, {"routes": before}), OneSide("after", after_at, {"routes": after})
     )
-    return tuple(map(_change, find_route_changes(sides)))
+    return tuple(map(_change, find_route_changes(diff_sides)))
 
 
 def _change(row: Mapping[str, Any]) -> RouteChange:
-    said = [said for said in (list_differences(row, "before"), list_differences(row, "after")) if said is not None]
+    sentences = [list_differences(row, "before"), list_differences(row, "after")]
     who = row["instance_name"], row["database_name"], row["name"]
-    return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(said))
+    return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(filter(None, sentences)))
 
 
 def count_words(words: Iterable[str], before: Mapping[Any, int], now: Mapping[Any, int]) -> list[WordCount]:

@@ -22,11 +22,11 @@ def balance_section(balances: Sequence[DialogBalance]) -> PageSection:
     room = MOST_BYTES
     for one in balances[:_SERVICES]:
         part = _shared(one, f"balance-{len(parts)}")
-        room -= sum(_ROW + sum(map(size_of, row)) for found in part.tables for row in found.rows)
+        room -= sum(_ROW + sum(map(size_of, row)) for page_table in part.tables for row in page_table.rows)
         if parts and room < 0:
             break
         parts.append(part)
-    told = (
+    introduction = (
         "Dialogs are shared out among the broker ids of equal routes. The band is where 95 of 100 fair"
         " choices end."
         if balances
@@ -37,7 +37,7 @@ def balance_section(balances: Sequence[DialogBalance]) -> PageSection:
         "balance",
         "DialogBalance",
         "DialogBalance",
-        told,
+        introduction,
         parts=parts,
         more=f"and {left:,} more services" if left else "",
     )
@@ -65,8 +65,8 @@ def _shared(one: DialogBalance, name: str) -> PageSection:
 def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
     is_fair = pick.low <= pick.dialogs <= pick.high
     band = f"{pick.low:,.0f} to {pick.high:,.0f}"
-    side = "in the band" if is_fair else "above the band" if pick.dialogs > pick.high else "below the band"
-    return pick.broker_instance, pick.owner, pick.dialogs, pick.expected, band, side
+    position = "in the band" if is_fair else "above the band" if pick.dialogs > pick.high else "below the band"
+    return pick.broker_instance, pick.owner, pick.dialogs, pick.expected, band, position
 
 
 def _judged(one: DialogBalance) -> str:

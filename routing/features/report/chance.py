@@ -38,8 +38,8 @@ def band(dialogs: int, ids: int) -> tuple[int, int]:
 
 def _probability(count: int, dialogs: int, share: float) -> float:
     """Return the probability that an id with a share gets this very number of all dialogs."""
-    ways = lgamma(dialogs + 1) - lgamma(count + 1) - lgamma(dialogs - count + 1)
-    return exp(ways + count * log(share) + (dialogs - count) * log1p(-share))
+    log_arrangements = lgamma(dialogs + 1) - lgamma(count + 1) - lgamma(dialogs - count + 1)
+    return exp(log_arrangements + count * log(share) + (dialogs - count) * log1p(-share))
 
 
 def p_value(counts: Sequence[int]) -> float:

@@ -81,23 +81,23 @@ class _Named(NamedTuple):
 
 def _named(routes: TableColumns, now: int) -> dict[ChoiceScope, list[_Named]]:
     """Return the routes with a service and a broker id, of today and of later, by who searches them."""
-    found: dict[ChoiceScope, list[_Named]] = {}
+    routes_by_scope: dict[ChoiceScope, list[_Named]] = {}
     ends = routes.rows("valid_to", "lifetime")
     for (instance, database, route), (valid_to, lifetime) in zip(routes_of(routes), ends, strict=True):
         if route.service is not None and route.broker is not None and (valid_to is None or now < valid_to):
             scope = ChoiceScope(instance, database, route.service)
-            found.setdefault(scope, []).append(_Named(route, lifetime))
-    return found
+            routes_by_scope.setdefault(scope, []).append(_Named(route, lifetime))
+    return routes_by_scope
 
 
 def _owners(databases: TableColumns) -> dict[str, str]:
     """Return by broker id the databases that have it, mostly one."""
-    found: dict[str, list[str]] = {}
+    names_by_broker: dict[str, list[str]] = {}
     for instance, name, guid in databases.rows("instance_name", "name", "service_broker_guid"):
         broker = text.broker_id(guid)
         if broker is not None:
-            found.setdefault(broker, []).append(f"{instance}.{name}")
-    return {broker: list_names(names) for broker, names in found.items()}
+            names_by_broker.setdefault(broker, []).append(f"{instance}.{name}")
+    return {broker: list_names(names) for broker, names in names_by_broker.items()}
 
 
 def _choice(
@@ -147,11 +147,11 @@ def _never(named: Sequence[_Named], decisions: Sequence[Decision], now: int) -> 
     for route, lifetime in sorted(named, key=lambda one: (one.route.broker or "", one.route.name or "")):
         decision = picked.get(route.broker)
         if route.is_live(now):
-            found = _unreached(decisions[0]) if decision is None else _behind_another(route, decision)
+            why = _unreached(decisions[0]) if decision is None else _behind_another(route, decision)
         else:
-            found = _not_in_force(route, lifetime, now) if decision is None else None
-        if found is not None:
-            yield NeverPicked(route.broker or "", route.name or "", *found)
+            why = _not_in_force(route, lifetime, now) if decision is None else None
+        if why is not None:
+            yield NeverPicked(route.broker or "", route.name or "", *why)
 
 
 _Why = tuple[str, str]
@@ -163,22 +163,22 @@ _COMES_BACK = (
 
 def _unreached(decision: Decision) -> _Why:
     """Return why no open dialog reaches a route in force: another step ends the search, or there is none."""
-    leg = decision.first
-    if leg.match is None:
-        return BROKER_OFF, f"the broker of {quote_name(leg.scope)} is off: its routes are not searched"
-    taken = quote_name(list_names(each.name or "" for each in leg.match.routes))
-    return SHADOWED, f"open dialogs take {taken}, which names the service and no broker id"
+    search = decision.first
+    if search.match is None:
+        return BROKER_OFF, f"the broker of {quote_name(search.scope)} is off: its routes are not searched"
+    route_names = quote_name(list_names(each.name or "" for each in search.match.routes))
+    return SHADOWED, f"open dialogs take {route_names}, which names the service and no broker id"
 
 
 def _behind_another(route: EstateRoute, decision: Decision) -> _Why | None:
     """Return why a route of an id that may be picked is not used; None for one that may be used."""
-    leg = decision.first
-    if route.name == leg.route_name:
+    search = decision.first
+    if route.name == search.route_name:
         return None if decision.again is None else (COMES_BACK, _COMES_BACK)
-    if not leg.choice.is_usable or route.name in {each.name for each in leg.choice.routes}:
+    if not search.choice.is_usable or route.name in {each.name for each in search.choice.routes}:
         return None
-    first = f"{quote_name(leg.route_name)} names the same id, which has one share"
-    if route.name in {each.name for each in leg.routes}:
+    first = f"{quote_name(search.route_name)} names the same id, which has one share"
+    if route.name in {each.name for each in search.routes}:
         return DOUBLED, f"{first}, and is used before this one"
     return DOUBLED, f"{first}, and the same address"
 

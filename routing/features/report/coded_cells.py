@@ -75,7 +75,7 @@ def _folded(cube: ReportCube) -> list[tuple[str, ShownNames]]:
 
 
 def _others(kind: str, names: ShownNames) -> str:
-    return count(names.others, f"other {kind}") if names.told else f"all {count(names.others, kind)}"
+    return count(names.others, f"other {kind}") if names.names else f"all {count(names.others, kind)}"
 
 
 def _numbered(row: MessageCell | MessageMoment, numbers: Mapping[_Key, int]) -> dict[str, Any]:

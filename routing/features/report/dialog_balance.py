@@ -80,8 +80,8 @@ def _why_no_test(counts: Sequence[int], others: Sequence[str]) -> str | None:
 def _corrected(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
     """Correct each p-value for the number of services that were tested."""
     tested = [balance.p_value for balance in balances if balance.p_value is not None]
-    found = iter(correct(tested))
-    return [one if one.p_value is None else replace(one, p_value=next(found)) for one in balances]
+    corrected_values = iter(correct(tested))
+    return [one if one.p_value is None else replace(one, p_value=next(corrected_values)) for one in balances]
 
 
 def _place(balance: DialogBalance) -> tuple[float, int, str, str, str]:

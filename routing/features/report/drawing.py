@@ -33,9 +33,9 @@ def draw(report: Report, network: ReportNetwork) -> dict[str, Spec]:
         charts["delays-picture"] = over_time.delays_by_service(report.series)
     if report.balances:
         charts[BALANCE] = sharing.balance(report.balances[0])
-    found = {name: _without_rows(to_vega(chart)) for name, chart in charts.items()}
-    found["estate-picture"] = _without_rows(estate(network, theme.by_style_sheet()))
-    return found
+    specs = {name: _without_rows(to_vega(chart)) for name, chart in charts.items()}
+    specs["estate-picture"] = _without_rows(estate(network, theme.by_style_sheet()))
+    return specs
 
 
 def rows_of_balances(report: Report, names: Sequence[str]) -> dict[str, list[bar_lanes.Row]]:

@@ -266,7 +266,7 @@ class Report:
     @cached_property
     def outcomes(self) -> Mapping[str, int]:
         """How many messages have each outcome, most first."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for flow in self.flows:
-            found[flow.outcome] = found.get(flow.outcome, 0) + flow.messages
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            counts[flow.outcome] = counts.get(flow.outcome, 0) + flow.messages
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -46,10 +46,10 @@ def named(coded: CodedCells, column: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class TableFiller:
-    """Fills tables. ``made``: the time of the ages (seconds); ``advice``: two texts by a reason's number."""
+    """Fills tables. ``made_at``: the time of the ages (seconds); ``advice``: two texts by a reason's number."""
 
     coded: CodedCells
-    made: int
+    made_at: int
     advice: Mapping[int, Sequence[str]]
 
     def fill(self, grid: MessageGrid) -> PageTable:
@@ -66,10 +66,10 @@ class TableFiller:
             value = group.key[grid.by.index(column)]
             return _KEYS[column](value) if column in _KEYS else named(self.coded, column, value)
         if column in ("numbers", "advice"):
-            told = self.advice.get(group.key[grid.by.index("reason")], ("", ""))
-            return told[column == "advice"]
+            reason_advice = self.advice.get(group.key[grid.by.index("reason")], ("", ""))
+            return reason_advice[column == "advice"]
         if column == "age":
-            return shorten_age(self.made - (group.oldest or 0))
+            return shorten_age(self.made_at - (group.oldest or 0))
         if column == SINCE:
             return minute(group.oldest or 0)
         return f"{group.messages if column == MESSAGES else group.outcomes.get(column, 0):,}"

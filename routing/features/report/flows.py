@@ -21,7 +21,7 @@ def count_all(resolved: Table) -> tuple[list[MessageFlow], MessageSeries]:
     Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
     then it is known how finely a picture can show them (`scale.choose_scale`).
     """
-    messages = _standing(resolved)
+    messages = _messages_of(resolved)
     counted = messages.count_flows()
     scale = choose_scale(counted)
     points = sorted(messages.count_points(scale), key=_place_of_point)
@@ -35,10 +35,10 @@ def count_dialogs(resolved: Table, spans: Spans) -> Dialogs:
     microseconds, from which on and before which its messages were decided (None: no bound). What has no dialog is
     left out. A dialog counts once for an id, however many messages it has.
     """
-    return _standing(resolved).count_dialogs(spans)
+    return _messages_of(resolved).count_dialogs(spans)
 
 
-def _standing(resolved: Table) -> Messages:
+def _messages_of(resolved: Table) -> Messages:
     if not is_frame(resolved):
         from routing.features.report import arrow_counts
 

@@ -54,7 +54,7 @@ _KINDS = {
 def grids(outcomes: Sequence[str]) -> dict[str, MessageGrid]:
     """Return the tables of a report that has these outcomes, by id."""
     each = tuple((word, word) for word in outcomes)
-    made = (
+    message_grids = (
         MessageGrid(
             "times",
             "Messages by the time of their decision, UTC",
@@ -94,7 +94,7 @@ def grids(outcomes: Sequence[str]) -> dict[str, MessageGrid]:
             _OF_ESTATE,
         ),
     )
-    return {grid.id: grid for grid in made}
+    return {grid.id: grid for grid in message_grids}
 
 
 def kind_of(column: str) -> str:
@@ -122,9 +122,9 @@ class GridGroup:
 
 def groups_of(grid: MessageGrid, rows: Iterable[Row]) -> list[GridGroup]:
     """Return the rows of a table, in their order, made of `coded` cells or moments."""
-    found: dict[tuple[Any, ...], GridGroup] = {}
+    groups: dict[tuple[Any, ...], GridGroup] = {}
     for row in rows:
         if row["outcome"] in grid.only:
             key = tuple(row[name] for name in grid.by)
-            found.setdefault(key, GridGroup(key)).add(row)
-    return sorted(found.values(), key=lambda group: (0 if grid.in_time else -group.messages, group.key))
+            groups.setdefault(key, GridGroup(key)).add(row)
+    return sorted(groups.values(), key=lambda group: (0 if grid.in_time else -group.messages, group.key))

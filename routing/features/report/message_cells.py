@@ -61,17 +61,17 @@ class MessageMoment(NamedTuple):
 class ShownNames:
     """Instances or services that are shown by name, and the number of all."""
 
-    told: frozenset[str]
+    names: frozenset[str]
     all: int
 
     @property
     def others(self) -> int:
         """How many are shown as one."""
-        return self.all - len(self.told)
+        return self.all - len(self.names)
 
     def fold(self, name: str | None) -> str | None:
         """Return the name, or None where it is not told."""
-        return name if name in self.told else None
+        return name if name in self.names else None
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ def cube_of(report: Report, ends_of: EndsOf) -> ReportCube:
     moments = _moments(report.series.points if report.series else ())
     limit = MOST_NAMES
     while True:
-        told = [ShownNames(frozenset(names[:limit]), len(names)) for names in (instances, services)]
-        cells, moments = _fold_cells(cells, *told), _fold_moments(moments, *told)
-        if limit == 0 or _is_small(cells, moments, *told):
+        shown_names = [ShownNames(frozenset(names[:limit]), len(names)) for names in (instances, services)]
+        cells, moments = _fold_cells(cells, *shown_names), _fold_moments(moments, *shown_names)
+        if limit == 0 or _is_small(cells, moments, *shown_names):
             return ReportCube(
                 [MessageCell._make((*key, *numbers)) for key, numbers in cells.items()],
                 [MessageMoment._make((*key, messages)) for key, messages in moments.items()],
-                *told,
+                *shown_names,
             )
         limit = limit * 2 // 3
 
@@ -109,7 +109,7 @@ _Moments = dict[tuple[Any, ...], int]
 
 
 def _is_small(cells: _Cells, moments: _Moments, instances: ShownNames, services: ShownNames) -> bool:
-    names = sum(map(size_of, instances.told | services.told))
+    names = sum(map(size_of, instances.names | services.names))
     return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_BYTES
 
 
@@ -136,23 +136,23 @@ def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str])
 def _cells(flows: Iterable[MessageFlow], ends_of: EndsOf) -> _Cells:
     """Return the cells of flows; of those that go the same way the ends are looked for once."""
     ends: dict[tuple[Any, ...], tuple[str, str | None]] = {}
-    found: _Cells = {}
+    cells: _Cells = {}
     for flow in flows:
-        way = (flow.instance, flow.database, flow.outcome, flow.address, flow.destination_database)
-        if way not in ends:
-            ends[way] = ends_of(flow)
-        key = (flow.instance, flow.service, flow.database, flow.outcome, flow.reason, *ends[way])
-        _add(found, key, flow.messages, flow.oldest // SECOND)
-    return found
+        ends_key = (flow.instance, flow.database, flow.outcome, flow.address, flow.destination_database)
+        if ends_key not in ends:
+            ends[ends_key] = ends_of(flow)
+        key = (flow.instance, flow.service, flow.database, flow.outcome, flow.reason, *ends[ends_key])
+        _add(cells, key, flow.messages, flow.oldest // SECOND)
+    return cells
 
 
 def _fold_cells(cells: _Cells, instances: ShownNames, services: ShownNames) -> _Cells:
-    found: _Cells = {}
+    folded: _Cells = {}
     for key, numbers in cells.items():
         instance, service = instances.fold(key[0]), services.fold(key[1])
         database = _ANY if instance is None or service is None else key[2]
-        _add(found, (instance, service, database, *key[3:]), *numbers)
-    return found
+        _add(folded, (instance, service, database, *key[3:]), *numbers)
+    return folded
 
 
 def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> None:
@@ -161,19 +161,19 @@ def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> Non
 
 
 def _moments(points: Iterable[TimePoint]) -> _Moments:
-    found: _Moments = {}
+    moments: _Moments = {}
     for point in points:
         key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // SECOND, point.outcome)
-        found[key] = found.get(key, 0) + point.messages
-    return found
+        moments[key] = moments.get(key, 0) + point.messages
+    return moments
 
 
 def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames) -> _Moments:
-    found: _Moments = {}
+    folded: _Moments = {}
     for (instance, service, at, outcome), messages in moments.items():
         key = (_fold_told(instances, instance), _fold_told(services, service), at, outcome)
-        found[key] = found.get(key, 0) + messages
-    return found
+        folded[key] = folded.get(key, 0) + messages
+    return folded
 
 
 def _fold_told(names: ShownNames, name: str | None) -> str | None:

@@ -92,13 +92,13 @@ def _write_whole(place: Path, text: str) -> None:
     """Write beside the file, then take its place: nobody ever sees half a page."""
     # Where a link stands, what it leads to is written.
     target = place.resolve()
-    beside = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")
+    temporary_file = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")
     try:
-        with beside.open("x", encoding="utf-8", newline="\n") as stream:
+        with temporary_file.open("x", encoding="utf-8", newline="\n") as stream:
             stream.writelines([text])
             stream.flush()
             os.fsync(stream.fileno())
-        beside.replace(target)
+        temporary_file.replace(target)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary_file.unlink(missing_ok=True)
         raise

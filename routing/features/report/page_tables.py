@@ -63,14 +63,14 @@ def table(
 
 def first_of(rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
     """Return the first rows, as many as a table has room for, and one at least."""
-    found: list[Sequence[str]] = []
+    shown_rows: list[Sequence[str]] = []
     room = MOST_BYTES
     for row in rows:
         room -= sum(map(size_of, row))
-        if found and room < 0:
+        if shown_rows and room < 0:
             break
-        found.append(row)
-    return found
+        shown_rows.append(row)
+    return shown_rows
 
 
 def words(value: Any) -> str:

@@ -149,13 +149,13 @@ class _Naming:
 
     def id(self, spot: _Spot) -> str:
         """Return the id of the node that a spot belongs to."""
-        found = self.ids.get(spot) or self.ids.get(spot.around) or self.others
-        if found is None:
+        node_id = self.ids.get(spot) or self.ids.get(spot.around) or self.others
+        if node_id is None:
             raise KeyError(spot)
-        return found
+        return node_id
 
 
-_Courses = Counter[tuple[_Spot, _Spot | None, str]]
+_FlowCounts = Counter[tuple[_Spot, _Spot | None, str]]
 """Messages by where they begin, where they end, None where they stop, and outcome."""
 
 
@@ -177,51 +177,51 @@ def list_places(tables: Mapping[str, TableColumns]) -> list[EstateInstance]:
 def network_of(flows: Sequence[MessageFlow], places: Sequence[EstateInstance]) -> ReportNetwork:
     """Return the picture of an estate: its places and what else its messages come by, and the messages."""
     finder = _Finder.of_places(places)
-    courses: _Courses = Counter()
+    flow_counts: _FlowCounts = Counter()
     for flow in flows:
-        courses[(*finder.ends(flow), flow.outcome)] += flow.messages
-    busyness = _busyness(courses, places)
+        flow_counts[(*finder.ends(flow), flow.outcome)] += flow.messages
+    busyness = _busyness(flow_counts, places)
     order = list(NodeKind)
     # An instance is never less busy than a database of it and comes before it: none has a node without it.
     ranked = sorted(busyness, key=lambda spot: (-busyness[spot], order.index(spot.kind), spot))
-    kept = _kept(ranked)
+    shown_spots = _shown_spots(ranked)
     # Of equal length, so that they sort as the nodes do.
-    ids = {spot: f"n{number:02d}" for number, spot in enumerate(kept)}
+    ids = {spot: f"n{number:02d}" for number, spot in enumerate(shown_spots)}
     folded = Counter(spot.around for spot in ranked if spot not in ids)
-    nodes = [_node(spot, ids, busyness[spot], folded[spot]) for spot in kept]
-    others = _others(set(_without_node(ranked, kept)), courses, f"n{len(kept):02d}")
-    return _with_messages([*nodes, *others], courses, _Naming(finder, ids, others[0].id if others else None))
+    nodes = [_node(spot, ids, busyness[spot], folded[spot]) for spot in shown_spots]
+    others = _others(set(_without_node(ranked, shown_spots)), flow_counts, f"n{len(shown_spots):02d}")
+    return _with_messages([*nodes, *others], flow_counts, _Naming(finder, ids, others[0].id if others else None))
 
 
-def _kept(ranked: Sequence[_Spot]) -> Sequence[_Spot]:
+def _shown_spots(ranked: Sequence[_Spot]) -> Sequence[_Spot]:
     """Return the spots that have a node of their own, which leaves one for all others where there are any."""
-    kept = ranked[:MOST_NODES]
-    return kept[: MOST_NODES - 1] if _without_node(ranked, kept) else kept
+    most_busy = ranked[:MOST_NODES]
+    return most_busy[: MOST_NODES - 1] if _without_node(ranked, most_busy) else most_busy
 
 
-def _without_node(spots: Iterable[_Spot], kept: Iterable[_Spot]) -> list[_Spot]:
+def _without_node(spots: Iterable[_Spot], with_node: Iterable[_Spot]) -> list[_Spot]:
     """Return the spots that are not kept and whose instance is not either."""
-    nodes = set(kept)
+    nodes = set(with_node)
     return [spot for spot in spots if not {spot, spot.around} & nodes]
 
 
-def _others(left: Set[_Spot], courses: _Courses, number: str) -> list[NetworkNode]:
+def _others(left: Set[_Spot], flow_counts: _FlowCounts, number: str) -> list[NetworkNode]:
     """Return one node for all that is left; none where nothing is."""
-    messages = sum(messages for (source, target, _), messages in courses.items() if left & {source, target})
+    messages = sum(messages for (source, target, _), messages in flow_counts.items() if left & {source, target})
     name = f"{len(left):,} {'other' if len(left) == 1 else 'others'}"
     return [NetworkNode(number, NodeKind.OTHERS, name, None, messages)] if left else []
 
 
-def _busyness(courses: _Courses, places: Iterable[EstateInstance]) -> Mapping[_Spot, int]:
+def _busyness(flow_counts: _FlowCounts, places: Iterable[EstateInstance]) -> Mapping[_Spot, int]:
     """Count the messages that begin, end or stop at each spot; places without any are there with 0."""
-    found: Counter[_Spot] = Counter()
+    busyness: Counter[_Spot] = Counter()
     for place in places:
-        found.update({_at(place.instance): 0, **{_at(place.instance, name): 0 for name in place.databases}})
-    for (source, target, _), messages in courses.items():
+        busyness.update({_at(place.instance): 0, **{_at(place.instance, name): 0 for name in place.databases}})
+    for (source, target, _), messages in flow_counts.items():
         ends = (source,) if target is None else (source, target)
         for spot in {*ends, *(end.around for end in ends)}:
-            found[spot] += messages
-    return found
+            busyness[spot] += messages
+    return busyness
 
 
 def _node(spot: _Spot, ids: Mapping[_Spot, str], messages: int, folded: int) -> NetworkNode:
@@ -230,19 +230,19 @@ def _node(spot: _Spot, ids: Mapping[_Spot, str], messages: int, folded: int) -> 
     return NetworkNode(ids[spot], spot.kind, spot.name, None, messages, folded)
 
 
-def _with_messages(nodes: Sequence[NetworkNode], courses: _Courses, naming: _Naming) -> ReportNetwork:
+def _with_messages(nodes: Sequence[NetworkNode], flow_counts: _FlowCounts, naming: _Naming) -> ReportNetwork:
     edges: Counter[tuple[str, str, str]] = Counter()
     stops: Counter[tuple[str, str]] = Counter()
-    for (source, target, outcome), messages in courses.items():
+    for (source, target, outcome), messages in flow_counts.items():
         if target is None:
             stops[naming.id(source), outcome] += messages
         else:
             edges[naming.id(source), naming.id(target), outcome] += messages
-    made = [NetworkEdge(*ends, messages) for ends, messages in edges.items()]
+    network_edges = [NetworkEdge(*ends, messages) for ends, messages in edges.items()]
     left = [NetworkStop(*where, messages) for where, messages in stops.items()]
     return ReportNetwork(
         nodes,
-        sorted(made, key=lambda edge: (-edge.messages, edge.source, edge.target, edge.outcome)),
+        sorted(network_edges, key=lambda edge: (-edge.messages, edge.source, edge.target, edge.outcome)),
         sorted(left, key=lambda stop: (-stop.messages, stop.node, stop.outcome)),
         naming,
     )

@@ -36,14 +36,14 @@ def render(report: Report) -> str:
     """Return the page. It stays below 3 MB whatever the report holds."""
     network = network_of(report.flows, report.places)
     cube = cube_of(report, network.ends_of)
-    held = coded(cube, network.titles)
-    advice = _advice(held, cube)
+    coded_cells = coded(cube, network.titles)
+    advice = _advice(coded_cells, cube)
     every = grids([word for word in OUTCOMES if word in report.outcomes])
     # The page has no tables of what was not asked for, and its script looks for those alone that it has.
     kinds = {name: grid for name, grid in every.items() if report.series is not None or grid.source != "moments"}
-    filler = TableFiller(held, report.made_at // SECOND, advice)
+    filler = TableFiller(coded_cells, report.made_at // SECOND, advice)
     sections = sections_of(report, {name: filler.fill(grid) for name, grid in kinds.items()})
-    data = _data(report, network, held, advice, kinds.values(), sections)
+    data = _data(report, network, coded_cells, advice, kinds.values(), sections)
     style, script, vega = theme.css() + _text("page.css"), _text("page.js"), runtime.javascript()
     return _template().render(
         title=TITLE,
@@ -61,18 +61,18 @@ def render(report: Report) -> str:
     )
 
 
-def _advice(held: CodedCells, cube: ReportCube) -> dict[int, tuple[str, str]]:
+def _advice(coded_cells: CodedCells, cube: ReportCube) -> dict[int, tuple[str, str]]:
     """Return SQL Server's numbers and the advice, by the number of a reason that messages are stuck for."""
-    pairs = zip(held.cells, cube.cells, strict=True)
+    pairs = zip(coded_cells.cells, cube.cells, strict=True)
     reasons = {row["reason"]: cell.reason for row, cell in pairs if cell.reason and cell.outcome in STUCK}
-    told = {number: advice_of(reason) for number, reason in reasons.items()}
-    return {number: (", ".join(map(str, numbers)), text) for number, (numbers, text) in told.items()}
+    advice_by_number = {number: advice_of(reason) for number, reason in reasons.items()}
+    return {number: (", ".join(map(str, numbers)), text) for number, (numbers, text) in advice_by_number.items()}
 
 
 def _data(
     report: Report,
     network: ReportNetwork,
-    held: CodedCells,
+    coded_cells: CodedCells,
     advice: Mapping[int, Sequence[str]],
     kinds: Iterable[MessageGrid],
     sections: Sequence[PageSection],
@@ -81,13 +81,13 @@ def _data(
     start = _start(report)
     parts = [picture for section in sections for part in section.parts for picture in part.pictures]
     return {
-        "names": held.names,
-        "others": held.others,
-        "nodes": held.nodes,
+        "names": coded_cells.names,
+        "others": coded_cells.others,
+        "nodes": coded_cells.nodes,
         "blanks": BLANKS,
         "nothing": NOTHING,
-        "cells": _columns(held.cells),
-        "moments": _columns(_in_steps(held.moments, report)),
+        "cells": _columns(coded_cells.cells),
+        "moments": _columns(_in_steps(coded_cells.moments, report)),
         "start": start,
         "words": OUTCOMES,
         "advice": advice,
@@ -124,7 +124,7 @@ def _columns(rows: Sequence[Row]) -> Row:
 def _tiles(report: Report) -> list[Row]:
     """Return each outcome that there is, with its share of all messages."""
     whole = sum(report.outcomes.values())
-    found = [(word, report.outcomes[word]) for word in OUTCOMES if word in report.outcomes]
+    counted = [(word, report.outcomes[word]) for word in OUTCOMES if word in report.outcomes]
     return [
         {
             "outcome": word,
@@ -132,21 +132,21 @@ def _tiles(report: Report) -> list[Row]:
             "share": f"{100 * messages / (whole or 1):.1f} %",
             "width": f"{100 * messages / (whole or 1):.3f}",
         }
-        for word, messages in found
+        for word, messages in counted
     ]
 
 
 def _sentences(every: Sequence[str]) -> Row:
     """Return the first ones, which are shown, those to unfold, and how many more there are."""
-    told = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
-    return {"first": told[:_SENTENCES], "rest": told[_SENTENCES:], "more": len(every) - len(told)}
+    shown = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
+    return {"first": shown[:_SENTENCES], "rest": shown[_SENTENCES:], "more": len(every) - len(shown)}
 
 
 def _folded(cube: ReportCube) -> list[str]:
     """List the notes on names that the page leaves out to stay small."""
     pairs = (("instances", cube.instances), ("services", cube.services))
     return [
-        f"Of {names.all:,} {what} this page tells {len(names.told):,} by name, and all others together."
+        f"Of {names.all:,} {what} this page tells {len(names.names):,} by name, and all others together."
         for what, names in pairs
         if names.others
     ]

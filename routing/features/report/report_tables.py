@@ -86,9 +86,9 @@ class ReportTables:
 def of_tables(tables: Mapping[str, Table]) -> ReportTables:
     """Use the tables at hand. Raises InputError where one is missing."""
     check_given(tables, (*_ALL, _RESOLVED))
-    taken = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
+    tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
-    return ReportTables(taken, None, not_known, reconciliation=tables.get(RECONCILIATION))
+    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION))
 
 
 def of_config(config: Config, opener: TableOpener) -> ReportTables:
@@ -104,23 +104,23 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     not_known: list[str] = []
     for key in (key for key in READ if key in config.tables):
         one = _Input(opener, key, config.tables[key], last.input_versions.get(key))
-        found = one.open_as_read()
-        if found is None:
+        table = one.open_as_read()
+        if table is None:
             not_known.append(one.not_known)
         else:
             as_read[key] = one
-        tables[key] = one.open_newest() if found is None else found
+        tables[key] = one.open_newest() if table is None else table
     # As it was then: a run may be recorded meanwhile.
     runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
     [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
     place = config.beside.get(RECONCILIATION)
-    beside = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
+    reconciliation = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
     unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
-    told = (*_not_told(run), *unfinished, *not_known)
-    return ReportTables(tables, run, told, as_read, runs, None if beside is None else beside.rows)
+    notes = (*_not_told(run), *unfinished, *not_known)
+    return ReportTables(tables, run, notes, as_read, runs, None if reconciliation is None else reconciliation.rows)
 
 
-def read_settings(given: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
+def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
     """Return all tables but the messages, as lint reads them as of a time; and all that is not known.
 
     That the files of a version are gone shows only in reading: such a table is read as it is now.
@@ -129,18 +129,18 @@ def read_settings(given: ReportTables, now: int) -> tuple[dict[str, TableColumns
 
     def read(key: str) -> TableColumns:
         try:
-            return read_one(given.tables[key], key, now)
+            return read_one(report_tables.tables[key], key, now)
         except RoutingError:
             raise
         # Arrow and Spark have words of their own for it; of anything else the newest version fails too.
         except Exception:
-            if key not in given.as_read:
+            if key not in report_tables.as_read:
                 raise
-            gone[key] = given.as_read[key].not_known
-            return read_one(given.as_read[key].open_newest(), key, now)
+            gone[key] = report_tables.as_read[key].not_known
+            return read_one(report_tables.as_read[key].open_newest(), key, now)
 
-    found = read_each(given.settings, read)
-    return found, (*given.not_known, *(gone[key] for key in READ if key in gone))
+    columns_by_key = read_each(report_tables.settings, read)
+    return columns_by_key, (*report_tables.not_known, *(gone[key] for key in READ if key in gone))
 
 
 def _not_told(run: Row) -> list[str]:
@@ -154,17 +154,17 @@ def _not_told(run: Row) -> list[str]:
     return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
 
 
-def headline(given: ReportTables, messages: int) -> str:
+def headline(report_tables: ReportTables, messages: int) -> str:
     """Write the extent of the report in one line; ``messages`` are those of the outputs."""
-    run = given.run
+    run = report_tables.run
     if run is None:
         return count(messages, "resolved message")
     read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
-    told = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
+    counts = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
     as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
     # An incremental run adds to what those before it wrote.
     whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
-    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {told}{as_of}{whole}"
+    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {counts}{as_of}{whole}"
 
 
 def _second(time: datetime) -> str:

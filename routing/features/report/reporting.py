@@ -65,31 +65,31 @@ def report(
         # Before a table is opened: a wrong setting is told at once.
         lint = lint or lint_settings(tables.lint, tables.file)
         opener = opener or TableOpener.of_settings(tables.spark, spark)
-        given = tables_given.of_config(tables, opener)
-        changes = None if given.runs is None else changes_since(tables, opener, given.runs)
+        report_tables = tables_given.of_config(tables, opener)
+        changes = None if report_tables.runs is None else changes_since(tables, opener, report_tables.runs)
     else:
-        given, changes = tables_given.of_tables(tables), None
+        report_tables, changes = tables_given.of_tables(tables), None
     with no_search_for_cycles():
-        return _tell(given, changes, moment, lint or LintSettings(), progress)
+        return _make_report(report_tables, changes, moment, lint or LintSettings(), progress)
 
 
-def _tell(
-    given: tables_given.ReportTables,
+def _make_report(
+    report_tables: tables_given.ReportTables,
     changes: ReportChanges | None,
     moment: int,
     lint: LintSettings,
     progress: Callable[[str], None],
 ) -> Report:
     progress("counting messages")
-    flows, series = count_all(given.resolved)
+    flows, series = count_all(report_tables.resolved)
     progress("reading the configuration")
-    columns, not_known = tables_given.read_settings(given, moment)
+    columns, not_known = tables_given.read_settings(report_tables, moment)
     choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
-    balances = find_balances(choices, count_dialogs(given.resolved, spans_of(choices)))
+    balances = find_balances(choices, count_dialogs(report_tables.resolved, spans_of(choices)))
     progress("linting")
-    linted = lint_columns(columns, moment, lint, used=used_routes(given.resolved))
+    linted = lint_columns(columns, moment, lint, used=used_routes(report_tables.resolved))
     return Report(
-        headline=tables_given.headline(given, sum(flow.messages for flow in flows)),
+        headline=tables_given.headline(report_tables, sum(flow.messages for flow in flows)),
         not_known=not_known,
         made_at=moment,
         flows=flows,
@@ -99,5 +99,5 @@ def _tell(
         findings=linted.findings,
         coverage=linted.coverage,
         changes=changes,
-        observed=None if given.reconciliation is None else count_observed(given.reconciliation),
+        observed=None if report_tables.reconciliation is None else count_observed(report_tables.reconciliation),
     )

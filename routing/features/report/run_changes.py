@@ -33,10 +33,10 @@ def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportCha
     where a run read another table, or one without versions, or its version cannot be read any more. ``runs`` is
     the table of that name.
     """
-    found = read_rows(runs, _READ, last_by=_NEWEST_FIRST, limit=2)
-    if len(found) < 2:
+    last_runs = read_rows(runs, _READ, last_by=_NEWEST_FIRST, limit=2)
+    if len(last_runs) < 2:
         return None
-    now, before = found
+    now, before = last_runs
     return ReportChanges(
         run_id=before["run_id"],
         finished_at=micros_of(before["finished_at"]),
@@ -47,25 +47,27 @@ def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportCha
     )
 
 
-def _routes(location: TableLocation, before: Row, now: Row, shelf: TableCache) -> Sequence[RouteChange] | None:
+def _routes(
+    location: TableLocation, before: Row, now: Row, table_cache: TableCache
+) -> Sequence[RouteChange] | None:
     """Return the routes that differ; None where those of a run are not at hand."""
-    here = {str(location), str(shelf.opener.placed("tables.routes", location))}
+    here = {str(location), str(table_cache.opener.placed("tables.routes", location))}
     read = [
         (json.loads(run["settings"])["tables"]["routes"], run["input_versions"]["routes"]) for run in (before, now)
     ]
     if any(place not in here or version is None for place, version in read):
         return None
     try:
-        found = {version: _columns(shelf, location, version) for _, version in read}
+        routes_by_version = {version: _columns(table_cache, location, version) for _, version in read}
     except InputError:
         return None
-    old, new = (found[version] for _, version in read)
+    old, new = (routes_by_version[version] for _, version in read)
     return list_altered(old, new, _time(before), _time(now))
 
 
-def _columns(shelf: TableCache, location: TableLocation, version: int) -> TableColumns:
+def _columns(table_cache: TableCache, location: TableLocation, version: int) -> TableColumns:
     """Return the routes at a version. Raises InputError where it is not there, or not as a whole."""
-    routes = shelf.open("routes", location, version)
+    routes = table_cache.open("routes", location, version)
     return read_given(GivenTables("", 0, {"routes": routes}, {"routes": version}), "routes")
 
 

@@ -82,10 +82,10 @@ def _steps(first: int, last: int, seconds: int) -> int:
 
 
 def _by_instance(messages: Mapping[Service, int]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    messages_by_instance: Counter[str] = Counter()
     for (instance, _), count in messages.items():
-        found[instance] += count
-    return found
+        messages_by_instance[instance] += count
+    return messages_by_instance
 
 
 def _most(messages: Mapping[_Named, int], most: int) -> set[_Named]:

@@ -30,20 +30,20 @@ _REMEDIES = 40
 
 def sections_of(report: Report, grids: Mapping[str, PageTable]) -> list[PageSection]:
     """Return the sections of a report, those of which nothing was asked left out."""
-    found = [*_of_messages(report, grids)]
+    sections = [*_of_messages(report, grids)]
     if report.advice is not None:
-        found.append(_remedies(report.advice))
+        sections.append(_remedies(report.advice))
     if report.balances is not None:
-        found.append(balance_section(report.balances))
+        sections.append(balance_section(report.balances))
     if report.observed is not None:
-        found.append(_observed(report.observed))
+        sections.append(_observed(report.observed))
     if report.findings is not None:
-        found.append(_findings(report))
+        sections.append(_findings(report))
     if report.coverage is not None:
-        found.append(_coverage(report))
+        sections.append(_coverage(report))
     if report.changes is not None:
-        found.append(_changes(report.changes))
-    return found
+        sections.append(_changes(report.changes))
+    return sections
 
 
 def _of_messages(report: Report, grids: Mapping[str, PageTable]) -> Iterator[PageSection]:
@@ -101,20 +101,20 @@ def _of_messages(report: Report, grids: Mapping[str, PageTable]) -> Iterator[Pag
 def _remedies(advice: Sequence[FlowAdvice]) -> PageSection:
     """Describe what to do about the first groups; the others are counted."""
     parts = [_remedy(one, f"remedy-{place}") for place, one in enumerate(advice[:_REMEDIES])]
-    told = (
+    introduction = (
         "For the oldest message of each group, on its sender's instance. What is a comment needs a value first."
         if parts
         else "There is nothing to do."
     )
     left = max(0, len(advice) - _REMEDIES)
     more = f"and {left:,} more groups" if left else ""
-    return PageSection("remedies", "What to do, one by one", "What to do", told, parts=parts, more=more)
+    return PageSection("remedies", "What to do, one by one", "What to do", introduction, parts=parts, more=more)
 
 
 def _remedy(one: FlowAdvice, name: str) -> PageSection:
     sender = words(one.instance) if one.database is None else f"{words(one.instance)}.{words(one.database)}"
-    fate = " ".join(filter(None, (one.outcome, one.reason)))
-    title = f"{count(one.messages, 'message')} from {sender} to {words(one.service)}: {fate}"
+    result_words = " ".join(filter(None, (one.outcome, one.reason)))
+    title = f"{count(one.messages, 'message')} from {sender} to {words(one.service)}: {result_words}"
     code = "\n".join(map(printable, (one.statement or "").splitlines()))
     return PageSection(name, title, title, words(one.words), code=code)
 
@@ -125,9 +125,13 @@ def _observed(observed: ObservedCounts) -> PageSection:
     instances = sorted({instance for instance, _ in observed.classes})
     rows = [[name, *(observed.classes.get((name, kind), 0) for kind in kinds)] for name in instances]
     total = {kind: sum(number for (_, one), number in observed.classes.items() if one == kind) for kind in kinds}
-    told = sum(total.values()) - total[PairClass.NOT_OBSERVED]
+    observed_episodes = sum(total.values()) - total[PairClass.NOT_OBSERVED]
     matching = total[PairClass.CONFIRMED] + total[PairClass.COMPATIBLE]
-    share = f"{100 * matching / told:.1f} % of what was observed matches the routes. " if told else ""
+    share = (
+        f"{100 * matching / observed_episodes:.1f} % of what was observed matches the routes. "
+        if observed_episodes
+        else ""
+    )
     causes = [(one.instance, one.cause, one.episodes, one.words) for one in observed.causes]
     heads = (("Instance", ""), ("Cause", WORD), ("Episodes", NUMBER), ("What is most likely off", TEXT))
     off = [
@@ -154,17 +158,21 @@ def _findings(report: Report) -> PageSection:
     order = {word: place for place, word in enumerate(_SEVERITIES)}
     every = sorted(report.findings or (), key=lambda row: order.get(row["severity"], len(order)))
     rows = [row for row in every if row["code"] not in BY_CODE or not BY_CODE[row["code"]].is_default]
-    told = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
+    summary = [_counted(sum(row["severity"] == word for row in rows), word) for word in _SEVERITIES]
     defaults = len(every) - len(rows)
     if defaults:
-        told.append(f"{defaults:,} more of what every instance has by default are not listed")
+        summary.append(f"{defaults:,} more of what every instance has by default are not listed")
     heads = (
         *(("Severity", WORD), ("Code", WORD), ("Instance", ""), ("Database", ""), ("Object", NAME)),
         *(("What", TEXT), ("What to do", TEXT)),
     )
     names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
-    found = table("findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows])
-    return PageSection("lint", "Faults and hazards of the configuration", "Findings", ", ".join(told), (), [found])
+    findings_table = table(
+        "findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows]
+    )
+    return PageSection(
+        "lint", "Faults and hazards of the configuration", "Findings", ", ".join(summary), (), [findings_table]
+    )
 
 
 def _counted(number: int, severity: str) -> str:
@@ -176,9 +184,9 @@ def _coverage(report: Report) -> PageSection:
     routes, used = (sum(row[name] for row in rows) for name in ("routes", "used"))
     heads = (("Instance", ""), ("Routes", NUMBER), ("Used", NUMBER), ("Not used", NUMBER))
     lines = [(row["instance_name"], row["routes"], row["used"], row["routes"] - row["used"]) for row in rows]
-    told = f"Messages used {used:,} of {routes:,} routes ({100 * used / routes if routes else 100.0:.1f} %)."
-    found = table("coverage", "Routes that messages used, by instance", heads, lines)
-    return PageSection("routes-in-use", "Route coverage", "Coverage", told, (), [found])
+    summary = f"Messages used {used:,} of {routes:,} routes ({100 * used / routes if routes else 100.0:.1f} %)."
+    coverage_table = table("coverage", "Routes that messages used, by instance", heads, lines)
+    return PageSection("routes-in-use", "Route coverage", "Coverage", summary, (), [coverage_table])
 
 
 def _changes(changes: ReportChanges) -> PageSection:
@@ -191,18 +199,18 @@ def _changes(changes: ReportChanges) -> PageSection:
         routes = [(one.change, one.instance, one.database, one.route, one.words) for one in changes.routes]
         tables.append(table("routes", "Routes that differ", names, routes))
     if changes.run_id is None or changes.finished_at is None:
-        title, told = (
+        title, sentences = (
             "What the scripts change",
             ["Before is without the scripts that are tried, now is with them."],
         )
     else:
         title = "Since the run before"
-        told = [f"Run {words(changes.run_id)} ended {instant(changes.finished_at)}."]
+        sentences = [f"Run {words(changes.run_id)} ended {instant(changes.finished_at)}."]
     if changes.is_incremental:
-        told.append("Each run counts what it decided itself, new messages and those tried again.")
+        sentences.append("Each run counts what it decided itself, new messages and those tried again.")
     if changes.routes is None:
-        told.append("The routes that it read cannot be read any more.")
-    return PageSection("since", title, "Changes", " ".join(told), (), tables)
+        sentences.append("The routes that it read cannot be read any more.")
+    return PageSection("since", title, "Changes", " ".join(sentences), (), tables)
 
 
 def _counts(word: str, counts: Sequence[WordCount], kind: str) -> PageTable:

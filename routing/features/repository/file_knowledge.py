@@ -65,12 +65,12 @@ class FileKnowledge:
             if gap.what is not MissingKnowledge.ENDPOINTS_OF_DIALOGS:
                 self._gaps[gap.instance].append(gap)
 
-    def gaps_behind(self, found: LintFinding) -> list[KnowledgeGap]:
+    def gaps_behind(self, finding: LintFinding) -> list[KnowledgeGap]:
         """List the gaps that a finding rests on; empty where it is certain."""
-        rests, instance = self._rests_of(found), found.instance_name
+        rests, instance = self._rests_of(finding), finding.instance_name
         if rests is None or instance is None or instance not in self._gaps:
             return []
-        place = rests, instance, found.database_name
+        place = rests, instance, finding.database_name
         if place not in self._behind:
             self._behind[place] = self._list_gaps(*place)
         return self._behind[place]
@@ -92,16 +92,18 @@ class FileKnowledge:
             gaps.update(self._of_ways(instance))
         return sorted((gap for gap in gaps if gap is not None), key=lambda gap: gap.place)
 
-    def _rests_of(self, found: LintFinding) -> RequiredKnowledge | None:
+    def _rests_of(self, finding: LintFinding) -> RequiredKnowledge | None:
         """Return the knowledge that a finding requires; a LOCAL route keeps requests in their scope."""
-        if found.code == _LOST_REQUESTS and self._is_local(found):
+        if finding.code == _LOST_REQUESTS and self._is_local(finding):
             return _IN_SCOPE
-        return _RESTS.get(found.code)
+        return _RESTS.get(finding.code)
 
-    def _is_local(self, found: LintFinding) -> bool:
-        instance = self._knowledge.instances.get(found.instance_name or "")
-        scope = {} if instance is None else instance.routes.get(found.database_name or "", {})
-        return any(is_local(route) for routes in scope.values() for route in routes if route.name == found.object)
+    def _is_local(self, finding: LintFinding) -> bool:
+        instance = self._knowledge.instances.get(finding.instance_name or "")
+        scope = {} if instance is None else instance.routes.get(finding.database_name or "", {})
+        return any(
+            is_local(route) for routes in scope.values() for route in routes if route.name == finding.object
+        )
 
     def _of_scope(self, instance: str, database: str | None) -> Iterator[KnowledgeGap | None]:
         """Yield gaps in the services of an instance and in the routes of one database."""

@@ -54,7 +54,7 @@ class FilesLinted:
 
 
 def lint_files(
-    paths: Sequence[str], given: FileOptions, *, now: datetime, settings: LintSettings = _NONE
+    paths: Sequence[str], options: FileOptions, *, now: datetime, settings: LintSettings = _NONE
 ) -> FilesLinted:
     """Find faults and hazards in exports and scripts, at one moment, from which scripts are in force.
 
@@ -62,11 +62,11 @@ def lint_files(
     file that is no script of T-SQL is noted. What rests on something that was not read is no finding. Raises
     InputError for a file that cannot be read, and where there is none; RuleError where a custom rule fails.
     """
-    evidence = _read(paths, replace(given, by_file=True), now)
+    evidence = _read(paths, replace(options, by_file=True), now)
     every, not_judged, gaps = _judge(evidence, micros_of(now), settings)
     refused: dict[LintFinding, list[Spot]] = {}
-    for found, spot in refused_statements(evidence):
-        spots = refused.setdefault(found, [])
+    for finding, spot in refused_statements(evidence):
+        spots = refused.setdefault(finding, [])
         if spot not in spots:
             spots.append(spot)
     places = DefinitionPlaces(evidence.spots)
@@ -86,9 +86,9 @@ def lint_files(
     )
 
 
-def _read(paths: Sequence[str], given: FileOptions, now: datetime) -> FileEvidence:
+def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvidence:
     exports, scripts = find_files(paths)
-    export, given = read_exports(exports, given)
+    export, options = read_exports(exports, options)
     every = [*scripts.named, *scripts.lying]
     if not export.rows and not every:
         raise InputError(
@@ -96,26 +96,26 @@ def _read(paths: Sequence[str], given: FileOptions, now: datetime) -> FileEviden
             "name files of exports, files that end in .sql, or folders of them",
         )
     # A file in another language is no reason to leave the others alone.
-    return weigh(export, ScriptFiles(lying=every), given, now)
+    return weigh(export, ScriptFiles(lying=every), options, now)
 
 
 def _judge(
     evidence: FileEvidence, now: int, settings: LintSettings
 ) -> tuple[set[LintFinding], Counter[str], list[KnowledgeGap]]:
     """Return the findings that stand, how many do not, and what these would need."""
-    rows, found = evidence.rows, set()
+    rows, findings = evidence.rows, set()
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
-    known, not_judged, gaps = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str](), set()
+    knowledge, not_judged, gaps = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str](), set()
     for one in find_all(columns, now, settings.expiring_within_days):
-        behind = known.gaps_behind(one)
+        behind = knowledge.gaps_behind(one)
         if behind:
             not_judged[one.code] += 1
             gaps.update(behind)
         else:
-            found.add(one)
+            findings.add(one)
     if settings.rules:
-        found |= find_own(settings.rules, configuration_of(columns, now))
-    return found, not_judged, sorted(gaps, key=lambda gap: gap.place)
+        findings |= find_own(settings.rules, configuration_of(columns, now))
+    return findings, not_judged, sorted(gaps, key=lambda gap: gap.place)
 
 
 def _rows(located: Mapping[LintFinding, Sequence[Spot | None]], settings: LintSettings) -> list[Row]:

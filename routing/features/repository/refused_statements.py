@@ -19,5 +19,5 @@ def refused_statements(evidence: FileEvidence) -> Iterator[tuple[LintFinding, Sp
     for instance, problem in evidence.problems:
         if problem.by_server and not problem.counted:
             code = _CODES.get(problem.number, _OTHERS)
-            found = LintFinding(code, instance, None, None, problem.why, problem.number)
-            yield found, (problem.file, problem.line)
+            finding = LintFinding(code, instance, None, None, problem.why, problem.number)
+            yield finding, (problem.file, problem.line)

@@ -22,7 +22,7 @@ def traces_of(path: PathWithReturn) -> Iterator[tuple[str, MessageTrace]]:
 
 def way_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
     """Return all ways in the order in which they were found, in the columns of `TRACED_WAYS`."""
-    return SchemaRows(TRACED_WAYS, tuple({**place, **_way(way)} for place, way in _places(paths)))
+    return SchemaRows(TRACED_WAYS, tuple({**place, **_path_row(hop_path)} for place, hop_path in _places(paths)))
 
 
 def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
@@ -31,8 +31,8 @@ def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
         TRACED_HOPS,
         tuple(
             {**place, "hop": number, **hop.plain()}
-            for place, way in _places(paths)
-            for number, hop in enumerate(way.hops, 1)
+            for place, hop_path in _places(paths)
+            for number, hop in enumerate(hop_path.hops, 1)
         ),
     )
 
@@ -40,15 +40,15 @@ def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
 def _places(paths: Sequence[PathWithReturn]) -> Iterator[tuple[dict[str, Any], HopPath]]:
     for number, path in enumerate(paths, 1):
         for direction, trace in traces_of(path):
-            for place, way in enumerate(trace.ways, 1):
-                yield {"path": number, "direction": direction, "way": place}, way
+            for place, hop_path in enumerate(trace.ways, 1):
+                yield {"path": number, "direction": direction, "way": place}, hop_path
 
 
-def _way(way: HopPath) -> dict[str, Any]:
+def _path_row(hop_path: HopPath) -> dict[str, Any]:
     return {
-        "outcome": str(way.ending),
-        "reason": None if way.reason is None else str(way.reason),
-        "instance_name": way.instance,
-        "database_name": way.database,
-        "address": way.address,
+        "outcome": str(hop_path.ending),
+        "reason": None if hop_path.reason is None else str(hop_path.reason),
+        "instance_name": hop_path.instance,
+        "database_name": hop_path.database,
+        "address": hop_path.address,
     }

@@ -50,8 +50,8 @@ def write_paths(
         paths = ArrowPaths.of({key: opened.rows for key, opened in inputs.items()}, moment)
     with clock.stage("write") as tally:
         versions = {key: opened.version for key, opened in inputs.items()}
-        mark = replaced_outputs.metadata_of(COMMAND, versions, moment)
-        version = place.replace(_reader(paths), mark)
+        metadata = replaced_outputs.metadata_of(COMMAND, versions, moment)
+        version = place.replace(_reader(paths), metadata)
         tally.rows = paths.counts.read - paths.counts.rejected
     with clock.stage("counts") as tally:
         stored, counts = opener.open_at(f"output.{PATHS}", location, version), paths.counts
@@ -64,12 +64,12 @@ def _open(config: Config, opener: TableOpener) -> dict[str, OpenedTable] | Unrea
     """Return the inputs, each at its newest version; or why Spark is to read them. Raises InputError."""
     inputs = {}
     for key in in_reading_order(config.tables):
-        found = opener.find(f"tables.{key}", config.tables[key])
-        if found is None:
+        opened = opener.find(f"tables.{key}", config.tables[key])
+        if opened is None:
             raise InputError.missing_table(key, str(config.tables[key]))
-        if is_frame(found.rows):
+        if is_frame(opened.rows):
             return UnreadableTable(f"tables.{key} is read by Spark")
-        inputs[key] = found
+        inputs[key] = opened
     count = as_dataset(inputs["messages"].rows).count_rows()
     return UnreadableTable(f"there are {count:,} messages") if count > MOST_MESSAGES else inputs
 

@@ -24,11 +24,11 @@ def write_all(
 
     Arguments and errors are those of `routing.runs.traced_paths.write_paths`, which does it where this cannot.
     """
-    found = paths_table.write_paths(config, opener, as_of=as_of, progress=progress)
-    if not isinstance(found, UnreadableTable):
+    written = paths_table.write_paths(config, opener, as_of=as_of, progress=progress)
+    if not isinstance(written, UnreadableTable):
         opener.tell("messages are followed without Spark")
-        return found
-    spark = opener.start_for("messages", "followed", found)
+        return written
+    spark = opener.start_for("messages", "followed", written)
     from routing.runs.traced_paths import write_paths
 
     return write_paths(spark, config, as_of=as_of, progress=progress, tell=opener.tell)

@@ -55,7 +55,7 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
         return [*sentence, f"; whether its acknowledgement comes back is not known: {_why_unknown(done)}."]
     if path.back is None:
         return [*sentence, "."]
-    ends = {way.ending for way in path.back.ways}
+    ends = {hop_path.ending for hop_path in path.back.ways}
     if ends == {Ending.DELIVERED}:
         return [*sentence, ", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
     no = "no acknowledgement comes back"
@@ -73,34 +73,34 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
 
 
 def _failing(trace: MessageTrace) -> MessageTrace:
-    return MessageTrace(tuple(way for way in trace.ways if way.ending is not Ending.DELIVERED))
+    return MessageTrace(tuple(hop_path for hop_path in trace.ways if hop_path.ending is not Ending.DELIVERED))
 
 
 def _state_end(trace: MessageTrace, what: str = "the message") -> str:
     """Return the clause that says where the first way ends, and that others end otherwise."""
     if trace.is_cut:
         return ENDING_WORDS[Ending.TOO_MANY_WAYS]
-    way = trace.ways[0]
-    clause = f"{what} {_END_CLAUSES[way.ending](way)}"
+    hop_path = trace.ways[0]
+    clause = f"{what} {_END_CLAUSES[hop_path.ending](hop_path)}"
     if trace.ways_agree is False:
         clause += f" by the first of {len(trace.ways)} ways that the transport may take, which do not end alike"
     return clause
 
 
-def _number_reason(way: HopPath) -> str:
-    return "" if way.reason is None else f" ({path_sentences.number_reason(way.reason, way.hops[-1].scope)})"
+def _number_reason(path: HopPath) -> str:
+    return "" if path.reason is None else f" ({path_sentences.number_reason(path.reason, path.hops[-1].scope)})"
 
 
 _END_CLAUSES = {
-    Ending.DELIVERED: lambda way: f"reaches database {quote(way.database)} of instance {quote(way.instance)}",
-    Ending.DELAYED: lambda way: f"gets no further than instance {quote(way.instance)}{_number_reason(way)}",
-    Ending.DROPPED: lambda way: f"is dropped by instance {quote(way.instance)}{_number_reason(way)}",
-    Ending.LOOP: lambda way: f"goes round by instance {quote(way.instance)} until its hops run out",
-    Ending.LEFT_ESTATE: lambda way: (
-        f"leaves for {quote(way.address)}, which no known instance has; what happens there is not known"
+    Ending.DELIVERED: lambda path: f"reaches database {quote(path.database)} of instance {quote(path.instance)}",
+    Ending.DELAYED: lambda path: f"gets no further than instance {quote(path.instance)}{_number_reason(path)}",
+    Ending.DROPPED: lambda path: f"is dropped by instance {quote(path.instance)}{_number_reason(path)}",
+    Ending.LOOP: lambda path: f"goes round by instance {quote(path.instance)} until its hops run out",
+    Ending.LEFT_ESTATE: lambda path: (
+        f"leaves for {quote(path.address)}, which no known instance has; what happens there is not known"
     ),
-    Ending.NOT_KNOWN: lambda way: (
-        f"goes to instance {quote(way.instance)}, of which neither the databases nor the endpoint are known"
+    Ending.NOT_KNOWN: lambda path: (
+        f"goes to instance {quote(path.instance)}, of which neither the databases nor the endpoint are known"
     ),
 }
 
@@ -112,7 +112,7 @@ def _what_to_do(done: TraceResult) -> Iterator[Block]:
         facts |= dict.fromkeys(_advice(path.there.ways))
         if path.back is not None:
             facts |= dict.fromkeys(_missing(done, path.back))
-            facts |= dict.fromkeys(_advice(way for way in path.back.ways if not _lacks(way)))
+            facts |= dict.fromkeys(_advice(hop_path for hop_path in path.back.ways if not _lacks(hop_path)))
         if path.there.has_multiple_targets:
             facts[LabelledFact("hazard", HAZARD)] = None
     yield from facts
@@ -120,7 +120,9 @@ def _what_to_do(done: TraceResult) -> Iterator[Block]:
 
 def _missing(done: TraceResult, back: MessageTrace) -> Iterator[LabelledFact]:
     """Yield the places where a route to the service that sent is missing."""
-    places = ((way.hops[-1].instance_name, way.hops[-1].scope) for way in back.ways if _lacks(way))
+    places = (
+        (hop_path.hops[-1].instance_name, hop_path.hops[-1].scope) for hop_path in back.ways if _lacks(hop_path)
+    )
     for instance, scope in dict.fromkeys(places):
         service = quote(done.from_service)
         words = (
@@ -129,13 +131,15 @@ def _missing(done: TraceResult, back: MessageTrace) -> Iterator[LabelledFact]:
         yield LabelledFact(f"what to do on {quote(instance)}", words)
 
 
-def _lacks(way: HopPath) -> bool:
-    return way.reason in _NO_WAY
+def _lacks(hop_path: HopPath) -> bool:
+    return hop_path.reason in _NO_WAY
 
 
-def _advice(ways: Iterable[HopPath]) -> Iterator[LabelledFact]:
+def _advice(hop_paths: Iterable[HopPath]) -> Iterator[LabelledFact]:
     """Yield the advice on each reason that ends a way before it is delivered, and where."""
-    for instance, reason in dict.fromkeys((way.instance, way.reason) for way in ways if way.ending in _STUCK):
+    for instance, reason in dict.fromkeys(
+        (hop_path.instance, hop_path.reason) for hop_path in hop_paths if hop_path.ending in _STUCK
+    ):
         yield LabelledFact(
             f"what to do on {quote(instance)}",
             path_sentences.advice(None if reason is None else str(reason)) or "",
@@ -166,7 +170,7 @@ def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Bloc
 
 def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
     """Yield the ways of one direction; what they share is said once."""
-    ways: Sequence[HopPath] = trace.ways[:_SHOWN]
+    shown_paths: Sequence[HopPath] = trace.ways[:_SHOWN]
     if len(trace.ways) == 1:
         yield DocumentHeading(f"{direction}:", 3)
         yield from way_blocks(trace.ways[0], indent=1)
@@ -174,9 +178,9 @@ def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
     agree = {True: "all end alike", False: "they do not end alike", None: "not all are followed"}[trace.ways_agree]
     more = " or more" if trace.is_cut else ""
     yield DocumentHeading(f"{direction}, by {len(trace.ways)}{more} ways that the transport may take; {agree}:", 3)
-    for number, way in enumerate(ways, 1):
+    for number, hop_path in enumerate(shown_paths, 1):
         yield Paragraph(f"way {number}", 1)
-        yield from way_blocks(way, indent=2)
+        yield from way_blocks(hop_path, indent=2)
     if len(trace.ways) > _SHOWN:
         more_ways = count(len(trace.ways) - _SHOWN, "more way")
         yield Paragraph(f"and {more_ways} (--format json has all)", 1)

@@ -76,7 +76,7 @@ def trace(
     """
     source, as_of = open_source(tables, as_of, spark)
     posed = pose(source, question, as_of)
-    judged = judge_question(posed.asked, posed.known)
+    judged = judge_question(posed.asked, posed.known_tables)
     from_service = text.empty_as_null(posed.asked.row["from_service_name"])
     services = {judged.message.service, *([from_service] if from_service else [])}
     paths = _paths(judged, read_network(source.tables, services), from_service)

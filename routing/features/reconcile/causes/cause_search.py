@@ -29,11 +29,11 @@ def find_causes(
     """
     # Whatever order they were found in.
     groups = sorted(groups, key=lambda group: (group.first_at, tuple(map(str, group.answers))))
-    found: dict[GroupAnswers, MismatchCause] = {}
+    causes: dict[GroupAnswers, MismatchCause] = {}
     for group in groups:
         cause = find_missing(group.answers, network) if group.answers.rejections else None
         if cause is not None:
-            found[group.answers] = cause
+            causes[group.answers] = cause
     offsets = {
         instance: find_offset(sampled, class_at)
         for instance, sampled in samples.items()
@@ -50,8 +50,8 @@ def find_causes(
                 else clock_cause(lane.place.instance, offset)
             )
             if cause is not None:
-                found[group.answers] = cause
-    return found
+                causes[group.answers] = cause
+    return causes
 
 
 def _of_lane(

@@ -9,8 +9,8 @@ from routing.features.reconcile.causes.observed_lanes import (
     LOCALLY,
     WENT_ON,
     ObservedLane,
+    describe_answer,
     routes_in,
-    way,
     when,
     where,
 )
@@ -33,11 +33,12 @@ def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
         return None
     last = max(gone, key=lambda one: one.last_at)
     named = _named(last.answers, routes_in(instance, lane.place))
-    told = (
+    sentence = (
         f"{named} changed between {when(last.last_at)} and {when(wrong_since)}: {where(lane.place)} were"
-        f" {way(last.answers)}, as the tables say, and then {way(group.answers)}; import its routes again"
+        f" {describe_answer(last.answers)}, as the tables say, and then {describe_answer(group.answers)};"
+        " import its routes again"
     )
-    return MismatchCause(CauseKind.ROUTE_CHANGED, told)
+    return MismatchCause(CauseKind.ROUTE_CHANGED, sentence)
 
 
 def _named(right: GroupAnswers, routes: Sequence[EstateRoute]) -> str:
@@ -78,8 +79,9 @@ def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
         return None
     goes = "to LOCAL" if not went_on or answers.seen_outcome is Outcome.DELIVERED else ""
     goes = f"to {quote(answers.next_hop)}" if answers.next_hop is not None else goes or "over the network"
-    told = (
-        f"a route {goes} is in force and not in the tables: {where(lane.place)} were {way(answers)}, where the"
-        f" tables say {answers.outcome} ({answers.reason}); import the routes of {quote(lane.place.scope)} again"
+    sentence = (
+        f"a route {goes} is in force and not in the tables: {where(lane.place)} were {describe_answer(answers)},"
+        f" where the tables say {answers.outcome} ({answers.reason}); import the routes of"
+        f" {quote(lane.place.scope)} again"
     )
-    return MismatchCause(CauseKind.ROUTE_NOT_IN_TABLES, told)
+    return MismatchCause(CauseKind.ROUTE_NOT_IN_TABLES, sentence)

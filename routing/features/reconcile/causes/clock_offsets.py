@@ -62,10 +62,10 @@ def has_changes(instance: SqlInstance | None) -> bool:
 def clock_cause(instance: str, offset: int) -> MismatchCause:
     """Return the sentence on a clock."""
     minutes = abs(offset) // _MINUTE
-    told = f"{minutes} minutes" if minutes < 60 else f"{minutes / 60:g} hours"
-    side = "ahead" if offset > 0 else "behind"
+    amount = f"{minutes} minutes" if minutes < 60 else f"{minutes / 60:g} hours"
+    direction = "ahead" if offset > 0 else "behind"
     text = (
-        f"the clock of instance {quote(instance)} is about {told} {side} of the times in the tables: as of then"
-        " its observations fit; look at the clock, and at the zones of events and tables"
+        f"the clock of instance {quote(instance)} is about {amount} {direction} of the times in the tables: as of"
+        " then its observations fit; look at the clock, and at the zones of events and tables"
     )
     return MismatchCause(CauseKind.CLOCK_OFF, text)

@@ -31,9 +31,9 @@ def is_near(name: str, other: str) -> bool:
     return _is_one_slip(one, two)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the first by name of those that are near; None where none is."""
-    return min((other for other in known if is_near(name, other)), default=None)
+    return min((other for other in names if is_near(name, other)), default=None)
 
 
 def _is_one_slip(one: str, two: str) -> bool:

@@ -47,5 +47,5 @@ def _explains(route: EstateRoute, answers: GroupAnswers) -> bool:
 
 
 def _cause(place: ObservedPlace, why: str) -> MismatchCause:
-    told = f"{where(place)} go another way than the tables say; {why}: is the name misspelt in the tables?"
-    return MismatchCause(CauseKind.NEAR_NAME, told)
+    sentence = f"{where(place)} go another way than the tables say; {why}: is the name misspelt in the tables?"
+    return MismatchCause(CauseKind.NEAR_NAME, sentence)

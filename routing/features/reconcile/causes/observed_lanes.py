@@ -39,18 +39,18 @@ class ObservedLane:
 
 def lanes_of(groups: Iterable[EpisodeGroup]) -> dict[ObservedPlace, ObservedLane]:
     """Return the lanes of groups; what tells of no service is in none."""
-    found: dict[ObservedPlace, ObservedLane] = {}
+    lanes: dict[ObservedPlace, ObservedLane] = {}
     for group in groups:
         one = group.answers
         if one.service is None:
             continue
         place = ObservedPlace(one.instance, scope_of(one.database), one.service)
-        lane = found.setdefault(place, ObservedLane(place))
+        lane = lanes.setdefault(place, ObservedLane(place))
         if one.kind is PairClass.CONTRADICTED:
             lane.off.append(group)
         elif one.kind in MATCHING:
             lane.right.append(group)
-    return found
+    return lanes
 
 
 def routes_in(instance: SqlInstance, place: ObservedPlace) -> Sequence[EstateRoute]:
@@ -58,7 +58,7 @@ def routes_in(instance: SqlInstance, place: ObservedPlace) -> Sequence[EstateRou
     return (*instance.naming(place.scope, place.service), *instance.unnamed(place.scope))
 
 
-def way(answers: GroupAnswers) -> str:
+def describe_answer(answers: GroupAnswers) -> str:
     """Write SQL Server's answer in words."""
     did = "an outcome that is not known" if answers.seen_outcome is None else str(answers.seen_outcome)
     number = "" if answers.error_number is None else f" with number {answers.error_number}"

@@ -36,11 +36,11 @@ def measured(lanes: alt.Chart, field: str, name: str) -> alt.Chart:
     All others together may dwarf the largest lane: their bar is then as long as that one's, its parts in
     proportion, and its label says so.
     """
-    own = "datum.others ? 0 : datum.whole"
+    lane_length = "datum.others ? 0 : datum.whole"
     is_cut = "datum.others && datum.largest > 0 && datum.whole > datum.largest"
     return (
         lanes.transform_joinaggregate(whole=f"sum({field})", groupby=["place"])
-        .transform_calculate(own=own)
+        .transform_calculate(own=lane_length)
         .transform_joinaggregate(largest="max(own)")
         .transform_calculate(is_cut=is_cut)
         .transform_calculate(
@@ -55,25 +55,25 @@ def bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> a
 
     That of all others together is paler. ``style`` is one of the theme's.
     """
-    mark = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style)
+    mark_def = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style)
     longest = alt.ExprRef(f"max(60, width - ({room}))")
     along = alt.X(f"{field}:Q", axis=None, scale=alt.Scale(nice=False, zero=True, rangeMax=longest))
-    return marked(lanes, mark).encode(x=along, opacity=_PALER)
+    return marked(lanes, mark_def).encode(x=along, opacity=_PALER)
 
 
 def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int = ABOVE) -> alt.Chart:
     """Return the name of each lane above its bar, cut at the picture's width less ``room`` pixels."""
     limit = alt.ExprRef(f"max(40, width - {room})")
     # Nothing else depends on the direction: the browser writes each letter as it is written.
-    mark = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
-    return marked(lanes, mark).encode(x=alt.value(0), text=f"{field}:N")
+    mark_def = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
+    return marked(lanes, mark_def).encode(x=alt.value(0), text=f"{field}:N")
 
 
 def numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
     """Draw an expression's text beside each lane's bar, which ends where ``end`` says."""
     written = lanes.transform_calculate(words=words, end=end)
-    mark = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
-    return marked(written, mark).encode(x="end:Q", text="words:N")
+    mark_def = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
+    return marked(written, mark_def).encode(x="end:Q", text="words:N")
 
 
 def dressed(layers: Sequence[alt.Chart], description: str, step: int = STEP) -> theme.Picture:
@@ -81,8 +81,8 @@ def dressed(layers: Sequence[alt.Chart], description: str, step: int = STEP) -> 
     return theme.dressed(alt.layer(*layers).properties(height=alt.Step(step)), description)
 
 
-def marked(lanes: alt.Chart, mark: alt.MarkDef) -> alt.Chart:
+def marked(lanes: alt.Chart, mark_def: alt.MarkDef) -> alt.Chart:
     """Return the lanes with a mark whose properties may be expressions, which ``mark_…`` do not all take."""
     copied = lanes.copy()
-    copied.mark = mark
+    copied.mark = mark_def
     return copied

@@ -49,13 +49,13 @@ def _choices() -> list[list[int]]:
 def tops(columns: Sequence[Sequence[str]], heights: Mapping[str, float]) -> dict[str, float]:
     """Return the top of each box: the boxes of a column below each other, each column in the middle."""
     whole = max((_height(column, heights) for column in columns), default=0)
-    found = {}
+    top_by_box = {}
     for column in columns:
         top = (whole - _height(column, heights)) / 2
         for box in column:
-            found[box] = top
+            top_by_box[box] = top
             top += heights[box] + GAP
-    return found
+    return top_by_box
 
 
 def _height(column: Sequence[str], heights: Mapping[str, float]) -> float:
@@ -64,24 +64,24 @@ def _height(column: Sequence[str], heights: Mapping[str, float]) -> float:
 
 def _tie(boxes: Iterable[str], weights: Weights) -> Ties:
     largest = max(weights.values(), default=1)
-    found: dict[str, dict[str, tuple[float, float]]] = {box: {} for box in boxes}
+    ties: dict[str, dict[str, tuple[float, float]]] = {box: {} for box in boxes}
     for (source, target), messages in weights.items():
         strength = sqrt(messages / largest)
-        found[source][target] = (strength, found[source].get(target, (0.0, 0.0))[1])
-        found[target][source] = (found[target].get(source, (0.0, 0.0))[0], strength)
-    return found
+        ties[source][target] = (strength, ties[source].get(target, (0.0, 0.0))[1])
+        ties[target][source] = (ties[target].get(source, (0.0, 0.0))[0], strength)
+    return ties
 
 
 def _walk(boxes: Sequence[str], ties: Ties) -> list[str]:
     """Return the boxes in an order in which the next is the one that is tied most to those before it."""
-    left, pull, found = list(boxes), dict.fromkeys(boxes, 0.0), []
+    left, pull, ordered = list(boxes), dict.fromkeys(boxes, 0.0), []
     while left:
         box = max(left, key=lambda one: pull[one])
         left.remove(box)
-        found.append(box)
+        ordered.append(box)
         for other, (sends, comes) in ties[box].items():
             pull[other] += sends + comes
-    return found
+    return ordered
 
 
 def _assign(
@@ -92,12 +92,12 @@ def _assign(
     placed: dict[str, int] = {}
 
     def cost(box: str, column: int) -> float:
-        taken = sum(heights[other] for other, where in placed.items() if where == column and other != box)
+        column_height = sum(heights[other] for other, where in placed.items() if where == column and other != box)
         # What the square of the column's height grows by.
-        uneven = heights[box] * (heights[box] + 2 * taken) / fair**2
-        known = ((there, placed[other]) for other, there in ties[box].items() if other in placed)
+        uneven = heights[box] * (heights[box] + 2 * column_height) / fair**2
+        placed_ties = ((there, placed[other]) for other, there in ties[box].items() if other in placed)
         return _UNEVEN * uneven + sum(
-            sends * _step(where - column) + comes * _step(column - where) for (sends, comes), where in known
+            sends * _step(where - column) + comes * _step(column - where) for (sends, comes), where in placed_ties
         )
 
     for _ in range(_ROUNDS):

@@ -45,12 +45,12 @@ def outcomes_by_instance(flows: Sequence[MessageFlow]) -> theme.Picture:
 
 def instance_rows(flows: Sequence[MessageFlow]) -> list[Row]:
     """Return the rows of `outcomes_by_instance`."""
-    found = largest(((flow.instance, flow.messages) for flow in flows), INSTANCES, "other instances")
+    largest_places = largest(((flow.instance, flow.messages) for flow in flows), INSTANCES, "other instances")
     counted: Counter[tuple[int, str]] = Counter()
     for flow in flows:
-        counted[found.place[flow.instance], flow.outcome] += flow.messages
+        counted[largest_places.place[flow.instance], flow.outcome] += flow.messages
     return [
-        {**found.named("instance", place), "outcome": outcome, "messages": messages}
+        {**largest_places.named("instance", place), "outcome": outcome, "messages": messages}
         for (place, outcome), messages in sorted(counted.items())
     ]
 
@@ -78,13 +78,13 @@ def reason_rows(flows: Sequence[MessageFlow]) -> list[Row]:
     rows: list[Row] = []
     for outcome in STUCK:
         counted = [(flow.reason or NOT_KNOWN, flow.messages) for flow in flows if flow.outcome == outcome]
-        found = largest(counted, REASONS, "other reasons")
+        largest_places = largest(counted, REASONS, "other reasons")
         messages: Counter[int] = Counter()
         for reason, number in counted:
-            messages[found.place[reason]] += number
+            messages[largest_places.place[reason]] += number
         rows += [
-            {**found.named("reason", place), "outcome": outcome, "messages": messages[place]}
-            for place in range(len(found.labels))
+            {**largest_places.named("reason", place), "outcome": outcome, "messages": messages[place]}
+            for place in range(len(largest_places.labels))
         ]
     rows.sort(key=lambda row: (row["others"], -row["messages"]))
     return [{**row, "place": place} for place, row in enumerate(rows)]
@@ -96,16 +96,16 @@ def most_stuck(flows: Sequence[MessageFlow]) -> theme.Picture:
     Rows of the data set ``rows``: place, service, others, messages, oldest (milliseconds since 1970, UTC).
     """
     base = bar_lanes.measured(bar_lanes.on_lanes(stuck_rows(flows)), "messages", "service")
-    told = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
+    with_since = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
     # On a phone the day must do.
     room = f"width < {_PHONE} ? 150 : 200"
-    bars = bar_lanes.bars(told, "length", room=room, style="trouble").encode(
+    bars = bar_lanes.bars(with_since, "length", room=room, style="trouble").encode(
         tooltip=[alt.Tooltip("service:N"), bar_lanes.MESSAGES, alt.Tooltip("since:N", title="oldest (UTC)")]
     )
     named = bar_lanes.names(base, "label", cut="start")
     since = f"(width < {_PHONE} ? utcFormat(datum.oldest, '%-d %b') : datum.since)"
     words = f"format(datum.messages, ',') + ' since ' + {since}"
-    numbered = bar_lanes.numbers(told, words, end="datum.length")
+    numbered = bar_lanes.numbers(with_since, words, end="datum.length")
     return bar_lanes.dressed(
         [bars, named, numbered], "Bars: the services with most delayed messages, and since when, in UTC."
     )
@@ -114,14 +114,14 @@ def most_stuck(flows: Sequence[MessageFlow]) -> theme.Picture:
 def stuck_rows(flows: Sequence[MessageFlow]) -> list[Row]:
     """Return the rows of `most_stuck`."""
     stuck = [flow for flow in flows if flow.outcome == Outcome.DELAYED]
-    found = largest(((flow.service, flow.messages) for flow in stuck), SERVICES, "other services")
+    largest_places = largest(((flow.service, flow.messages) for flow in stuck), SERVICES, "other services")
     messages: Counter[int] = Counter()
     oldest: dict[int, int] = {}
     for flow in stuck:
-        place = found.place[flow.service]
+        place = largest_places.place[flow.service]
         messages[place] += flow.messages
         oldest[place] = min(flow.oldest, oldest.get(place, flow.oldest))
     return [
-        {**found.named("service", place), "messages": messages[place], "oldest": oldest[place] // 1000}
-        for place in range(len(found.labels))
+        {**largest_places.named("service", place), "messages": messages[place], "oldest": oldest[place] // 1000}
+        for place in range(len(largest_places.labels))
     ]

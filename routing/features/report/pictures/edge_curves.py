@@ -43,29 +43,29 @@ class EdgeCurve:
         return f"M{start}C{' '.join(bends)}"
 
 
-def ways(edges: Sequence[NetworkEdge], layout: NodeLayout) -> list[EdgeCurve]:
+def curves_of(edges: Sequence[NetworkEdge], layout: NodeLayout) -> list[EdgeCurve]:
     """Return the curves of the largest edges, the largest first."""
-    drawn = list(_apart(_way(edge, layout.spots) for edge in edges[:MOST]))
-    taken = [(spot.x, spot.y, spot.x + BOX, spot.y + spot.height) for spot in layout.spots.values()]
-    return list(_numbered(drawn, taken))
+    drawn = list(_apart(_curve_of(edge, layout.spots) for edge in edges[:MOST]))
+    occupied = [(spot.x, spot.y, spot.x + BOX, spot.y + spot.height) for spot in layout.spots.values()]
+    return list(_numbered(drawn, occupied))
 
 
 def _apart(drawn: Iterable[EdgeCurve]) -> Iterator[EdgeCurve]:
     """Yield the ways, those of several outcomes between the same two nodes below each other."""
     seen: Counter[tuple[str, str]] = Counter()
-    for way in drawn:
-        down = _APART * seen[way.edge.source, way.edge.target]
-        seen[way.edge.source, way.edge.target] += 1
-        begin, leave, reach, end = ((x, y + down) for x, y in way.points)
-        yield replace(way, points=(begin, leave, reach, end))
+    for curve in drawn:
+        down = _APART * seen[curve.edge.source, curve.edge.target]
+        seen[curve.edge.source, curve.edge.target] += 1
+        begin, leave, reach, end = ((x, y + down) for x, y in curve.points)
+        yield replace(curve, points=(begin, leave, reach, end))
 
 
-def _way(edge: NetworkEdge, spots: Mapping[str, NodeSpot]) -> EdgeCurve:
+def _curve_of(edge: NetworkEdge, spots: Mapping[str, NodeSpot]) -> EdgeCurve:
     source, target = spots[edge.source], spots[edge.target]
     if source.box == target.box:
         return _inside(edge, source, target)
     if source.column == target.column:
-        return _beside(edge, source, target)
+        return _bow(edge, source, target)
     return _across(edge, source, target)
 
 
@@ -80,7 +80,7 @@ def _inside(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
     return EdgeCurve(edge, points, is_rightwards=True, is_inside=True)
 
 
-def _beside(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
+def _bow(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
     """Draw a curve to another box of the same column: a bow at its right."""
     x, begin, end = source.x + BOX, source.middle + _PORT, target.middle - _PORT
     bow = x + min(GUTTER * 0.62, 30 + abs(end - begin) / 8)
@@ -96,23 +96,23 @@ def _across(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
     return EdgeCurve(edge, (begin, (begin[0] + reach, begin[1]), (end[0] - reach, end[1]), end), is_rightwards)
 
 
-def _numbered(drawn: Iterable[EdgeCurve], taken: list[Area]) -> Iterator[EdgeCurve]:
+def _numbered(drawn: Iterable[EdgeCurve], occupied: list[Area]) -> Iterator[EdgeCurve]:
     """Yield the ways with places for numbers where none covers a box or another number, the largest first."""
     left = _MOST_NUMBERS
-    for way in drawn:
-        found = None if way.is_inside or not left else _free(way, taken)
-        if found is not None:
+    for curve in drawn:
+        number_point = None if curve.is_inside or not left else _free(curve, occupied)
+        if number_point is not None:
             left -= 1
-            taken.append(_area(way, found))
-        yield replace(way, number=found)
+            occupied.append(_area(curve, number_point))
+        yield replace(curve, number=number_point)
 
 
-def _free(way: EdgeCurve, taken: Sequence[Area]) -> Point | None:
+def _free(curve: EdgeCurve, occupied: Sequence[Area]) -> Point | None:
     """Return the first place on a curve where its number covers nothing."""
     for along in _PLACES:
-        point = _at(way.points, along)
-        area = _area(way, point)
-        if not any(_overlap(area, other) for other in taken):
+        point = _at(curve.points, along)
+        area = _area(curve, point)
+        if not any(_overlap(area, other) for other in occupied):
             return point
     return None
 
@@ -125,8 +125,8 @@ def _at(points: tuple[Point, Point, Point, Point], along: float) -> Point:
     return x, y
 
 
-def _area(way: EdgeCurve, point: Point) -> Area:
-    half = (_LETTER * len(as_wide_as(way.edge.messages)) + 4) / 2
+def _area(curve: EdgeCurve, point: Point) -> Area:
+    half = (_LETTER * len(as_wide_as(curve.edge.messages)) + 4) / 2
     return point[0] - half, point[1] - _LINE / 2, point[0] + half, point[1] + _LINE / 2
 
 

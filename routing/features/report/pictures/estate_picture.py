@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from routing.features.report.pictures import marks, theme
-from routing.features.report.pictures.edge_curves import MOST, EdgeCurve, ways
+from routing.features.report.pictures.edge_curves import MOST, EdgeCurve, curves_of
 from routing.features.report.pictures.layout import MARGIN, NodeLayout, lay_out, shown_name
 from routing.features.report.report_network import NetworkEdge, NetworkNode, NetworkStop, NodeKind, ReportNetwork
 from routing.render.wording import printable
@@ -85,7 +85,7 @@ def _places(network: ReportNetwork, layout: NodeLayout) -> list[Row]:
     return [
         {"name": "estate_nodes", "values": nodes},
         {"name": "estate_boxes", "values": [row for row in nodes if row["id"] in layout.heights]},
-        {"name": "estate_ways", "values": [_way_row(way) for way in ways(network.edges, layout)]},
+        {"name": "estate_ways", "values": [_way_row(curve) for curve in curves_of(network.edges, layout)]},
         {"name": "estate_rooms", "values": rooms},
         {"name": "estate_legend", "values": _legend_rows(network)},
     ]
@@ -99,7 +99,7 @@ def _node_row(node: NetworkNode, layout: NodeLayout, titles: Mapping[str, str]) 
         "kind": str(node.kind),
         "name": shown_name(node, spot.name_width),
         "title": printable(titles[node.id]),
-        "told": _told(node, printable(titles[node.id])),
+        "told": _tooltip(node, printable(titles[node.id])),
         "x": spot.x,
         "y": spot.y,
         "height": layout.heights.get(node.id, spot.height),
@@ -109,7 +109,7 @@ def _node_row(node: NetworkNode, layout: NodeLayout, titles: Mapping[str, str]) 
     }
 
 
-def _told(node: NetworkNode, title: str) -> str:
+def _tooltip(node: NetworkNode, title: str) -> str:
     """Write the tip of a node."""
     words = {
         NodeKind.INSTANCE: f"instance {title}",
@@ -119,15 +119,15 @@ def _told(node: NetworkNode, title: str) -> str:
     return words.get(node.kind, title) + (f", and {node.folded:,} of its databases" if node.folded else "")
 
 
-def _way_row(way: EdgeCurve) -> Row:
-    (tip_x, tip_y), (number_x, number_y) = way.points[-1], way.number or (None, None)
+def _way_row(curve: EdgeCurve) -> Row:
+    (tip_x, tip_y), (number_x, number_y) = curve.points[-1], curve.number or (None, None)
     return {
-        "way": f"{way.edge.source} {way.edge.target} {way.edge.outcome}",
-        "path": way.path,
-        "is_inside": way.is_inside,
+        "way": f"{curve.edge.source} {curve.edge.target} {curve.edge.outcome}",
+        "path": curve.path,
+        "is_inside": curve.is_inside,
         "tip_x": tip_x,
         "tip_y": tip_y,
-        "tip_angle": 90 if way.is_rightwards else -90,
+        "tip_angle": 90 if curve.is_rightwards else -90,
         "number_x": number_x,
         "number_y": number_y,
     }

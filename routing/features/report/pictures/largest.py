@@ -34,10 +34,10 @@ def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -
         totals[name] += messages
     ordered = sorted(totals, key=lambda name: (-totals[name], name))
     # One name too many is shown by its name: "1 other" would take the same room.
-    kept = ordered if others is not None and len(ordered) == most + 1 else ordered[:most]
-    left = ordered[len(kept) :]
-    labels = [printable(name) for name in kept]
+    shown = ordered if others is not None and len(ordered) == most + 1 else ordered[:most]
+    left = ordered[len(shown) :]
+    labels = [printable(name) for name in shown]
     if others is None or not left:
-        return LargestPlaces(labels, {name: place for place, name in enumerate(kept)})
-    places = {name: min(place, len(kept)) for place, name in enumerate(ordered)}
-    return LargestPlaces([*labels, f"{len(left):,} {others}"], places, len(kept))
+        return LargestPlaces(labels, {name: place for place, name in enumerate(shown)})
+    places = {name: min(place, len(shown)) for place, name in enumerate(ordered)}
+    return LargestPlaces([*labels, f"{len(left):,} {others}"], places, len(shown))

@@ -100,8 +100,8 @@ def lay_out(network: ReportNetwork) -> NodeLayout:
         for box in column:
             y = tops[box] + LEGEND + MARGIN
             for node in inside[box]:
-                spots[node.id], found = _place(node, box, number, y, ended[node.id])
-                marks += found
+                spots[node.id], node_marks = _place(node, box, number, y, ended[node.id])
+                marks += node_marks
                 y += spots[node.id].height
     width = max(len(arranged), 1) * (BOX + GUTTER) - GUTTER + 2 * MARGIN + _overhang(network, spots, len(arranged))
     return NodeLayout(
@@ -115,24 +115,27 @@ def lay_out(network: ReportNetwork) -> NodeLayout:
 
 def _ended(network: ReportNetwork) -> dict[str, Ended]:
     """Count the messages that end at each node, by outcome."""
-    found: dict[str, Counter[str]] = {node.id: Counter() for node in network.nodes}
+    counts_by_node: dict[str, Counter[str]] = {node.id: Counter() for node in network.nodes}
     for edge in network.edges:
         if edge.outcome == Outcome.DELIVERED:
-            found[edge.target][edge.outcome] += edge.messages
+            counts_by_node[edge.target][edge.outcome] += edge.messages
     for stop in network.stops:
-        found[stop.node][stop.outcome] += stop.messages
+        counts_by_node[stop.node][stop.outcome] += stop.messages
     order = list(reversed(theme.OUTCOMES))
-    return {node: sorted(counts.items(), key=lambda item: order.index(item[0])) for node, counts in found.items()}
+    return {
+        node: sorted(counts.items(), key=lambda item: order.index(item[0]))
+        for node, counts in counts_by_node.items()
+    }
 
 
 def _between(network: ReportNetwork) -> dict[tuple[str, str], int]:
     """Count messages from box to box."""
     box = {node.id: node.inside or node.id for node in network.nodes}
-    found: Counter[tuple[str, str]] = Counter()
+    messages_between: Counter[tuple[str, str]] = Counter()
     for edge in network.edges:
         if box[edge.source] != box[edge.target]:
-            found[box[edge.source], box[edge.target]] += edge.messages
-    return found
+            messages_between[box[edge.source], box[edge.target]] += edge.messages
+    return messages_between
 
 
 def _mark_width(messages: int) -> float:
@@ -145,10 +148,10 @@ def _lines(node: NetworkNode, ended: Ended) -> list[list[tuple[str, float]]]:
     if _width(marks) + _LETTER * min(len(node.name) + 1, _SHOWN) <= BOX - LANE - _EDGE:
         return [marks]
     lines: list[list[tuple[str, float]]] = [[], []]
-    for mark in marks:
-        if _width([*lines[-1], mark]) > BOX - _EDGE:
+    for sized_mark in marks:
+        if _width([*lines[-1], sized_mark]) > BOX - _EDGE:
             lines.append([])
-        lines[-1].append(mark)
+        lines[-1].append(sized_mark)
     return lines
 
 

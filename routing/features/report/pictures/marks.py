@@ -40,14 +40,14 @@ def drawn(palette: theme.PicturePalette) -> list[Mark]:
 def scales(palette: theme.PicturePalette) -> list[Mark]:
     """Return the colour and the glyph of each outcome."""
     glyphs = [_GLYPHS.get(outcome, _LINE) for outcome in palette.outcomes]
-    known = {"type": "ordinal", "domain": list(palette.outcomes)}
+    outcome_scale = {"type": "ordinal", "domain": list(palette.outcomes)}
     return [
-        {"name": "colour", **known, "range": list(palette.outcomes.values())},
-        {"name": "glyph", **known, "range": glyphs},
+        {"name": "colour", **outcome_scale, "range": list(palette.outcomes.values())},
+        {"name": "glyph", **outcome_scale, "range": glyphs},
     ]
 
 
-def _mark(data: str, kind: str, name: str, **channels: Any) -> Mark:
+def _vega_mark(data: str, kind: str, name: str, **channels: Any) -> Mark:
     """Return a mark for each row of a data set; plain values are the same for all rows.
 
     A screen reader is given the description of the picture and its table instead.
@@ -62,7 +62,7 @@ def _field(name: str, offset: float = 0) -> Mark:
 
 
 def _boxes(palette: theme.PicturePalette) -> Mark:
-    return _mark(
+    return _vega_mark(
         "estate_boxes",
         "rect",
         "estate_box",
@@ -80,8 +80,8 @@ def _boxes(palette: theme.PicturePalette) -> Mark:
 
 def _curves(data: str) -> list[Mark]:
     """Draw curves, each with a tip that says where it goes."""
-    told = _field("told")
-    curve = _mark(
+    tooltip = _field("told")
+    curve = _vega_mark(
         data,
         "path",
         f"{data}_curve",
@@ -89,12 +89,12 @@ def _curves(data: str) -> list[Mark]:
         stroke=_COLOUR,
         strokeWidth=_field("thick"),
         strokeOpacity=0.55,
-        tooltip=told,
+        tooltip=tooltip,
     )
     curve["encode"]["hover"] = {"strokeOpacity": {"value": 1}}
     tip = {"x": _field("tip_x"), "y": _field("tip_y"), "angle": _field("tip_angle"), "shape": "triangle"}
     size = {"signal": "40 + 14 * datum.thick"}
-    return [curve, _mark(data, "symbol", f"{data}_tip", **tip, size=size, fill=_COLOUR, tooltip=told)]
+    return [curve, _vega_mark(data, "symbol", f"{data}_tip", **tip, size=size, fill=_COLOUR, tooltip=tooltip)]
 
 
 def _numbers(palette: theme.PicturePalette) -> list[Mark]:
@@ -103,8 +103,8 @@ def _numbers(palette: theme.PicturePalette) -> list[Mark]:
     number = {**place, **_words("number"), "text": {"signal": "isValid(datum.number_x) ? datum.number : ''"}}
     halo = {"stroke": palette.paper, "strokeWidth": 4, "strokeJoin": "round"}
     return [
-        _mark("estate_across", "text", "estate_halo", **number, **halo),
-        _mark("estate_across", "text", "estate_number", **number),
+        _vega_mark("estate_across", "text", "estate_halo", **number, **halo),
+        _vega_mark("estate_across", "text", "estate_number", **number),
     ]
 
 
@@ -114,7 +114,7 @@ def _words(field: str) -> Mark:
 
 def _names(palette: theme.PicturePalette) -> Mark:
     is_faint = "datum.is_idle || datum.kind === 'ADDRESS'"
-    return _mark(
+    return _vega_mark(
         "estate_names",
         "text",
         "estate_name",
@@ -135,15 +135,17 @@ def _ends(data: str, shade: float) -> list[Mark]:
     pill = {"x": _field("x"), "width": _field("width"), "yc": _field("y"), "height": 17, "cornerRadius": 8.5}
     glyph = {"x": _field("x", 11), "shape": _GLYPH, "size": 80, "fill": _COLOUR}
     return [
-        _mark(data, "rect", f"{data}_pill", **pill, fill=_COLOUR, fillOpacity=shade, tooltip=_field("told")),
-        _mark(data, "symbol", f"{data}_glyph", **glyph, **there),
-        _mark(data, "text", f"{data}_number", **_words("number"), x=_field("x", 19), **there),
+        _vega_mark(data, "rect", f"{data}_pill", **pill, fill=_COLOUR, fillOpacity=shade, tooltip=_field("told")),
+        _vega_mark(data, "symbol", f"{data}_glyph", **glyph, **there),
+        _vega_mark(data, "text", f"{data}_number", **_words("number"), x=_field("x", 19), **there),
     ]
 
 
 def _legend() -> list[Mark]:
     glyph = {"shape": _GLYPH, "size": 100, "fill": _COLOUR}
     return [
-        _mark("estate_legend", "symbol", "estate_legend_glyph", **glyph, x=_field("x"), y=LEGEND / 2),
-        _mark("estate_legend", "text", "estate_legend_words", **_words("words"), x=_field("x", 13), y=LEGEND / 2),
+        _vega_mark("estate_legend", "symbol", "estate_legend_glyph", **glyph, x=_field("x"), y=LEGEND / 2),
+        _vega_mark(
+            "estate_legend", "text", "estate_legend_words", **_words("words"), x=_field("x", 13), y=LEGEND / 2
+        ),
     ]

@@ -71,9 +71,9 @@ def delays_by_service(series: MessageSeries) -> theme.Picture:
         highest="max(messages)", groupby=["place"]
     )
     tall = f"{_TALL} * datum.messages / datum.highest"
-    mark = alt.MarkDef(type="bar", orient="vertical", binSpacing=0, style="trouble")
-    mark.height, mark.yOffset = alt.ExprRef(tall), alt.ExprRef(f"{_BASE} - {tall} / 2")
-    bars = bar_lanes.marked(strips.transform_calculate(when=_WHEN), mark).encode(
+    mark_def = alt.MarkDef(type="bar", orient="vertical", binSpacing=0, style="trouble")
+    mark_def.height, mark_def.yOffset = alt.ExprRef(tall), alt.ExprRef(f"{_BASE} - {tall} / 2")
+    bars = bar_lanes.marked(strips.transform_calculate(when=_WHEN), mark_def).encode(
         x=_times(series),
         x2="until:T",
         tooltip=[alt.Tooltip("service:N"), _FROM, bar_lanes.MESSAGES],
@@ -96,13 +96,13 @@ def delay_rows(series: MessageSeries) -> list[Row]:
         # Services that are not told apart have no strip.
         if point.outcome == Outcome.DELAYED and point.service is not None
     ]
-    found = largest(((service, point.messages) for service, point in delayed), STRIPS, None)
+    largest_places = largest(((service, point.messages) for service, point in delayed), STRIPS, None)
     counted: Counter[tuple[int, int]] = Counter()
     for service, point in delayed:
-        if service in found.place:
-            counted[found.place[service], point.at] += point.messages
+        if service in largest_places.place:
+            counted[largest_places.place[service], point.at] += point.messages
     return [
-        {"place": place, "service": found.labels[place], **_step(at, series), "messages": messages}
+        {"place": place, "service": largest_places.labels[place], **_step(at, series), "messages": messages}
         for (place, at), messages in sorted(counted.items())
     ]
 

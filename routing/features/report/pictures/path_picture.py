@@ -44,51 +44,51 @@ def followed(done: TraceResult) -> theme.Picture:
     return theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
-def station_rows(ways: Iterable[Mapping[str, Any]], hops: Iterable[Mapping[str, Any]]) -> list[Row]:
+def station_rows(way_rows: Iterable[Mapping[str, Any]], hops: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Return the rows of `followed`, from rows of `schemas.TRACED_WAYS` and `schemas.TRACED_HOPS`."""
-    stations = {key: list(found) for key, found in groupby(hops, key=_way)}
-    listed = list(ways)
+    stations = {key: list(hop_rows) for key, hop_rows in groupby(hops, key=_way_key)}
+    listed = list(way_rows)
     return [
-        {"place": place, "head": _head(way, listed), "at": at, **station}
-        for place, way in enumerate(listed[:WAYS])
-        for at, station in enumerate(_cut(list(_stations_of(way, stations.get(_way(way), [])))))
+        {"place": place, "head": _head(way_row, listed), "at": at, **station}
+        for place, way_row in enumerate(listed[:WAYS])
+        for at, station in enumerate(_cut(list(_stations_of(way_row, stations.get(_way_key(way_row), [])))))
     ]
 
 
-def _way(row: Mapping[str, Any]) -> tuple[int, str, int]:
+def _way_key(row: Mapping[str, Any]) -> tuple[int, str, int]:
     return row["path"], row["direction"], row["way"]
 
 
-def _head(way: Mapping[str, Any], ways: Sequence[Mapping[str, Any]]) -> str:
+def _head(way_row: Mapping[str, Any], way_rows: Sequence[Mapping[str, Any]]) -> str:
     """Write the heading of a way: there or back, and of several ways which one."""
-    others = [other for other in ways if other["direction"] == way["direction"]]
+    others = [other for other in way_rows if other["direction"] == way_row["direction"]]
     if len(others) == 1:
-        return _HEADS[way["direction"]]
-    return f"{_HEADS[way['direction']]}, way {others.index(way) + 1} of {len(others)}"
+        return _HEADS[way_row["direction"]]
+    return f"{_HEADS[way_row['direction']]}, way {others.index(way_row) + 1} of {len(others)}"
 
 
-def _stations_of(way: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+def _stations_of(way_row: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     for hop in hops:
         goes_on = hop["outcome"] in _ON
         yield {
             "instance": printable(hop["instance_name"]),
-            "below": printable(hop["scope"]) if goes_on else _end(way),
+            "below": printable(hop["scope"]) if goes_on else _end(way_row),
             "route": printable(hop["route_name"] or "") if goes_on else None,
             "outcome": hop["outcome"],
             "is_stuck": hop["outcome"] in STUCK,
         }
     if not hops or hops[-1]["outcome"] in _ON:
         # Where the message goes to nobody knows, or it has been there before.
-        place = printable(way["instance_name"] or way["address"] or "")
-        end = {"instance": place, "below": way["outcome"], "route": None, "outcome": NOT_KNOWN}
+        place = printable(way_row["instance_name"] or way_row["address"] or "")
+        end = {"instance": place, "below": way_row["outcome"], "route": None, "outcome": NOT_KNOWN}
         yield {**end, "is_stuck": False}
 
 
-def _end(way: Mapping[str, Any]) -> str:
+def _end(way_row: Mapping[str, Any]) -> str:
     """Write the outcome at the last station."""
-    if way["outcome"] in STUCK:
-        return f"{way['outcome']}\n{way['reason']}"
-    return f"{way['outcome']}\nto {printable(way['database_name'] or '')}"
+    if way_row["outcome"] in STUCK:
+        return f"{way_row['outcome']}\n{way_row['reason']}"
+    return f"{way_row['outcome']}\nto {printable(way_row['database_name'] or '')}"
 
 
 def _cut(stations: list[Row]) -> list[Row]:

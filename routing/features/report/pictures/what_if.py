@@ -33,8 +33,8 @@ def before_and_after(done: Diff) -> theme.Picture:
     name = alt.MarkDef(type="text", style="name", dy=_NAME, limit=theme.WIDTH)
     named = bar_lanes.marked(base.transform_aggregate(groupby=["place", "service"]), name)
     layers = [named.encode(x=alt.value(0), text="service:N")]
-    for side, offset in _BARS.items():
-        layers += _bar(base.transform_filter(alt.datum.side == side), side, offset)
+    for before_or_after, offset in _BARS.items():
+        layers += _bar(base.transform_filter(alt.datum.side == before_or_after), before_or_after, offset)
     words = (
         f"Bars, before and after, by outcome: {done.changed:,} of {done.compared:,} messages change,"
         f" {done.worse:,} for the worse."
@@ -45,17 +45,19 @@ def before_and_after(done: Diff) -> theme.Picture:
 def change_rows(keys: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Return the rows of `before_and_after`, from rows of `schemas.KEY_CHANGES`."""
     named = [(f"{key['to_service_name']} on {key['instance_name']}", key) for key in keys]
-    found = largest(((name, key["messages"]) for name, key in named), SERVICES, "other services")
+    largest_places = largest(((name, key["messages"]) for name, key in named), SERVICES, "other services")
     counted: dict[tuple[int, str], Counter[tuple[str, str]]] = {}
     for name, key in named:
-        for side in _BARS:
-            verdict = (key[f"outcome_{side}"], key[f"reason_{side}"])
-            counted.setdefault((found.place[name], side), Counter())[verdict] += key["messages"]
+        for before_or_after in _BARS:
+            verdict = (key[f"outcome_{before_or_after}"], key[f"reason_{before_or_after}"])
+            counted.setdefault((largest_places.place[name], before_or_after), Counter())[verdict] += key[
+                "messages"
+            ]
     return [
-        {"place": place, "service": found.labels[place], "side": side, **row}
-        for place in range(len(found.labels))
-        for side in _BARS
-        for row in _segments(counted[place, side])
+        {"place": place, "service": largest_places.labels[place], "side": before_or_after, **row}
+        for place in range(len(largest_places.labels))
+        for before_or_after in _BARS
+        for row in _segments(counted[place, before_or_after])
     ]
 
 
@@ -72,17 +74,17 @@ def _segments(verdicts: Counter[tuple[str, str]]) -> list[Row]:
     return [{"outcome": outcome, "messages": messages, "words": words} for outcome, messages in ordered]
 
 
-def _bar(base: alt.Chart, side: str, offset: int) -> list[alt.Chart]:
+def _bar(base: alt.Chart, before_or_after: str, offset: int) -> list[alt.Chart]:
     """Return one bar of each service, the word before it and the words behind it."""
     ends = [_LEFT, theme.WIDTH - _RIGHT]
     along = alt.X("messages:Q", axis=None, scale=alt.Scale(range=ends, nice=False, zero=True))
     bar = bar_lanes.marked(base, alt.MarkDef(type="bar", height=bar_lanes.THICK, yOffset=offset))
     bar = theme.outcome_order(bar).encode(x=along, color=theme.outcome_colour(), order="order:Q")
     whole = base.transform_aggregate(messages="sum(messages)", groupby=["place", "words"])
-    told = alt.MarkDef(type="text", style="number", align="left", dx=8, dy=offset, limit=_RIGHT - 8)
+    words_mark = alt.MarkDef(type="text", style="number", align="left", dx=8, dy=offset, limit=_RIGHT - 8)
     head = alt.MarkDef(type="text", style="number", align="left", dy=offset)
     return [
         bar,
-        bar_lanes.marked(whole, told).encode(x=alt.X("messages:Q", axis=None), text="words:N"),
-        bar_lanes.marked(whole, head).encode(x=alt.value(0), text=alt.value(side)),
+        bar_lanes.marked(whole, words_mark).encode(x=alt.X("messages:Q", axis=None), text="words:N"),
+        bar_lanes.marked(whole, head).encode(x=alt.value(0), text=alt.value(before_or_after)),
     ]
