@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.dataset
 import pytest
+from pyarrow import parquet
 
 from routing.engines.arrow import message_keys, text_numbers
+from routing.engines.arrow.message_rows import NUMBERED, MessageRows
+from routing.engines.arrow.parallel import read_ahead
 from routing.errors import InputError
 from routing.messages import validate
 from routing.messages.job import KeyPass
@@ -342,3 +348,71 @@ def test_integers_that_are_no_int() -> None:
     place = messages.column_names.index("hops_remaining")
     found = count(tables, messages=messages.set_column(place, "hops_remaining", hops))
     assert (found.rows_rejected, keys_of(found)) == (1, {("hub", "Sales", "//stock", "", 1)})
+
+
+def _as_sorted(batches: Iterator[pyarrow.RecordBatch]) -> list[dict[str, Any]]:
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+@pytest.mark.parametrize("times", ["INT64", "INT96"])
+def test_large_groups_of_rows_are_read_in_parts(tmp_path: Path, times: str) -> None:
+    """Decoded as a whole, the groups of a table of 100 million messages are gigabytes."""
+    rng = random.Random(SEED)
+    tables = [arrow_of(random_estate(rng, MESSAGES_EACH, f"e{n}/")["messages"], MESSAGES) for n in range(3)]
+    # A text that is no UTF-8, which nothing on the way may look at as text.
+    bad = pyarrow.array([b"\xff\xfe"] * len(tables[1]), pyarrow.binary()).view(pyarrow.string())
+    place = tables[1].column_names.index("from_service_name")
+    tables[1] = tables[1].set_column(place, "from_service_name", bad)
+    for number, table in enumerate(tables):
+        file = tmp_path / f"{number}.parquet"
+        parquet.write_table(table, file, row_group_size=40, use_deprecated_int96_timestamps=times == "INT96")
+    options = pyarrow.dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    files = pyarrow.dataset.dataset(tmp_path, format=pyarrow.dataset.ParquetFileFormat(options))
+    whole = MessageRows.of(files, None)
+    columns = {
+        "id": whole.column("message_id"),
+        **{name: whole.column(name) for name in NUMBERED if name != "from_service_name"},
+        "from": whole.column("from_service_name").cast("binary"),
+        "hops": whole.column("hops_remaining").cast("int64"),
+        "sound": whole.is_sound(),
+        "folded": whole.is_folded(),
+        "at": whole.time(),
+    }
+    numbered = [name for name in NUMBERED if name != "from_service_name"]
+    expected = list(whole.scan(columns, numbered, 1000))
+    assert max(map(len, expected)) == 40
+    found = list(replace(whole, most_in_group=39).scan(columns, numbered, 16))
+    assert max(map(len, found)) == 16
+    assert len({len(batch) for batch in found}) > 1
+    assert found[0].schema == expected[0].schema
+    assert _as_sorted(iter(found)) == _as_sorted(iter(expected))
+    assert sum(map(len, found)) == 3 * MESSAGES_EACH
+    # Whoever stops early lets go of the files.
+    assert len(next(replace(whole, most_in_group=39).scan(columns, numbered, 16))) == 16
+
+
+def test_files_that_lack_a_column_are_read_as_ever(tmp_path: Path) -> None:
+    table = arrow_of(small_estate()["messages"], MESSAGES)
+    parquet.write_table(table, tmp_path / "0.parquet")
+    parquet.write_table(table.drop_columns(["hops_remaining"]), tmp_path / "1.parquet")
+    files = pyarrow.dataset.dataset(tmp_path, schema=table.schema)
+    rows = replace(MessageRows.of(files, None), most_in_group=1)
+    hops = [
+        row["hops"]
+        for batch in rows.scan({"hops": rows.column("hops_remaining")}, [], 2)
+        for row in batch.to_pylist()
+    ]
+    assert hops == [*table["hops_remaining"].to_pylist(), *[None] * len(table)]
+
+
+def test_what_reading_a_part_raises_is_raised() -> None:
+    def fail() -> Iterator[int]:
+        yield 1
+        raise LookupError
+
+    assert sorted(read_ahead([iter([1, 2]), iter([]), iter([3])], 2)) == [1, 2, 3]
+    found = read_ahead([fail(), iter([2, 3, 4])], 2)
+    assert next(found) == 1
+    with pytest.raises(LookupError):
+        list(found)

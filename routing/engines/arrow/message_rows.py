@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from routing.engines.arrow.parallel import read_ahead
 from routing.tables.arrow_forms import fold_texts, is_guid, is_int
 from routing.tables.arrow_rows import micros_in
 from routing.tables.encoded_texts import encoded
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
 
+# The scanner of a dataset decodes a file's groups of rows as a whole, several at a time: of a table of 100 million
+# messages each has millions of rows. Those of more rows than this are decoded batch by batch.
+_MOST_IN_GROUP = 1 << 20
+# So many bytes of a column are read from a file at a time.
+_BUFFER = 1 << 20
 # Texts that most rows have in common with others; an id of its own in every row would only grow by a number.
 NUMBERED = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "from_service_name")
 
@@ -28,12 +35,14 @@ NUMBERED = ("instance_name", "database_name", "to_service_name", "to_broker_inst
 class MessageRows:
     """Messages as they are given, with the names of their columns there.
 
-    ``at``: the time as of which all are decided, in microseconds; None for their own.
+    ``at``: the time as of which all are decided, in microseconds; None for their own. ``most_in_group``: groups of
+    rows in files that have more rows are not decoded as a whole.
     """
 
     rows: pyarrow.dataset.Dataset
     shape: Mapping[str, str]
     at: int | None
+    most_in_group: int = _MOST_IN_GROUP
 
     @classmethod
     def of(cls, messages: Table, as_of: datetime | None) -> MessageRows:
@@ -46,6 +55,10 @@ class MessageRows:
     ) -> Iterator[pyarrow.RecordBatch]:
         """Read some expressions, batch by batch; the ``numbered`` columns as numbers of texts."""
         rows = encoded(self.rows, [self.shape[name] for name in numbered if name in self.shape])
+        names = list(self.shape.values())
+        if _has_large_groups(rows, names, self.most_in_group):
+            parts = (_stream(rows, file, names, columns, size) for file in rows.get_fragments())
+            return read_ahead(parts, max((os.cpu_count() or 1) // 2, 1))
         scanner = rows.scanner(dict(columns), batch_size=size, batch_readahead=4, fragment_readahead=2)
         return (batch for batch in scanner.to_batches() if len(batch))
 
@@ -92,3 +105,39 @@ def texts_of(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
     import pyarrow
 
     return rows[name] if name in rows.schema.names else pyarrow.nulls(len(rows), pyarrow.string())
+
+
+def _has_large_groups(rows: Any, names: Collection[str], most: int) -> bool:
+    """Return True if a file of a dataset has a group of more rows, and every file has all of the columns.
+
+    Of what is in no file, such as the columns of partitions, the dataset's own scanner knows.
+    """
+    from pyarrow.dataset import FileSystemDataset, ParquetFileFormat
+
+    if not isinstance(rows, FileSystemDataset) or not isinstance(rows.format, ParquetFileFormat):
+        return False
+    files = list(rows.get_fragments())
+    is_large = any(group.num_rows > most for file in files for group in file.row_groups)
+    return is_large and all(set(names) <= set(file.physical_schema.names) for file in files)
+
+
+def _stream(
+    rows: pyarrow.dataset.FileSystemDataset, file: Any, names: list[str], columns: Mapping[str, Any], size: int
+) -> Iterator[pyarrow.RecordBatch]:
+    """Read expressions of the rows in a file of a dataset, so many rows at a time."""
+    import pyarrow
+    from pyarrow.dataset import dataset
+    from pyarrow.parquet import ParquetFile
+
+    options = rows.format.read_options
+    kinds = pyarrow.schema([rows.schema.field(name) for name in names])
+    with ParquetFile(
+        rows.filesystem.open_input_file(file.path),
+        read_dictionary=list(options.dictionary_columns),
+        coerce_int96_timestamp_unit=options.coerce_int96_timestamp_unit,
+        buffer_size=_BUFFER,
+        pre_buffer=False,
+    ) as opened:
+        for batch in opened.iter_batches(size, columns=names):
+            part = dataset(pyarrow.table(batch).select(names).cast(kinds))
+            yield from part.scanner(dict(columns), batch_size=size, use_threads=False).to_batches()
