@@ -159,9 +159,9 @@ def build_folder(folder: Path) -> None:
     routing.resolve_local(routing.load_config(str(folder / "job.yaml")), run_id="first")
 
 
-def run_example(public: PublicName, **given: Any) -> str:
+def run_example(public: PublicName, **names: Any) -> str:
     """Run the example of a name in the current folder; return a report of lines that print something else."""
-    namespace = {"routing": routing, **given}
+    namespace = {"routing": routing, **names}
     test = doctest.DocTestParser().get_doctest(
         public.sections["Example"], namespace, public.name, f"routing.{public.name}", 0
     )

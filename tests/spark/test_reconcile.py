@@ -93,7 +93,7 @@ def test_nothing_of_it_runs_in_python(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("fault", ["clock", "hidden"])
 def test_a_whole_day(spark: SparkSession, fault: str) -> None:
-    made = case(fault, 1)
+    made = case(fault, 3)
     rows = observe(made.day, events_of(random.Random(1), made.day, made.ahead))
     done = by_spark(spark, made.tables, rows)
     assert_equal(done, by_arrow(made.tables, rows))

@@ -16,6 +16,9 @@ from tests.simulated.events import as_exported, events_of
 from tests.simulated.faults import FAULTS, Case, case, misspelt
 from tests.simulated.proof import Row, compare_causes, find_causes
 
+# With this seed few days are thrown away before one has the fault.
+SEED = 3
+
 
 @lru_cache
 def _reconciled(fault: str, seed: int) -> tuple[Case, list[Row]]:
@@ -24,7 +27,7 @@ def _reconciled(fault: str, seed: int) -> tuple[Case, list[Row]]:
     return made, find_causes(made, fault, seed)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [SEED, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_the_fault_is_named_and_nothing_else(fault: str, seed: int) -> None:
     proved = compare_causes(*_reconciled(fault, seed), fault, seed)
@@ -34,9 +37,9 @@ def test_the_fault_is_named_and_nothing_else(fault: str, seed: int) -> None:
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "none"])
 def test_a_proof_can_fail(fault: str) -> None:
     """Where the object that is named is another one, or the instance is."""
-    made, causes = _reconciled(fault, 1)
+    made, causes = _reconciled(fault, SEED)
     for other in (replace(made, words=("nothing of this name",)), replace(made, instance="elsewhere")):
-        proved = compare_causes(other, causes, fault, 1)
+        proved = compare_causes(other, causes, fault, SEED)
         assert not proved.is_named
         assert proved.others
 
