@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from routing.rules.deciding import UNNAMED, RoutingKey
+from routing.rules.deciding import RoutingKey
 from routing.rules.estate import NameAddress, SqlInstance, address_of_name
+from routing.rules.matching import UNNAMED
 from routing.rules.network import ServiceAddress
 from routing.rules.pathing import PathSender
 from routing.tables.table_columns import TableColumns

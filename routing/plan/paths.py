@@ -13,7 +13,7 @@ from math import lcm
 from routing.plan.estate import NamedThings
 from routing.plan.planner import plan_decisions, remember
 from routing.rules import hashing, text
-from routing.rules.deciding import UNNAMED, Decision, scope_of
+from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import SqlInstance
 from routing.rules.following import (
     MOST_PICKS,
@@ -24,6 +24,7 @@ from routing.rules.following import (
     follow,
     follow_dialogs,
 )
+from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.path_rows import PathRow, path_row, reads_address
 from routing.rules.pathing import PathSender, PathWithReturn, earliest, trace_back, trace_reply

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from routing.rules import choosing, locating, matching
@@ -15,16 +15,14 @@ from routing.rules.estate import (
     Database,
     EstateRoute,
     NameAddress,
+    RoutesByBroker,
     SqlInstance,
     address_of_name,
 )
 from routing.rules.locating import DestinationLocation
-from routing.rules.matching import MatchKey, RouteMatch
+from routing.rules.matching import UNNAMED, MatchKey, RouteMatch
 from routing.rules.timeline import TimeInterval, TimeSpan, spans
 from routing.terms import MatchingStep, Outcome, Reason
-
-UNNAMED = ""
-"""The broker id of a message that is bound to one that nothing in the instance has: it is equal to none."""
 
 
 def scope_of(database: str | None) -> str:
@@ -69,15 +67,14 @@ def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
     signature.
     """
     message, service, scope = MatchKey(key.service, key.broker), key.service, key.scope
-    named = [r for r in instance.naming(scope, service) if matching.step_of(message, r) is not None]
     holders = instance.holders_of(service)
     broker = named_broker(instance, scope, service, key.broker)
     return (
         scope == ARRIVALS,
         scope if any(holder.name == scope for holder in holders) else None,
-        instance.tie(named),
+        instance.tie(matching.routes_naming(message, instance, scope)),
         instance.tied(scope),
-        None if key.database is None else instance.tie(instance.naming(ARRIVALS, service)),
+        None if key.database is None else instance.tie(matching.routes_naming(message, instance, ARRIVALS)),
         None if key.database is None else instance.tied(ARRIVALS),
         instance.is_enabled(scope),
         instance.is_enabled(ARRIVALS),
@@ -96,7 +93,11 @@ def named_broker(instance: SqlInstance, scope: str, service: str | None, broker:
     """
     if broker is None or broker in instance.brokers:
         return broker
-    routes = (*instance.naming(scope, service), *instance.naming(ARRIVALS, service))
+    message = MatchKey(service, broker)
+    routes = (
+        *matching.routes_naming(message, instance, scope),
+        *matching.routes_naming(message, instance, ARRIVALS),
+    )
     return broker if any(route.broker == broker for route in routes) else UNNAMED
 
 
@@ -240,11 +241,12 @@ class ConcerningRoutes(NamedTuple):
 
         ``keeps_unreached``: also those that change no decision, since another route always ends the search before.
         """
-        own = instance.routes_for(key.scope, key.service)
+        message = MatchKey(key.service, key.broker)
+        own = matching.routes_to_search(message, instance, key.scope)
         if not keeps_unreached:
-            own = matching.concerning(MatchKey(key.service, key.broker), own)
+            own = matching.concerning(message, own)
         may_return = key.database is not None and _leads_back(key, instance, own)
-        returned = instance.routes_for(ARRIVALS, key.service) if may_return else ()
+        returned = matching.routes_to_search(message, instance, ARRIVALS) if may_return else ()
         return cls(key, instance, tuple(own), tuple(returned))
 
     def changes(self) -> list[int]:
@@ -288,13 +290,13 @@ def _decisions(
 ) -> tuple[Decision, ...]:
     """Return the decisions at a time, in the order of their picks."""
     found: list[Decision] = []
-    is_arrival = key.database is None
+    is_arrival, in_msdb = key.database is None, RoutesByBroker(returned, matching.required_broker)
     for leg in legs(key, instance, own, key.broker, sender=key.database):
         if is_arrival or not leg.end.is_own:
             found.append(Decision(leg, None))
             continue
         # An address of this very instance: as if it had arrived from the network (section 3).
-        again = legs(key, instance, returned, leg.known_broker, sender=None)
+        again = legs(key, instance, in_msdb.select(leg.known_broker), leg.known_broker, sender=None)
         found += [Decision(leg, second) for second in again]
     return tuple(found)
 
@@ -302,7 +304,7 @@ def _decisions(
 def legs(
     key: RoutingKey,
     instance: SqlInstance,
-    routes: tuple[EstateRoute, ...],
+    routes: Sequence[EstateRoute],
     broker: str | None,
     *,
     sender: str | None,
@@ -322,7 +324,7 @@ def legs(
         match = matching.search(MatchKey(key.service, broker), (*routes, *implied))
     else:
         match = None
-    for pick in [None] if match is None else matching.picks(match):
+    for pick, matches in [(None, ())] if match is None else matching.picks(match):
         known = broker if pick is None else pick
         situation = ChoiceSituation(
             locating.locate(instance, holders, sender, known),
@@ -331,8 +333,7 @@ def legs(
             is_from_network,
             instance.is_forwarding,
         )
-        found = () if match is None else match.routes
-        distinct = tuple(choosing.distinct_routes([r for r in found if pick is None or r.broker == pick]))
+        distinct = tuple(choosing.distinct_routes(matches))
         choice = choosing.choose(distinct, situation)
         end = _SCOPE_IS_OFF if match is None else choosing.end_of(choice, situation)
         yield RouteSearch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -89,6 +89,26 @@ class EstateRoute:
     def compared_mirror(self) -> str | None:
         """The mirror address as it is compared."""
         return None if self.mirror_address is None else text.comparable_address(self.mirror_address)
+
+
+class RoutesByBroker:
+    """Routes in their order, of which a bound message finds those that it may match without a look at the others.
+
+    ``required`` returns the broker instance to which a bound message must be bound to match a route; None for any.
+    """
+
+    def __init__(self, routes: Sequence[EstateRoute], required: Callable[[EstateRoute], str | None]) -> None:
+        self._routes = routes
+        self._places: dict[str | None, list[int]] = {}
+        for place, route in enumerate(routes):
+            self._places.setdefault(required(route), []).append(place)
+
+    def select(self, broker: str | None) -> Sequence[EstateRoute]:
+        """Return the routes that a message bound to a broker instance may match; all for an open one."""
+        if broker is None:
+            return self._routes
+        places = sorted((*self._places.get(broker, ()), *self._places.get(None, ())))
+        return [self._routes[place] for place in places]
 
 
 @lru_cache(maxsize=10_000)
@@ -188,18 +208,14 @@ class SqlInstance:
         listed = self.databases.get(database)
         return listed is None or listed.is_enabled
 
-    def routes_for(self, database: str, service: str | None) -> list[EstateRoute]:
-        """Return a database's routes for a service, for any, and for requests for routes, by name."""
-        by_service = self.routes.get(database)
-        if by_service is None:
-            return []
-        names = dict.fromkeys((service, None, BROKER_CONFIGURATION_SERVICE))
-        routes = [route for name in names for route in by_service.get(name, ())]
-        return sorted(routes, key=_by_name)
-
     def naming(self, database: str, service: str | None) -> tuple[EstateRoute, ...]:
         """Return the routes of a database that name this very service, by name."""
         return () if service is None else self.routes.get(database, {}).get(service, ())
+
+    @cached_property
+    def by_broker(self) -> dict[tuple[str, str | None], RoutesByBroker]:
+        """The routes of databases that name a service, in groups by broker instance, once any were asked for."""
+        return {}
 
     def unnamed(self, database: str) -> tuple[EstateRoute, ...]:
         """Return the routes of a database that name any service, or the one that is asked for routes."""
@@ -226,7 +242,8 @@ class SqlInstance:
         return () if service is None else self.holders.get(service, ())
 
 
-def _by_name(route: EstateRoute) -> tuple[str, int]:
+def by_name(route: EstateRoute) -> tuple[str, int]:
+    """Return the place of a route among those of a database: by name, its versions by their beginning."""
     return (route.name or "", -(2**63) if route.live_from is None else route.live_from)
 
 
@@ -310,7 +327,7 @@ def with_services_and_routes(
             instance,
             routes={
                 database_name: {
-                    service: tuple(sorted(versions, key=_by_name)) for service, versions in scope.items()
+                    service: tuple(sorted(versions, key=by_name)) for service, versions in scope.items()
                 }
                 for database_name, scope in routed.get(name, {}).items()
             },

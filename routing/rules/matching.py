@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from routing.rules.estate import EstateRoute
+from routing.rules.estate import EstateRoute, RoutesByBroker, SqlInstance, by_name
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
+
+UNNAMED = ""
+"""The broker id of a message that is bound to one that nothing in the instance has: it is equal to none."""
 
 
 class MatchKey(NamedTuple):
@@ -124,15 +127,54 @@ def search(message: MatchKey, routes: Iterable[EstateRoute]) -> RouteMatch:
     return RouteMatch(MatchingStep.NO_MATCH, (), asks)
 
 
-def picks(match: RouteMatch) -> list[str | None]:
-    """Return the distinct broker ids of step 3's matches, sorted; of any other step one None: nothing is picked.
+def picks(match: RouteMatch) -> list[tuple[str | None, tuple[EstateRoute, ...]]]:
+    """Return the distinct broker ids of step 3's matches, sorted, each with its routes.
 
-    The dialog-ID hash chooses among them (section 6).
+    Of any other step it is one None with all of them: nothing is picked. The dialog-ID hash chooses among the ids
+    (section 6).
     """
     if match.step is not MatchingStep.BALANCED:
-        return [None]
-    found = {route.broker for route in match.routes if route.broker is not None}
-    return [*sorted(found)]
+        return [(None, match.routes)]
+    found: dict[str, list[EstateRoute]] = {}
+    for route in match.routes:
+        if route.broker is not None:
+            found.setdefault(route.broker, []).append(route)
+    return [(broker, tuple(found[broker])) for broker in sorted(found)]
+
+
+def required_broker(route: EstateRoute) -> str | None:
+    """Return the broker instance to which a bound message must be bound to match a route; None for any.
+
+    A route that matches what is bound to a broker instance which nothing has matches every bound message.
+    """
+    matches_any = step_of(MatchKey(route.service, UNNAMED), route) is not None
+    return None if matches_any else route.broker
+
+
+def routes_naming(message: MatchKey, instance: SqlInstance, database: str) -> Sequence[EstateRoute]:
+    """Return the routes of a database that name a message's service and may match it, by name.
+
+    Of a service with very many broker instances a bound message looks at its own and those without one.
+    """
+    routes = instance.naming(database, message.service)
+    if message.broker is None:
+        return routes
+    if len(routes) < 2:
+        return [route for route in routes if step_of(message, route) is not None]
+    place = database, message.service
+    if place not in instance.by_broker:
+        instance.by_broker[place] = RoutesByBroker(routes, required_broker)
+    return instance.by_broker[place].select(message.broker)
+
+
+def routes_to_search(message: MatchKey, instance: SqlInstance, database: str) -> list[EstateRoute]:
+    """Return the routes of a database that may match a message, by name.
+
+    They name its service, any, or the one that is asked for routes.
+    """
+    # Those that are asked for routes are among the others.
+    named = () if message.service == BROKER_CONFIGURATION_SERVICE else routes_naming(message, instance, database)
+    return sorted((*named, *instance.unnamed(database)), key=by_name)
 
 
 def concerning(message: MatchKey, routes: Iterable[EstateRoute]) -> list[EstateRoute]:

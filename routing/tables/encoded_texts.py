@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
 # So many rows wait, or as many as are kept, before they are reduced.
-_WAITING = 1_000_000
+WAITING = 1_000_000
 
 
 def encoded(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:
@@ -142,10 +142,12 @@ class TextPlaces:
 class PartReducer:
     """Rows of which a function keeps few, part by part: in memory are these, and about as many that wait.
 
-    What ``reduce`` makes of all rows, it makes of what it has made of some and of the others too.
+    What ``reduce`` makes of all rows, it makes of what it has made of some and of the others too. ``least`` rows
+    wait before they are reduced.
     """
 
     reduce: Callable[[pyarrow.Table], pyarrow.Table]
+    least: int = WAITING
     _parts: list[pyarrow.Table] = field(default_factory=list)
     _reduced_rows: int = 0
     _waiting: int = 0
@@ -154,7 +156,7 @@ class PartReducer:
         """Add a part, which has been reduced."""
         self._parts.append(rows)
         self._waiting += len(rows)
-        if self._waiting > max(_WAITING, self._reduced_rows):
+        if self._waiting > max(self.least, self._reduced_rows):
             self.all()
 
     def all(self) -> pyarrow.Table | None:

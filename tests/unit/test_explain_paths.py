@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,10 +14,12 @@ from routing.features.explain.explain_document import make_document
 from routing.features.explain.explaining import Explanation
 from routing.features.explain.questions import QuestionError
 from routing.render.text import write_text
-from tests.frames import Tables, load_cases, merged, prefixed
+from routing.rules.deciding import ConcerningRoutes, Decision
+from tests.frames import Tables, load_cases, merged, moment, prefixed
 from tests.golden_texts import assert_golden
 from tests.stored import conversation
 from tests.unit.explained_rows import KnownRows
+from tests.unit.rules.by_rules import micros
 
 Row = dict[str, Any]
 CASES = [case for case in load_cases() if case.get("as_of") is None]
@@ -469,3 +473,40 @@ def test_paths_as_text(explained: Explained) -> None:
         for case, message in seen
     ]
     assert_golden("explain_paths.txt", "\n\n".join(texts))
+
+
+def test_an_explanation_decides_for_the_time_of_its_message_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route with thousands of versions takes as long as one with a few: no other time is decided."""
+    scope, start = {"instance_name": "hub", "database_name": "Sales"}, moment(NOON)
+    assert start is not None
+    times = [start + timedelta(seconds=number) for number in range(2_001)]
+    versions = [
+        {**scope, "name": "far", "address": f"tcp://h{number}:1", "valid_from": begin, "valid_to": end}
+        for number, (begin, end) in enumerate(pairwise(times))
+    ]
+    message = {**scope, "message_id": "m", "conversation_id": conversation(1), "is_initiator": True}
+    message |= {"enqueue_time": times[700], "to_service_name": "//far"}
+    databases = [{"instance_name": "hub", "name": "Sales", "service_broker_guid": "sales"}]
+    known = KnownRows(
+        {
+            "instances": [{"instance_name": "hub"}],
+            "databases": databases,
+            "routes": versions,
+            "messages": [message],
+        }
+    )
+    decided = list[int]()
+    decide = ConcerningRoutes.decide
+
+    def count(self: ConcerningRoutes, t: int) -> tuple[Decision, ...]:
+        decided.append(t)
+        return decide(self, t)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ConcerningRoutes, "decide", count)
+        patched.setattr(ConcerningRoutes, "decide_span", lambda *_: pytest.fail("a whole timeline is decided"))
+        explained = known.explain(message)
+    [verdict] = explained.verdict
+    assert verdict["address"] == "tcp://h700:1"
+    assert set(decided) == {micros(times[700])}
+    assert len(decided) < 10

@@ -132,6 +132,6 @@ def test_rows_of_requests_come_in_parts(lengths: list[int], most: int, parts: li
     kept = ("ask_scope", "service", "at", "message_id", "conversation_id", "is_initiator")
     first = pyarrow.Table.from_pylist(rows, pyarrow.schema([(name, kinds[name]) for name in kept]))
     none = pyarrow.array([], pyarrow.large_string())
-    tables = [*FoundRequests(SCOPES, first, none, {}, none, none).tables("n", "run", most)]
+    tables = [*FoundRequests(SCOPES, {0: first}, none, {}, none, none).tables("n", "run", most)]
     assert [len(table) for table in tables] == parts
     assert [len(name) for table in tables for name in table["service_name"].to_pylist()] == lengths

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
 from tests.reference.estates import random_estate
 from tests.unit.rules.by_rules import instances_of
-from tests.unit.rules.made import B, decide_at, instance, key_of, route
+from tests.unit.rules.made import NOWHERE, OWN, B, decide_at, instance, key_of, route
 
 VERSIONS = 5_000
 
@@ -96,3 +98,54 @@ def test_invented_names_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     memories = [one for one in vars(decisions).values() if isinstance(one, dict)]
     assert len(memories) == 2
     assert all(len(one) <= 10 for one in memories)
+
+
+class CountedRoute(EstateRoute):
+    """A route that counts how often any such route was asked for its broker instance."""
+
+    reads = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "broker":
+            CountedRoute.reads += 1
+        return super().__getattribute__(name)
+
+
+def _bound_routes(side: int, address: str) -> Iterator[CountedRoute]:
+    """As many routes for each of as many services, each with a broker instance of its own."""
+    for number in range(side * side):
+        names = f"{number:06}", f"//s/{number // side}", f"{number:08x}-0000-4000-8000-000000000000"
+        yield CountedRoute(*names, None, None, address, None, AddressKind.NETWORK)
+
+
+@pytest.mark.parametrize(
+    ("there", "database"),
+    [("tcp://far:1", "app"), (OWN, "app"), ("tcp://far:1", None)],
+    ids=["sent on", "back to msdb", "arrived"],
+)
+def test_a_bound_message_looks_at_no_routes_of_other_broker_instances(there: str, database: str | None) -> None:
+    side = 40
+    routes = {"app": [*_bound_routes(side, there)], "msdb": [*_bound_routes(side, "tcp://far:1")]}
+    hub = instance(routes, databases=[("app", None, None), ("msdb", None, None)], forwards=True)
+    CountedRoute.reads = 0
+    timelines = plan_decisions()
+    for one_route in routes["msdb"]:
+        assert one_route.service is not None
+        for broker in (one_route.broker, NOWHERE):
+            key = RoutingKey.of_names(hub, database, one_route.service, broker, is_initiator=True)
+            [one] = timelines.at(key, hub, 0).choices
+            assert one.last.route_name == (None if broker == NOWHERE else one_route.name)
+    assert CountedRoute.reads < 40 * side * side
+
+
+@pytest.mark.parametrize("there", ["tcp://far:1", OWN], ids=["sent on", "back to msdb"])
+def test_an_open_message_looks_at_each_route_of_its_service_a_few_times(there: str) -> None:
+    side = 40
+    routes = {"app": [*_bound_routes(side, there)], "msdb": [*_bound_routes(side, "tcp://far:1")]}
+    hub = instance(routes, databases=[("app", None, None), ("msdb", None, None)], forwards=True)
+    CountedRoute.reads = 0
+    for number in range(side):
+        key = RoutingKey.of_names(hub, "app", f"//s/{number}", None, is_initiator=True)
+        found = plan_decisions().at(key, hub, 0).choices
+        assert [one.last.route_name for one in found] == [f"{number * side + n:06}" for n in range(side)]
+    assert CountedRoute.reads < 40 * side * side

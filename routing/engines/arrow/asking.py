@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 ORDER = ("message_id", "conversation_id", "is_initiator")
 # So many rows become objects of Python at a time.
 _OBJECTS_AT_ONCE = 50_000
+# In so many parts messages are kept by the names of services, so that one part at a time is put in order.
+_PARTS_BITS = 4
+PARTS = 1 << _PARTS_BITS
+# What spreads the last eight bytes of names over the parts: 2**64 divided by the golden ratio, an odd number.
+_SPREADING = 0x9E3779B97F4A7C15
 Scopes = list[tuple[str, str]]
 """Instances and databases; the number of a scope is its place."""
 
@@ -30,7 +35,8 @@ class AskingRows(NamedTuple):
 
     Of messages of the database msdb, and of those that ask in msdb alone, that is the scope of arrivals; one that
     ``returns`` asks there after its own scope. ``word`` is the place of the service that it asks for among
-    ``services``: a name stands once, however long it is.
+    ``services``: a name stands once, however long it is. ``is_alone``: no other message of those that were
+    compared with it asks for this service in this scope.
     """
 
     rows: pyarrow.Table
@@ -62,6 +68,7 @@ class AskingRows(NamedTuple):
             "in_scope": asks_here,
             "in_msdb": asks_in_msdb,
             "returns": pc.and_(pc.and_(asks_here, asks_in_msdb), pc.not_equal(own_scopes, arrivals)),
+            "is_alone": pyarrow.repeat(pyarrow.scalar(True), len(places)),
         }
         kinds = kinds_of_rows()
         rows = pyarrow.table({name: column.cast(kinds[name]) for name, column in columns.items()})
@@ -73,6 +80,18 @@ class AskingRows(NamedTuple):
     def filter(self, mask: Any) -> AskingRows:
         """Select rows by a mask."""
         return AskingRows(self.rows.filter(mask), self.services)
+
+    def split(self) -> Iterator[tuple[int, AskingRows]]:
+        """Yield parts with their numbers, below `PARTS`: a service is in the same one of every batch."""
+        import pyarrow.compute as pc
+
+        numbers = number_parts(self.services).take(self.rows["word"].combine_chunks())
+        for number in pc.unique(numbers).to_pylist():
+            rows = self.rows.filter(pc.equal(numbers, number))
+            used = rows["word"].combine_chunks().dictionary_encode()
+            place = rows.column_names.index("word")
+            words = used.indices.cast(rows.schema.field(place).type)
+            yield number, AskingRows(rows.set_column(place, "word", words), self.services.take(used.dictionary))
 
     def is_for(self, services: pyarrow.Array) -> Any:
         """Return a mask of rows that ask for one of some services."""
@@ -103,8 +122,20 @@ def kinds_of_rows() -> dict[str, Any]:
     return {
         **dict.fromkeys(("place", "scope", "ask_scope", "word", "at"), whole),
         **dict.fromkeys(("service", "message_id", "conversation_id"), text),
-        **dict.fromkeys(("is_initiator", "in_scope", "in_msdb", "returns"), flag),
+        **dict.fromkeys(("is_initiator", "in_scope", "in_msdb", "returns", "is_alone"), flag),
     }
+
+
+def number_parts(names: pyarrow.Array) -> pyarrow.Array:
+    """Return a number below `PARTS` for each name, by its last bytes."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    # Shorter names are filled up, so that eight bytes of each are one number.
+    last = pc.binary_slice(names.cast(pyarrow.large_binary()), -8).cast(pyarrow.binary())
+    whole = pc.binary_slice(pc.binary_join_element_wise(b"\0" * 8, last, b""), -8)
+    mixed = pc.multiply(whole.cast(pyarrow.binary(8)).view(pyarrow.uint64()), pyarrow.scalar(_SPREADING, "uint64"))
+    return pc.shift_right(mixed, pyarrow.scalar(64 - _PARTS_BITS, "uint64"))
 
 
 class AskingRow(NamedTuple):

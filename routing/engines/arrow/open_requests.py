@@ -9,12 +9,13 @@ msdb, one more pass finds those that do.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.asking import (
     ORDER,
+    PARTS,
     AskingRow,
     AskingRows,
     Scopes,
@@ -32,7 +33,7 @@ from routing.rules.requesting import InstanceRequests, RequestScope, RouteReques
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables.arrow_rows import plain_values
 from routing.tables.column_kinds import arrow_schema
-from routing.tables.encoded_texts import PartReducer
+from routing.tables.encoded_texts import WAITING, PartReducer
 from routing.terms import MSDB
 
 if TYPE_CHECKING:
@@ -54,14 +55,15 @@ _NOT_XML = r"[^\x{9}\x{A}\x{D}\x{20}-\x{D7FF}\x{E000}-\x{FFFD}\x{10000}-\x{10FFF
 class FoundRequests:
     """The requests that messages open or wait for, once all messages have asked.
 
-    ``first`` are the rows of `AskingRows.spell` that open one as the first of their scope and service. The others
+    ``first`` are the rows of `AskingRows.spell` that open one as the first of their scope and service, in the
+    parts of `AskingRows.split`. The others
     are those of each instance ``by_instance``: for the services ``by_order``, whose messages ask one after the
     other. Of these ``message_ids`` are those of the messages that open one, ``conversations`` those that may wait
     (D10).
     """
 
     scopes: Scopes
-    first: pyarrow.Table
+    first: Mapping[int, pyarrow.Table]
     by_order: pyarrow.Array
     by_instance: Mapping[str, InstanceRequests]
     message_ids: pyarrow.Array
@@ -70,7 +72,8 @@ class FoundRequests:
     @property
     def is_any_opened(self) -> bool:
         """Whether any message opens a request."""
-        return len(self.first) > 0 or any(True for one in self.by_instance.values() for _ in one.all_opened())
+        is_first = any(map(len, self.first.values()))
+        return is_first or any(True for one in self.by_instance.values() for _ in one.all_opened())
 
     def find(self, keyed: KeyedBatch, decided: DecisionColumns) -> tuple[pyarrow.Array, pyarrow.Array]:
         """Return masks of messages that step 4 ends in their own scope, and in msdb after they came back."""
@@ -79,7 +82,8 @@ class FoundRequests:
 
         asking = AskingRows.of(keyed, decided, self.scopes)
         is_by_order = asking.is_for(self.by_order)
-        ended = self._ended_by_first(asking.filter(pc.invert(is_by_order)))
+        parts = asking.filter(pc.invert(is_by_order)).split()
+        ended = [self._ended_by_first(number, part) for number, part in parts]
         others = asking.filter(is_by_order)
         opens = pc.is_in(others.rows["message_id"], value_set=self.message_ids)
         waits = pc.is_in(others.rows["conversation_id"], value_set=self.conversations)
@@ -90,24 +94,34 @@ class FoundRequests:
                 (in_scope if row.in_scope and database == row.database else in_msdb).append(row.place)
         masks = []
         for name, places in (("in_scope", in_scope), ("in_msdb", in_msdb)):
-            alone = ended.filter(ended[name])["place"].combine_chunks()
-            both = pyarrow.concat_arrays([alone, pyarrow.array(places, pyarrow.int64())])
+            alone = [chunk for rows in ended for chunk in rows.filter(rows[name])["place"].chunks]
+            both = pyarrow.concat_arrays([*alone, pyarrow.array(places, pyarrow.int64())])
             masks.append(_mask_of(both, len(keyed.rows)))
         return masks[0], masks[1]
 
-    def _ended_by_first(self, asking: AskingRows) -> pyarrow.Table:
+    def _ended_by_first(self, part: int, asking: AskingRows) -> pyarrow.Table:
         """Return the rows that open the first request of their scope and service, or are of the end that does."""
         import pyarrow.compute as pc
 
-        words = pc.index_in(self.first["service"], value_set=asking.services).cast("int64")
-        first = (
-            self.first.select(["ask_scope", "at", *ORDER]).append_column("word", words).filter(words.is_valid())
-        )
-        joined = asking.rows.join(first, ["ask_scope", "word"], join_type="inner", right_suffix="_of_first")
+        repeated = self._repeated[part]
+        words = pc.index_in(repeated["service"], value_set=asking.services).cast("int64")
+        first = repeated.drop_columns(["service"]).append_column("word", words).filter(words.is_valid())
+        if not len(first):
+            return asking.rows
+        joined = asking.rows.join(first, ["ask_scope", "word"], join_type="left outer", right_suffix="_of_first")
         same = {name: pc.equal(joined[name], joined[f"{name}_of_first"]) for name in ("at", *ORDER)}
         opens = pc.and_(same["at"], same["message_id"])
         waits = pc.and_(same["conversation_id"], same["is_initiator"])
-        return joined.filter(pc.or_(opens, waits))
+        # One that asks alone opens its request.
+        return joined.filter(pc.or_kleene(joined["at_of_first"].is_null(), pc.or_(opens, waits)))
+
+    @cached_property
+    def _repeated(self) -> Mapping[int, pyarrow.Table]:
+        """Those of ``first`` for whose services other messages ask as well."""
+        import pyarrow.compute as pc
+
+        names = ["ask_scope", "service", "at", *ORDER]
+        return {part: rows.filter(pc.invert(rows["is_alone"])).select(names) for part, rows in self.first.items()}
 
     def tables(self, namespace: str, run_id: str, most_bytes: int = _BYTES_AT_ONCE) -> Iterator[pyarrow.Table]:
         """Yield the rows of ``new_route_requests``, some at a time, with names of ``most_bytes`` at most."""
@@ -120,7 +134,7 @@ class FoundRequests:
             "service_contract_name": contract_of(namespace),
             "run_id": run_id,
         }
-        for opened in (self.first, self._opened_by_order()):
+        for opened in (*self.first.values(), self._opened_by_order()):
             for part in in_parts(opened, _REQUESTS_AT_ONCE, most_bytes):
                 services = part["service"].cast(pyarrow.string())
                 columns = {
@@ -194,22 +208,22 @@ def find_requests(
         return (AskingRows.of(batch, scan.decisions.decided(), scopes) for batch in keyed())
 
     record = RequestsOnRecord.of(scopes, on_record)
-    firsts, owns = (PartReducer(partial(first_of_each, names=names)) for names in (_GROUP, (*_GROUP, *_POSITION)))
+    firsts, owns = FirstRows(_GROUP), FirstRows((*_GROUP, *_POSITION))
     returning = pyarrow.array([], pyarrow.large_string())
     for asking in read():
         openers = record.find_openers(asking)
-        firsts.add(_spell_first(openers.others, ()))
-        owns.add(_spell_first(openers.own_requests, _POSITION))
+        firsts.add(openers.others)
+        owns.add(openers.own_requests)
         words = pc.unique(asking.filter(asking.rows["returns"]).rows["word"])
         returning = pc.unique(pyarrow.concat_arrays([returning, asking.services.take(words)]))
-    first, own_requests = firsts.all(), owns.all()
-    if first is None or own_requests is None:
-        none = pyarrow.array([], pyarrow.large_string())
-        return FoundRequests(scopes, _no_rows(), none, on_record, none, none)
     # Whoever asks for one that returns may do so in msdb: there all ask one after the other.
     by_order = pc.unique(pyarrow.concat_arrays([record.services, returning]))
-    is_by_order = pc.is_in(first["service"], value_set=by_order)
-    rows = pyarrow.concat_tables([own_requests, first.filter(is_by_order)])
+    first, ordered = dict[int, pyarrow.Table](), [*owns.all().values()]
+    for part, found_first in firsts.all().items():
+        is_by_order = pc.is_in(found_first["service"], value_set=by_order)
+        ordered.append(found_first.filter(is_by_order))
+        first[part] = found_first.filter(pc.invert(is_by_order)) if len(ordered[-1]) else found_first
+    rows = pyarrow.concat_tables(ordered) if ordered else _no_rows()
     askers = [Asker(row.databases[0], row) for row in objects_of(rows, plain_values(rows["service"]), scopes)]
     _ask_in_order((one for one in askers if one.database != MSDB), on_record)
     arrived = find_returned(read(), scopes, on_record) if len(returning) else ()
@@ -220,13 +234,32 @@ def find_requests(
     waited_for = (*opened, *(request for scope in scope_requests for request in scope.on_record))
     conversations = {one.endpoint.conversation_id for one in waited_for if one.endpoint is not None}
     named = (pyarrow.array(sorted(values), pyarrow.large_string()) for values in (ids, conversations))
-    return FoundRequests(scopes, first.filter(pc.invert(is_by_order)), by_order, on_record, *named)
+    return FoundRequests(scopes, first, by_order, on_record, *named)
 
 
-def _spell_first(asking: AskingRows, names: Sequence[str]) -> pyarrow.Table:
-    """Return the first row of each scope and service, and of what else is named, with the names of services."""
-    first = first_of_each(asking.rows, ("ask_scope", "word", *names))
-    return AskingRows(first, asking.services).spell()
+@dataclass
+class FirstRows:
+    """The first rows of messages that are equal in some columns of `AskingRows.spell`, in parts by their services.
+
+    One part at a time is reduced: of ten million services that takes a sixteenth of the memory.
+    """
+
+    names: Sequence[str]
+    _parts: dict[int, PartReducer] = field(default_factory=dict)
+
+    def add(self, asking: AskingRows) -> None:
+        """Add the messages of a batch."""
+        numbered = ["word" if name == "service" else name for name in self.names]
+        for part, some in asking.split():
+            first = AskingRows(first_of_each(some.rows, numbered), some.services).spell()
+            if part not in self._parts:
+                self._parts[part] = PartReducer(partial(first_of_each, names=self.names), WAITING // PARTS)
+            self._parts[part].add(first)
+
+    def all(self) -> dict[int, pyarrow.Table]:
+        """Return the first rows of all messages, by the number of their part."""
+        found = ((part, reducer.all()) for part, reducer in sorted(self._parts.items()))
+        return {part: rows for part, rows in found if rows is not None}
 
 
 class Asker(NamedTuple):
@@ -270,20 +303,31 @@ def find_returned(
 def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
     """Return of the rows that are equal in some columns the first, by time and what comes next in the order."""
     import pyarrow
+    import pyarrow.compute as pc
 
     # Numbers alone are grouped and joined: texts are long.
-    numbered = pyarrow.table({"group": _number_groups(rows, names), "at": rows["at"], "row": _count(len(rows))})
-    times = numbered.group_by("group").aggregate([("at", "min")])
-    if len(times) == len(rows):
+    columns = {"group": _number_groups(rows, names), "row": _count(len(rows))}
+    numbered = pyarrow.table({**columns, **{name: rows[name] for name in ("at", "is_alone")}})
+    groups = numbered.group_by("group").aggregate([("at", "min"), ("at", "count"), ("is_alone", "all")])
+    if len(groups) == len(rows):
         return rows
-    least = numbered.join(times, ["group", "at"], ["group", "at_min"], join_type="left semi")
-    if len(least) == len(times):
-        return rows.take(least["row"])
+    least = numbered.join(groups, ["group", "at"], ["group", "at_min"], join_type="inner")
+    if len(least) > len(groups):
+        least = _first_in_order(rows, least)
+    alone = pc.and_(pc.equal(least["at_count"], 1), least["is_alone_all"])
+    place = rows.column_names.index("is_alone")
+    return rows.take(least["row"]).set_column(place, "is_alone", alone)
+
+
+def _first_in_order(rows: pyarrow.Table, least: pyarrow.Table) -> pyarrow.Table:
+    """Return of each group's rows of one time the first by what comes next in the order."""
     doubled = rows.select(ORDER).take(least["row"])
-    for name in ("group", "row"):
+    kept = ("row", "at_count", "is_alone_all")
+    for name in ("group", *kept):
         doubled = doubled.append_column(name, least[name])
-    in_order = doubled.sort_by([(name, "ascending") for name in ORDER])
-    return rows.take(in_order.group_by("group", use_threads=False).aggregate([("row", "first")])["row_first"])
+    in_order = doubled.sort_by([(name, "ascending") for name in ORDER]).group_by("group", use_threads=False)
+    found = in_order.aggregate([(name, "first") for name in kept])
+    return found.select([f"{name}_first" for name in kept]).rename_columns(list(kept))
 
 
 def _number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:

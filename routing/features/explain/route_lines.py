@@ -21,7 +21,7 @@ from routing.features.near_differences import (
 )
 from routing.rules.candidate_order import Candidate, list_candidates
 from routing.rules.estate import EstateRoute, SqlInstance
-from routing.rules.matching import MatchKey, comes_before, names_service, step_of
+from routing.rules.matching import MatchKey, comes_before, names_service, routes_to_search, step_of
 from routing.rules.resolving import RoutedMessage
 from routing.terms import MatchingStep
 
@@ -53,10 +53,11 @@ def searched_routes(message: RoutedMessage, search: ShownSearch, instance: SqlIn
     route_search, t = search.route_search, message.t
     by_service = instance.routes.get(route_search.scope, {}).values()
     routes = [route for routes in by_service for route in routes]
-    in_force = [route for route in instance.routes_for(route_search.scope, message.service) if route.is_live(t)]
+    match_key = MatchKey(message.service, route_search.broker)
+    searched = routes_to_search(match_key, instance, route_search.scope)
+    in_force = [route for route in searched if route.is_live(t)]
     candidates = list_candidates(route_search, message.service, instance, in_force, stop=search.stop)
     matching = {id(candidate.route): candidate for candidate in candidates}
-    match_key = MatchKey(message.service, route_search.broker)
     return [_searched(route, match_key, t, search, matching.get(id(route))) for route in routes]
 
 

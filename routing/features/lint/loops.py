@@ -10,7 +10,7 @@ from routing.features.lint.lint_estate import LintEstate
 from routing.features.lint.lint_finding import LintFinding, finding, list_names
 from routing.features.lint.probing import ProbeAnswers, owners_of
 from routing.rules import text
-from routing.rules.deciding import UNNAMED
+from routing.rules.matching import UNNAMED
 from routing.terms import MSDB, Outcome
 
 Edge = tuple[str, str]

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from routing.features.lint.lint_estate import LintEstate, LiveRoute, ServiceHolder, is_users, sender_of
 from routing.rules import matching, text
 from routing.rules.choosing import is_local, is_network
-from routing.rules.deciding import UNNAMED, RouteSearch, RoutingKey, scope_of
+from routing.rules.deciding import RouteSearch, RoutingKey, scope_of
 from routing.rules.estate import ARRIVALS, EstateRoute, NameAddress, SqlInstance
+from routing.rules.matching import UNNAMED
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep, Outcome
 
 

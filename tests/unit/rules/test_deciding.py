@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from routing.rules.deciding import UNNAMED, ConcerningRoutes, RoutingKey, scope_of
+from routing.rules.deciding import ConcerningRoutes, RoutingKey, scope_of
 from routing.rules.estate import NameAddress
+from routing.rules.matching import UNNAMED
 from tests.unit.rules.made import ASKS, NOWHERE, OWN, B, C, D, decide_at, instance, key_of, names, route, ways
 
 parametrize = pytest.mark.parametrize

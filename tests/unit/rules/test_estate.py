@@ -6,7 +6,7 @@ import pytest
 
 from routing.rules import estate
 from routing.rules.estate import AddressKind, Database, EstateRoute, NameAddress
-from tests.unit.rules.made import ASKS, B, C, instance, names, route
+from tests.unit.rules.made import B, C, instance, names, route
 
 parametrize = pytest.mark.parametrize
 
@@ -123,29 +123,6 @@ def test_what_is_not_listed_is_left_out() -> None:
 def test_forwarding_that_is_not_known_is_off(forwards: bool | None, is_forwarding: bool, is_known: bool) -> None:
     (found,) = estate.list_instances([("hub", forwards, None)], []).values()
     assert (found.is_forwarding, found.is_forwarding_known) == (is_forwarding, is_known)
-
-
-@parametrize(
-    ("database", "service", "found"),
-    [
-        ("Orders", None, ["any", "ask"]),
-        ("Orders", "S", ["any", "ask", "one", "two"]),
-        ("Orders", "s", ["any", "ask"]),
-        ("Orders", "S ", ["any", "ask"]),
-        ("Orders", ASKS, ["any", "ask"]),
-        ("orders", "S", []),
-    ],
-)
-def test_the_routes_that_can_concern_a_service(database: str, service: str | None, found: list[str]) -> None:
-    made = {"Orders": [route("two", "S"), route("one", "S", C), route("ask", ASKS), route("any"), route("t", "T")]}
-    assert names(instance(made).routes_for(database, service)) == found
-
-
-def test_versions_of_a_route_stand_in_their_order() -> None:
-    versions = [route("a", None, None, f"tcp://h:{n}", None, n, n + 1) for n in (5, 2, 8)]
-    first = route("a", None, None, "tcp://h:1", None, None, 2)
-    found = instance({"Orders": [*versions, first]}).routes_for("Orders", None)
-    assert [one.live_from for one in found] == [None, 2, 5, 8]
 
 
 @parametrize(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from routing.rules import matching
-from routing.rules.estate import IMPLIED_LOCAL, EstateRoute
-from routing.rules.matching import STEPS, MatchKey, RouteMatch
+from routing.rules.estate import IMPLIED_LOCAL, EstateRoute, by_name
+from routing.rules.matching import STEPS, UNNAMED, MatchKey, RouteMatch, routes_naming, routes_to_search
 from routing.terms import MatchingStep
-from tests.unit.rules.made import ASKS, B, C, D, names, route
+from tests.unit.rules.made import ASKS, B, C, D, instance, names, route
 
 parametrize = pytest.mark.parametrize
 ROUTES = {
@@ -142,11 +142,64 @@ def test_the_order_of_the_steps() -> None:
 
 def test_what_step_3_picks_among() -> None:
     twice = (route("1", "S", D), route("2", "S", B.upper()), route("3", "S", B), route("4", "S", C))
-    assert matching.picks(RouteMatch(MatchingStep.BALANCED, twice, asks=False)) == [B, C, D]
-    assert matching.picks(RouteMatch(MatchingStep.BALANCED, twice[1:3], asks=False)) == [B]
+    of_d, of_b, of_c = twice[:1], twice[1:3], twice[3:]
+    assert matching.picks(RouteMatch(MatchingStep.BALANCED, twice, asks=False)) == [
+        (B, of_b),
+        (C, of_c),
+        (D, of_d),
+    ]
+    assert matching.picks(RouteMatch(MatchingStep.BALANCED, of_b, asks=False)) == [(B, of_b)]
     for step in MatchingStep:
         if step is not MatchingStep.BALANCED:
-            assert matching.picks(RouteMatch(step, twice, asks=False)) == [None]
+            assert matching.picks(RouteMatch(step, twice, asks=False)) == [(None, twice)]
+
+
+@parametrize(
+    ("database", "service", "broker", "found"),
+    [
+        ("Orders", None, None, "any any/B ask ask/C"),
+        ("Orders", "S", None, "S S/B S/C any any/B ask ask/C"),
+        ("Orders", "S", B, "S S/B any any/B ask ask/C"),
+        ("Orders", "S", D, "S any any/B ask ask/C"),
+        ("Orders", "S", UNNAMED, "S any any/B ask ask/C"),
+        ("Orders", "T", C, "any any/B ask ask/C"),
+        ("Orders", "T", B, "T/B any any/B ask ask/C"),
+        ("Orders", "s", None, "any any/B ask ask/C"),
+        ("Orders", "S ", None, "any any/B ask ask/C"),
+        # Any message may ask for a route, whatever the route names besides.
+        ("Orders", ASKS, None, "any any/B ask ask/C"),
+        ("Orders", ASKS, D, "any any/B ask ask/C"),
+        ("orders", "S", None, ""),
+    ],
+)
+def test_the_routes_to_search_for_a_message(
+    database: str, service: str | None, broker: str | None, found: str
+) -> None:
+    made = ["T/B", "S/C", "any", "ask", "S/B", "any/B", "S"]
+    hub = instance({"Orders": [*(ROUTES[name] for name in made), route("ask/C", ASKS, C)]})
+    assert names(routes_to_search(MatchKey(service, broker), hub, database)) == found.split()
+
+
+def test_versions_of_a_route_stand_in_their_order() -> None:
+    versions = [route("a", None, None, f"tcp://h:{n}", None, n, n + 1) for n in (5, 2, 8)]
+    first = route("a", None, None, "tcp://h:1", None, None, 2)
+    found = routes_to_search(MatchKey(None, None), instance({"Orders": [*versions, first]}), "Orders")
+    assert [one.live_from for one in found] == [None, 2, 5, 8]
+
+
+def test_every_route_that_matches_is_among_those_to_search() -> None:
+    made = [one for one in ROUTES.values() if not one.is_implied]
+    hub, matched = instance({"Orders": made}), 0
+    for service in (None, "S", "T", "s", "S ", ASKS, "nobody's"):
+        for broker in (None, UNNAMED, B, C, D):
+            message = MatchKey(service, broker)
+            found = [one for one in made if matching.step_of(message, one) is not None]
+            searched = routes_to_search(message, hub, "Orders")
+            assert [one for one in searched if one in found] == sorted(found, key=by_name), message
+            named = [one for one in found if one.service == service is not None]
+            assert [*routes_naming(message, hub, "Orders")] == sorted(named, key=by_name), message
+            matched += len(found)
+    assert matched > 100
 
 
 # A mark after the name: > from 5 on, < until 5, none: always in force.
