@@ -1,1 +1,1 @@
-"""The engines that carry messages to the rules and away: what each operation does by Arrow, without Java."""
+"""The engines: what is asked of tables that grow with the traffic, by Spark, and by Arrow without Java."""

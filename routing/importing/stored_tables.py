@@ -17,6 +17,7 @@ from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.run_by_id import new_run_id
 from routing.delta.run_lock import only_run
 from routing.delta.table_details import find_table_id
+from routing.engines.traffic_tables import count_by
 from routing.errors import InputError, OutputError, StorageError
 from routing.importing.covered import Row, Unit
 from routing.importing.history import TableChanges
@@ -27,7 +28,6 @@ from routing.importing.stored_messages import find_message_ids
 from routing.importing.stored_rows import find_keys, find_missing
 from routing.importing.table_writer import LocalWriter, SparkWriter, TableWriter
 from routing.schemas import TABLES, Schema
-from routing.tables.input_columns import count_by
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Only, as_dataset, is_frame
 from routing.tables.table_shapes import cannot_hold, types_of

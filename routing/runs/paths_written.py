@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from routing.engines.traffic_tables import count_by
 from routing.errors import InternalError
-from routing.tables.input_columns import count_by
 from routing.tables.table_columns import Table
 
 COMMAND = "trace --all"

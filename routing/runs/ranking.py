@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import CANDIDATES, Config
+from routing.engines.traffic_tables import count_by
 from routing.errors import InternalError
 from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
 from routing.messages.dialog_hash import FUNCTION
@@ -22,7 +23,6 @@ from routing.runs.replaced_output import OutputTable, replace_output
 from routing.runs.stages import Progress, Stages
 from routing.schemas import ROUTE_CANDIDATES
 from routing.tables.frame_cache import released_on_failure
-from routing.tables.input_columns import count_by
 from routing.tables.table_columns import Table
 from routing.tables.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT

@@ -12,9 +12,10 @@ from routing.delta.ledger import JobTables
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
+from routing.engines.traffic_tables import count_by
 from routing.plan.options import ResolveOptions
 from routing.runs.stages import Stages
-from routing.tables.input_columns import count_by, earliest_by
+from routing.tables.input_columns import earliest_by
 from routing.tables.table_columns import Table, as_dataset, is_frame
 
 

@@ -8,6 +8,7 @@ over a dataset where it says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -174,31 +175,37 @@ def _is_missing(column: pyarrow.Array) -> pyarrow.Array:
     return column.is_null()
 
 
-def find_replaced(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> pyarrow.Table:
-    """Return the rows of messages that a later attempt has replaced, in some columns, of which attempt is one."""
-    import pyarrow.compute as pc
+@dataclass(frozen=True)
+class Attempts:
+    """Messages that were tried again: ``once`` is a condition for the rows of all others.
 
-    last = _last_attempts(rows)
-    if not len(last):
-        return rows.schema.empty_table().select(names)
-    both = _tried(rows, last, names).join(last, list(_MESSAGE), join_type="inner")
-    return rows_where(both, pc.less(both["attempt"], both["attempt_max"])).select(names)
+    ``last`` are rows that count, of these messages and of others of their ids; ``replaced`` are those that a later
+    attempt has replaced.
+    """
+
+    once: Any
+    last: pyarrow.Table
+    replaced: pyarrow.Table
 
 
-def split_tried(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> tuple[Any, pyarrow.Table]:
-    """Return a condition, which holds for messages that were tried once; and the rows of the others that stand.
+def split_attempts(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> Attempts | None:
+    """Return the messages that were tried again, in some columns and those that tell attempts apart.
 
-    These are in some columns. Where no message was tried again, there is no condition (None), and no such row.
+    None where there is no second attempt, which the files' statistics mostly tell. Else ids are compared once.
     """
     import pyarrow.compute as pc
 
-    last = _last_attempts(rows)
-    if not len(last):
-        return None, rows.schema.empty_table().select(names)
-    both = _tried(rows, last, names).join(last, list(_MESSAGE), join_type="left outer")
+    again = rows.to_table(columns=[*_MESSAGE, "attempt"], filter=pc.field("attempt") > 1)
+    if not len(again):
+        return None
+    last = again.group_by(list(_MESSAGE)).aggregate([("attempt", "max")])
+    columns = list(dict.fromkeys((*names, *_MESSAGE, "attempt")))
+    has_id = pc.field("message_id").isin(last["message_id"].combine_chunks())
+    both = rows.to_table(columns=columns, filter=has_id).join(last, list(_MESSAGE), join_type="left outer")
     # The id may also be that of another instance's message, which was tried once.
-    stands = pc.equal(both["attempt"], pc.coalesce(both["attempt_max"], both["attempt"]))
-    return ~_has_id_of(last), rows_where(both, stands).select(names)
+    is_last = pc.equal(both["attempt"], pc.coalesce(both["attempt_max"], both["attempt"]))
+    both = both.select(columns)
+    return Attempts(~has_id, rows_where(both, is_last), rows_where(both, pc.invert(is_last)))
 
 
 def without(rows: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
@@ -207,26 +214,3 @@ def without(rows: pyarrow.Table, replaced: pyarrow.Table) -> pyarrow.Table:
         return rows
     gone = replaced.select([*_MESSAGE, "attempt"])
     return rows.join(gone, [*_MESSAGE, "attempt"], join_type="left anti")
-
-
-def _last_attempts(rows: pyarrow.dataset.Dataset) -> pyarrow.Table:
-    """Return the messages that were tried again, and their last attempt (attempt_max).
-
-    The files' statistics mostly tell where there is no second attempt. Where there is, ids are compared once.
-    """
-    import pyarrow.compute as pc
-
-    again = rows.to_table(columns=[*_MESSAGE, "attempt"], filter=pc.field("attempt") > 1)
-    return again.group_by(list(_MESSAGE)).aggregate([("attempt", "max")])
-
-
-def _has_id_of(last: pyarrow.Table) -> Any:
-    """Return whether a row has the id of a message that was tried again."""
-    import pyarrow.compute as pc
-
-    return pc.field("message_id").isin(last["message_id"].combine_chunks())
-
-
-def _tried(rows: pyarrow.dataset.Dataset, last: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
-    """Return the rows that have such an id, in some columns and in those that tell attempts apart."""
-    return rows.to_table(columns=list(dict.fromkeys((*names, *_MESSAGE, "attempt"))), filter=_has_id_of(last))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from routing.schemas import SETTINGS
-from routing.tables.arrow_rows import plain_values, with_readable_texts
-from routing.tables.encoded_texts import GroupSums, TextNumbering, encoded
+from routing.tables.arrow_rows import plain_values
 from routing.tables.table_columns import (
     Only,
     Table,
     TableColumns,
     as_dataset,
-    in_files_with,
     is_frame,
     read_arrow,
     spell,
@@ -22,13 +19,10 @@ from routing.tables.table_columns import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow
-    import pyarrow.dataset
+    pass
 
 MOST_MESSAGES = 1_000_000
 """Up to so many messages of local tables are judged without Spark."""
-COUNT = "count"
-"""The column of groups that says how many rows each has."""
 
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns:
@@ -70,59 +64,6 @@ def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
     """
     settings = {key: tables[key] for key in SETTINGS if key in tables}
     return read_each(settings, lambda key: columns_of(settings[key], key))
-
-
-def count_by(table: Table, names: Sequence[str], only: Only | None = None) -> Counter[tuple[Any, ...]]:
-    """Count rows of a table by the values in some columns; the rows stay where they are."""
-    counts: Counter[tuple[Any, ...]] = Counter()
-    if is_frame(table):
-        from pyspark.sql import functions as F
-
-        from routing.tables.frames import collect, where_in
-
-        groups = collect(where_in(table, only or {}).groupBy(*names).agg(F.count(F.lit(1)).alias(COUNT)))
-        for *group, count in groups.rows(*groups.values):
-            counts[tuple(group)] += count
-        return counts
-    # What all rows of a file have in common is looked at once for its groups, and not for each row.
-    rows, there = as_dataset(table), set(spell(table))
-    limits = {name: set(values) - {None} for name, values in (only or {}).items() if name in there}
-    columns = list(dict.fromkeys((*names, *limits)))
-    groups = group_rows(in_files_with(rows, condition_of(table, only or {})), columns)
-    for group in with_readable_texts(groups).to_pylist():
-        if all(group[name] in values for name, values in limits.items()):
-            counts[tuple(group[name] for name in names)] += group[COUNT]
-    return counts
-
-
-def group_rows(rows: pyarrow.dataset.Dataset, names: Sequence[str], condition: Any = None) -> pyarrow.Table:
-    """Count rows by the values in some columns; return these, and `COUNT`.
-
-    Some rows at a time, so that no more than these and the groups are in memory; texts as numbers meanwhile.
-    """
-    import pyarrow
-
-    columns = list(names)
-    kinds = pyarrow.schema([rows.schema.field(name) for name in columns])
-    numbers = {one.name: TextNumbering() for one in kinds if pyarrow.types.is_string(one.type)}
-    sums = GroupSums(columns, {COUNT: "sum"})
-    read = encoded(rows, numbers) if condition is None else rows
-    for batch in read.scanner(columns=columns, filter=condition).to_batches():
-        of_rows = {name: numbers[name].number(batch[name]) if name in numbers else batch[name] for name in columns}
-        if len(batch):
-            sums.add(pyarrow.table({**of_rows, COUNT: pyarrow.repeat(1, len(batch))}))
-    groups = sums.all()
-    texts = {name: numbering.texts.take(groups[name].cast("int64")) for name, numbering in numbers.items()}
-    columns_by_name = {one.name: texts.get(one.name, groups[one.name]) for one in kinds}
-    return pyarrow.table({**columns_by_name, COUNT: groups[COUNT]}).cast(
-        kinds.append(pyarrow.field(COUNT, pyarrow.int64()))
-    )
-
-
-def sum_groups(groups: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
-    """Sum groups of `group_rows` by fewer columns, or over several parts."""
-    summed = groups.group_by(list(names)).aggregate([(COUNT, "sum")])
-    return summed.rename_columns([*names, COUNT])
 
 
 def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> dict[str, int]:

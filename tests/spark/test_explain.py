@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,7 +126,7 @@ def test_other_messages_come_in_their_order_whatever_their_parts(spark: SparkSes
         for n in range(60)
     ]
     tables = {**frames(spark, small_estate()), "messages": frame_of(spark, rows, MESSAGES)}
-    parts = list(ExplainSource(tables, first_part=7).chunks(as_of)("hub", "//nowhere"))
+    parts = list(replace(ExplainSource.of(tables), first_part=7).chunks(as_of)("hub", "//nowhere"))
     assert len(parts) == 2
     assert len(parts[0]["messages"]) == 7
     found = [row for part in parts for row in part["messages"].dicts()]

@@ -11,9 +11,10 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
-from routing.features.messages import arrow_search, spark_search
+from routing.engines.traffic_tables import open_traffic
 from routing.features.messages.message_filter import ask
 from routing.features.messages.message_list import list_messages
+from routing.features.messages.selected_messages import select
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES
 from tests.frames import arrow_of, frame_of
@@ -66,7 +67,8 @@ def test_what_spark_writes_is_read_by_arrow(spark: SparkSession, tmp_path: Path)
     for only, oldest, limit in (({}, False, 10), ({}, True, 10), ({"outcome": ["DELAYED"]}, False, 25)):
         asked = ask(oldest=oldest, limit=limit, outcomes=only.get("outcome", ()))
         wanted = list_plainly(rows, only, oldest=oldest, limit=limit)
-        for found in (arrow_search.select(files, asked, None), spark_search.select(frame, asked, None)):
+        for table in (files, frame):
+            found = select(open_traffic(table), asked, None)
             names = ("instance_name", "message_id", "reason", "database_name")
             assert [tuple(row[name] for name in names) for row in found.rows] == wanted["ids"]
             assert {(row["outcome"], row["reason"]): row["messages"] for row in found.counts} == wanted["counts"]

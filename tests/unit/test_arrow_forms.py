@@ -15,13 +15,12 @@ from routing.engines.arrow.rejected_batches import RejectedRows
 from routing.plan.checked import check_without_spark
 from routing.schemas import MESSAGES
 from routing.tables.arrow_forms import (
-    find_replaced,
     fold_texts,
     hash_dialog_ids,
     is_guid,
     leading_addresses,
     read_brokers,
-    split_tried,
+    split_attempts,
     without,
 )
 from routing.tables.input_columns import read_settings
@@ -84,9 +83,13 @@ def test_the_last_attempt_of_a_message(is_tried_again: bool) -> None:
     columns = [list(column) for column in zip(*(row[:3] for row in listed), strict=True)]
     rows = pyarrow.dataset.dataset(pyarrow.table(columns, names=names))
     standing = sorted(row[:3] for row in listed if row[3] or not is_tried_again)
-    condition, tried = split_tried(rows, names)
-    found = pyarrow.concat_tables([rows.to_table(filter=condition), tried])
-    assert sorted(zip(*found.to_pydict().values(), strict=True)) == standing
-    replaced = find_replaced(rows, names)
-    assert sorted(zip(*without(rows.to_table(), replaced).to_pydict().values(), strict=True)) == standing
-    assert len(replaced) == len(listed) - len(standing)
+    attempts = split_attempts(rows, names)
+    if not is_tried_again:
+        assert attempts is None
+        return
+    assert attempts is not None
+    last = pyarrow.concat_tables([rows.to_table(filter=attempts.once), attempts.last])
+    assert sorted(zip(*last.to_pydict().values(), strict=True)) == standing
+    rest = without(rows.to_table(), attempts.replaced)
+    assert sorted(zip(*rest.to_pydict().values(), strict=True)) == standing
+    assert len(attempts.replaced) == len(listed) - len(standing)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -286,8 +287,9 @@ def test_other_messages_come_in_their_order_whatever_their_parts(
         for n in range(90)
     ]
     saved = save_estate({**small_estate(), "messages": rows}, tmp_path)
-    arrow_tables = {**arrow(small_estate()), "messages": arrow_of(rows, MESSAGES)}
-    source = ExplainSource(arrow_tables if form == "table" else opened(saved, tmp_path), first_part=7)
+    given = {**arrow(small_estate()), "messages": arrow_of(rows, MESSAGES)}
+    tables = given if form == "table" else opened(saved, tmp_path)
+    source = replace(ExplainSource.of(tables), first_part=7)
     parts = list(source.chunks(as_of)("hub", "//nowhere"))
     assert len(parts) > 1
     assert len(parts[0]["messages"]) >= 7

@@ -209,6 +209,7 @@ _OF_SPARK_IN_DELTA = (
 )
 _OF_SPARK = (
     "messages/*.py",
+    "engines/spark/*.py",
     "runs/*.py",
     "features/*/*spark*.py",
     *(f"tables/{name}.py" for name in _OF_SPARK_IN_TABLES),

@@ -12,28 +12,24 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-import pyarrow
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow.dataset import dataset
 
 from routing import cli
 from routing.delta.opening import TableOpener
 from routing.features.lint import traffic_findings
-from routing.features.lint.arrow_traffic import broker_ids, read
 from routing.features.lint.contract import refused_rows
 from routing.features.lint.lint_estate import LintEstate
 from routing.features.lint.lint_finding import LintFinding
+from routing.features.lint.lint_tables import read_traffic
 from routing.features.lint.linting import lint
-from routing.rules import text
 from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
 from routing.tables.input_columns import columns_of
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of
 from tests.frames import arrow, arrow_of, merged
 from tests.golden_texts import GOLDEN
-from tests.hostile import NAMES, TEXTS
+from tests.hostile import NAMES
 from tests.lint_drafts import NOW
 from tests.lint_messages import RESOLVED
 from tests.stored import config_of, config_text, save_estate, small_estate
@@ -79,7 +75,7 @@ def test_no_row_that_tells_something_is_left_out(seed: int) -> None:
         "dialogs": arrow_of(random_rows(seed, DIALOGS, 300), DIALOGS),
         "route_requests": arrow_of(random_rows(seed, ROUTE_REQUESTS, 10), ROUTE_REQUESTS),
     }
-    found = findings(*(read(table, key, micros_of(NOW)) for key, table in rows.items()))
+    found = findings(*(read_traffic(table, key, micros_of(NOW)) for key, table in rows.items()))
     assert found == findings(*(columns_of(table, key) for key, table in rows.items()))
     assert {one.code for one in found} == {"SBR010", "SBR038"}
 
@@ -93,7 +89,7 @@ def test_rows_that_tell_nothing_are_left_out() -> None:
     rows[2].update(acknowledged_broker_instance="b2", acknowledged_at="9999-01-01T00:00:00Z")
     rows[3].update(is_initiator=False, far_broker_instance="b3")
     rows[4].update(far_service="other", far_broker_instance="b4")
-    assert len(read(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == 0
+    assert len(read_traffic(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == 0
 
 
 @pytest.mark.parametrize(("at", "count"), [(NOW, 2), (NOW + timedelta(microseconds=1), 0), (None, 0)])
@@ -102,12 +98,7 @@ def test_an_acknowledgement_binds_from_its_time_on(at: datetime | None, count: i
     sound = {"instance_name": "a", "database_name": "b", "is_initiator": True, **group}
     other = {"acknowledged_broker_instance": "b2", "acknowledged_at": at}
     rows = [{**sound, "conversation_id": ID.format(1)}, {**sound, "conversation_id": ID.format(2), **other}]
-    assert len(read(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == count
-
-
-@given(st.lists(st.none() | TEXTS | st.text("{} \t\n\rAb0-", max_size=6) | st.just(f" {{{ZERO}}}")))
-def test_broker_ids_are_those_of_the_rules(texts: list[str | None]) -> None:
-    assert broker_ids(pyarrow.array(texts, pyarrow.string())).to_pylist() == [text.broker_id(t) for t in texts]
+    assert len(read_traffic(arrow_of(rows, DIALOGS), "dialogs", micros_of(NOW))) == count
 
 
 def test_tables_and_files_are_linted_alike(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+from routing.engines.traffic_tables import open_traffic
 from routing.features.explain.questions import QuestionError
-from routing.features.messages import arrow_search
 from routing.features.messages.message_filter import MessageFilter, ask
 from routing.features.messages.message_list import MessageList, list_messages
+from routing.features.messages.selected_messages import select
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import LISTED_MESSAGES, OBSERVED_ROUTING, RESOLVED_ROUTES
 from tests.frames import arrow_of
@@ -255,7 +256,7 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
                 oldest = chance.random() < 0.5
                 options: dict[str, Any] = {_OPTIONS[name]: values for name, values in only.items()}
                 asked = ask(oldest=oldest, limit=limit, **options)
-                found = arrow_search.select(form, asked, None)
+                found = select(open_traffic(form), asked, None)
                 wanted = list_plainly(rows, only, oldest=oldest, limit=limit)
                 names = ("instance_name", "message_id", "reason", "database_name")
                 assert [tuple(row[name] for name in names) for row in found.rows] == wanted["ids"]

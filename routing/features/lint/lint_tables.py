@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from routing.features.lint import arrow_traffic
+from routing.engines.traffic_tables import open_traffic
 from routing.schemas import OPTIONAL_INPUTS
 from routing.tables.input_columns import columns_of, read_each
-from routing.tables.table_columns import Table, TableColumns, check_given, is_frame
+from routing.tables.table_columns import Table, TableColumns, check_given
 
 READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
 """The tables that findings are made from."""
@@ -31,8 +31,4 @@ def read_one(table: Table, key: str, now: int) -> TableColumns:
 
 def read_traffic(table: Table, key: str, now: int) -> TableColumns:
     """Return the rows of dialogs or requests that can tell something at a moment. Raises InputError."""
-    if not is_frame(table):
-        return arrow_traffic.read(table, key, now)
-    from routing.features.lint import spark_traffic
-
-    return spark_traffic.read(table, key)
+    return open_traffic(table, key).doubtful_rows(key, now)

@@ -5,33 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from routing.engines.traffic_tables import TrafficTable
 from routing.features.explain.background import StatusText, is_of, place_of, status_of
 from routing.rules import text
 from routing.rules.observed import ReasonComparison
-from routing.schemas import OBSERVED_ROUTING, Schema
-from routing.tables.input_columns import condition_of
-from routing.tables.read_rows import read_rows
-from routing.tables.table_columns import Only, Table, is_frame, with_few
-from routing.tables.times import micros_of
 from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, Outcome, Reason
 
 Row = Mapping[str, Any]
-_READ = Schema(
-    tuple(
-        field
-        for field in OBSERVED_ROUTING
-        if field.name
-        in (
-            *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
-            *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
-            *("outcome", "to_service_name", "is_from_network", "next_hop"),
-        )
-    )
+_READ = (
+    *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
+    *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
+    *("outcome", "to_service_name", "is_from_network", "next_hop"),
 )
 
 
 def newest_statuses(
-    observed: Table | None, messages: Sequence[Row], latest: int | None = None
+    observed: TrafficTable | None, messages: Sequence[Row], latest: int | None = None
 ) -> list[Row | None]:
     """Return the newest row of ``observed_routing`` that tells of each of some messages; None where none does.
 
@@ -47,8 +36,8 @@ def newest_statuses(
     of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
     rows_by_key: dict[tuple[str, str], list[Row]] = {}
     for only, key in ((of_queues, _id), (of_events, _conversation)):
-        for row in _read(observed, {"instance_name": instances, **only}):
-            rows_by_key.setdefault(key(row), []).append({**row, "observed_at": micros_of(row["observed_at"])})
+        for row in observed.rows(_READ, only={"instance_name": instances, **only}).dicts():
+            rows_by_key.setdefault(key(row), []).append(row)
     every = ((row, (*rows_by_key.get(_id(row), ()), *rows_by_key.get(_conversation(row), ()))) for row in messages)
     return [_newest(rows, row, latest) for row, rows in every]
 
@@ -82,9 +71,3 @@ def compare_status(message: Row, row: Row) -> tuple[StatusText, ReasonComparison
     status = status_of(row)
     outcome = Outcome(message["outcome"])
     return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
-
-
-def _read(observed: Any, only: Only) -> list[dict[str, Any]]:
-    """Return the rows that have one of some values in each of some columns."""
-    rows = observed if is_frame(observed) else with_few(observed, condition_of(observed, only))
-    return read_rows(rows, _READ, only=only)

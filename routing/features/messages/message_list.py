@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from routing.config import Config
 from routing.delta import last_run
 from routing.delta.opening import TableOpener
+from routing.engines.traffic_tables import open_traffic
 from routing.errors import ContractError, InputError
-from routing.features.messages import arrow_search, last_statuses, newest_exports
+from routing.features.messages import last_statuses, newest_exports
 from routing.features.messages.message_filter import MessageFilter
-from routing.features.messages.selected_messages import SelectedMessages
+from routing.features.messages.selected_messages import select
 from routing.importing.moments import latest_time
 from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
 from routing.tables.schema_rows import SchemaRows
-from routing.tables.table_columns import Table, is_frame
+from routing.tables.table_columns import Table
 from routing.tables.table_shapes import cannot_hold, types_of
 from routing.tables.times import SECOND, micros_of, moment_of
 
@@ -108,10 +109,11 @@ def list_messages(
     """
     if isinstance(tables, Config):
         tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
-    resolved, observed = tables["resolved_routes"], tables.get("observed_routing")
-    newest = newest_exports.newest_exports(tables.get("imports"))
-    waiting_messages = newest_exports.held_messages(observed, newest, resolved) if asked.waiting else None
-    selected = _select(resolved, asked, waiting_messages)
+    observed, imports = (open_traffic(tables[key], key) if key in tables else None for key in KEPT)
+    newest = newest_exports.newest_exports(imports)
+    waiting_messages = newest_exports.find_held(observed, newest) if asked.waiting else None
+    keys = None if waiting_messages is None else waiting_messages.keys
+    selected = select(open_traffic(tables["resolved_routes"]), asked, keys)
     latest = None if clock is None else micros_of(latest_time(clock))
     statuses = last_statuses.newest_statuses(observed, selected.rows, latest)
     rows = [_listed(row, status, micros_of(now)) for row, status in zip(selected.rows, statuses, strict=True)]
@@ -123,18 +125,10 @@ def list_messages(
         SchemaRows(LISTED_MESSAGES, tuple(rows)),
         SchemaRows(MESSAGE_COUNTS, tuple(selected.counts)),
         SchemaRows(MESSAGE_GROUPS, tuple(selected.groups)),
-        None if waiting_messages is None else newest_exports.count_held(waiting_messages),
+        None if waiting_messages is None else waiting_messages.messages,
         bool(newest),
         None if selected.oldest_stuck is None else _age(selected.oldest_stuck, micros_of(now)),
     )
-
-
-def _select(resolved: Table, asked: MessageFilter, waiting_messages: Any) -> SelectedMessages:
-    if not is_frame(resolved):
-        return arrow_search.select(resolved, asked, waiting_messages)
-    from routing.features.messages import spark_search
-
-    return spark_search.select(resolved, asked, waiting_messages)
 
 
 def _age(enqueue_time: datetime, now: int) -> int:
@@ -162,8 +156,8 @@ def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) 
 
 
 def _waits(
-    row: Mapping[str, Any], status: Mapping[str, Any] | None, newest: Mapping[newest_exports.Queue, Any]
+    row: Mapping[str, Any], status: Mapping[str, Any] | None, newest: Mapping[newest_exports.Queue, int]
 ) -> bool:
     """Return True if the newest export of a message's queue holds it: then its newest status is of that time."""
     at = newest.get((row["instance_name"], row["database_name"]))
-    return at is not None and status is not None and status["queued_at"] == micros_of(at)
+    return at is not None and status is not None and status["queued_at"] == at

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from routing.engines.traffic_tables import COUNT, TimeSpans, TrafficTable, open_traffic
 from routing.features.report.facts import MessageFlow, MessageSeries, TimePoint
-from routing.features.report.scale import Dialogs, Spans, choose_scale
-from routing.tables.table_columns import Table, is_frame
+from routing.features.report.scale import DECIDED, ENQUEUED, FLOW, CountedFlows, Dialogs, choose_scale
+from routing.tables.table_columns import Table
 
-if TYPE_CHECKING:
-    from routing.features.report import arrow_counts, spark_counts
-
-    Messages = arrow_counts.ArrowMessages | spark_counts.SparkMessages
+_DIALOG = ("broker_instance", "rerouted_from", "conversation_id", "matching_step")
 
 
 def count_all(resolved: Table) -> tuple[list[MessageFlow], MessageSeries]:
@@ -21,31 +19,29 @@ def count_all(resolved: Table) -> tuple[list[MessageFlow], MessageSeries]:
     Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
     then it is known how finely a picture can show them (`scale.choose_scale`).
     """
-    messages = _messages_of(resolved)
-    counted = messages.count_flows()
+    messages = open_traffic(resolved).last_attempts((*FLOW, ENQUEUED, DECIDED))
+    counted = _count_flows(messages)
     scale = choose_scale(counted)
-    points = sorted(messages.count_points(scale), key=_place_of_point)
-    return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, points, counted.last)
+    points = (TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances))
+    ordered = sorted(points, key=_place_of_point)
+    return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
 
 
-def count_dialogs(resolved: Table, spans: Spans) -> Dialogs:
-    """Count the dialogs balanced to each broker id (matching step 3), by instance, database, service and id.
+def count_dialogs(resolved: Table, spans: TimeSpans) -> Dialogs:
+    """Return how many dialogs were balanced to each broker instance (matching step 3), by where they were.
 
     ``spans`` name the instances, databases whose routes are searched, and services, each with the time, in
     microseconds, from which on and before which its messages were decided (None: no bound). What has no dialog is
-    left out. A dialog counts once for an id, however many messages it has.
+    left out. A dialog counts once for a broker instance, however many messages it has.
     """
-    return _messages_of(resolved).count_dialogs(spans)
+    return open_traffic(resolved).last_attempts((*FLOW, DECIDED, *_DIALOG)).balanced_dialogs(spans)
 
 
-def _messages_of(resolved: Table) -> Messages:
-    if not is_frame(resolved):
-        from routing.features.report import arrow_counts
-
-        return arrow_counts.ArrowMessages.of(resolved)
-    from routing.features.report import spark_counts
-
-    return spark_counts.SparkMessages.of(resolved)
+def _count_flows(messages: TrafficTable) -> CountedFlows:
+    groups = messages.groups(FLOW, least=(ENQUEUED, DECIDED), most=(DECIDED,)).rows()
+    flows = [MessageFlow(*values) for values in groups.rows(*FLOW, COUNT, f"min_{ENQUEUED}")]
+    first, last = groups.values[f"min_{DECIDED}"], groups.values[f"max_{DECIDED}"]
+    return CountedFlows(flows, min(first, default=None), max(last, default=None))
 
 
 def _place_of_flow(flow: MessageFlow) -> tuple[Any, ...]:

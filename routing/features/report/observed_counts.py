@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from routing.engines.traffic_tables import count_by
 from routing.features.report.facts import ContradictedEpisodes, ObservedCause, ObservedCounts
 from routing.rules.reconciling import PairClass
-from routing.tables.input_columns import count_by
 from routing.tables.table_columns import Table
 
 _CAUSE = ("instance_name", "cause", "cause_text")

@@ -15,8 +15,6 @@ FLOW = (
     *("route_name", "address", "destination_database"),
 )
 """What the messages of a `facts.MessageFlow` have in common, in the order of its fields."""
-POINT = ("instance_name", "to_service_name", "outcome")
-"""What those of a `facts.TimePoint` have in common besides their time."""
 DECIDED, ENQUEUED = "decided_at", "enqueue_time"
 MOST_STEPS = 96
 _DAY = 86_400
@@ -26,8 +24,6 @@ _MOST_SERVICES, _MOST_INSTANCES = 200, 100
 _Named = TypeVar("_Named")
 Service = tuple[str, str]
 """An instance, and a service that its messages are for."""
-Spans = Mapping[tuple[str, str, str], tuple[int | None, int | None]]
-"""From when on and until when (microseconds; None: no bound) dialogs count, by instance, database and service."""
 Dialogs = dict[tuple[str, str, str, str], int]
 """How many dialogs were balanced, by instance, database, service and broker id."""
 

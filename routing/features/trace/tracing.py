@@ -79,7 +79,7 @@ def trace(
     judged = judge_question(posed.asked, posed.known_tables)
     from_service = text.empty_as_null(posed.asked.row["from_service_name"])
     services = {judged.message.service, *([from_service] if from_service else [])}
-    paths = _paths(judged, read_network(source.tables, services), from_service)
+    paths = _paths(judged, read_network(source.inputs, services), from_service)
     return TraceResult(judged.message, from_service, paths, way_rows(paths), hop_rows(paths), posed.others)
 
 

@@ -1,0 +1,1 @@
+"""Operations that Spark does where the rows are."""

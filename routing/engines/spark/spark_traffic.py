@@ -1,0 +1,253 @@
+"""`TrafficTable` by Spark: each count is an aggregate by hash, which exchanges groups alone."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from routing.engines.traffic_tables import ALL, COUNT, Filter, RouteUse, TimeSpans, TrafficTable
+from routing.rules.text import fold
+from routing.schemas import INPUTS, KEYS, ColumnKind, Field, Schema
+from routing.tables import spark_forms
+from routing.tables.broadcast_joins import small_side
+from routing.tables.declared_columns import conform
+from routing.tables.frames import collect, frame_of_tuples
+from routing.tables.spark_forms import is_missing, is_utf8, last_rows, readable
+from routing.tables.table_columns import TableColumns
+from routing.terms import MSDB, MatchingStep
+
+# What decides of a message besides its time, first what tells the order in which messages ask: rows equal in all
+# of it are decided alike.
+_DECIDING = ("message_id", "conversation_id", "role", "database_name", "to_broker_instance")
+_USE = ("instance_name", "database_name", "rerouted_from")
+_SERVICE = ("instance_name", "to_service_name")
+_SCOPE = ("instance_name", "searched", "to_service_name")
+_SPANS = Schema(
+    (*(Field(n, ColumnKind.STRING) for n in _SCOPE), *(Field(n, ColumnKind.BIGINT) for n in ("since", "until")))
+)
+_GROUP = ("instance_name", "database_name", "far_service", "conversation_group_id")
+
+
+@dataclass(frozen=True)
+class SparkTraffic:
+    """The rows of a DataFrame; ``table`` is what they were made of."""
+
+    table: DataFrame
+    frame: DataFrame
+
+    @classmethod
+    def of(cls, table: DataFrame, key: str | None) -> SparkTraffic:
+        """Return the rows of a table, in the declared columns of table ``key``. Raises InputError."""
+        return cls(table, table if key is None else conform(table, key))
+
+    def rows(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        only: Filter = ALL,
+        same: Mapping[str, Any] = ALL,
+        order: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> TableColumns:
+        """Return the first rows in an order: ordered and cut at once, each partition gives its first rows."""
+        rows = _where(self.frame, only)
+        for name, value in same.items():
+            rows = rows.where(_equals(name, value))
+        if order:
+            rows = rows.orderBy(*(F.asc_nulls_last(name) for name in order))
+        rows = rows if limit is None else rows.limit(limit)
+        return collect(rows if names is None else rows.select(*names))
+
+    def count(self, present: Sequence[str] = ()) -> int:
+        """Return how many rows have a value in each of some columns."""
+        return (self.frame.dropna(subset=list(present)) if present else self.frame).count()
+
+    def groups(
+        self,
+        by: Sequence[str],
+        *,
+        least: Sequence[str] = (),
+        most: Sequence[str] = (),
+        varying: str | None = None,
+        only: Filter = ALL,
+    ) -> SparkTraffic:
+        """Return how many rows each group has."""
+        counts = [F.count(F.lit(1)).alias(COUNT)]
+        counts += [F.min(name).alias(f"min_{name}") for name in least]
+        counts += [F.max(name).alias(f"max_{name}") for name in most]
+        if varying is None:
+            return self._with(_where(self.frame, only).groupBy(*by).agg(*counts))
+        counts.append((F.min(varying) != F.max(varying)).alias("_varies"))
+        groups = _where(self.frame, only).groupBy(*by).agg(*counts)
+        return self._with(groups.where("_varies").drop("_varies"))
+
+    def last_attempts(self, names: Sequence[str]) -> SparkTraffic:
+        """Return the last rows of messages; mostly all, which the statistics of files tell."""
+        is_tried_again = self.frame.where(F.col("attempt") > 1).limit(1).count()
+        return self._with(last_rows(self.frame) if is_tried_again else self.frame)
+
+    def matching(
+        self,
+        keys: TrafficTable | TableColumns,
+        on: Sequence[str],
+        *,
+        names: Sequence[str],
+        only: Filter = ALL,
+    ) -> SparkTraffic:
+        """Return the rows that have a key; few keys are broadcast."""
+        if isinstance(keys, SparkTraffic):
+            wanted = keys.frame.select(*on)
+        elif isinstance(keys, TableColumns):
+            wanted = small_side(self._frame_of(keys, on))
+        else:
+            wanted = self._frame_of(keys.rows(on), on)
+        # A row is kept once, however often its key is there.
+        return self._with(_where(self.frame, only).join(wanted, list(on), how="left_semi").select(*names))
+
+    def _frame_of(self, keys: TableColumns, on: Sequence[str]) -> DataFrame:
+        kinds = {name: ColumnKind(self.frame.schema[name].dataType.simpleString()) for name in on}
+        shape = Schema(tuple(Field(name, kind) for name, kind in kinds.items()))
+        return frame_of_tuples(self.frame.sparkSession, keys.rows(*on), shape)
+
+    def folded(
+        self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
+    ) -> SparkTraffic:
+        """Return the rows of which a text is one of some, folded; of ASCII alone, which ids are."""
+        rows, text = _where(self.frame, only), F.lower(name)
+        if len(wanted) < 2:
+            rows = rows.where(text.isin(list(wanted)))
+        else:
+            shape = Schema((Field("wanted", ColumnKind.STRING),))
+            texts = frame_of_tuples(self.frame.sparkSession, ((one,) for one in sorted(wanted)), shape)
+            # As many as a part has messages.
+            rows = rows.join(small_side(texts), text == F.col("wanted"), how="left_semi")
+        return self._with(rows if names is None else rows.select(*names))
+
+    def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
+        """Yield messages in parts, each ordered and cut by Spark."""
+        placed = _where(self.frame, only).withColumn("_place", _place(as_of)).where("_place.t IS NOT NULL")
+        rest = placed
+        while True:
+            size = next(sizes)
+            part = collect(rest.orderBy("_place").limit(size).drop("_place"))
+            yield part
+            if len(part) < size:
+                return
+            last = max(_place_of(row, as_of) for row in part.dicts())
+            rest = placed.where(F.col("_place") > _literal(last))
+
+    def doubtful_rows(self, key: str, now: int) -> TableColumns:
+        """Return rows that lack a value, share their key or are no UTF-8; of dialogs those of one group too."""
+        if key != "dialogs":
+            return collect(self.frame.where(_is_faulty(key)))
+        same = [F.lower(name) if name == "conversation_id" else F.col(name) for name in KEYS[key]]
+        in_group = F.col("is_initiator") & (F.col("far_service") != "") & (F.col("conversation_group_id") != "")
+        marks = {
+            "_doubled": _are_many(F.lit(True), same),
+            "_grouped": _are_many(in_group, [F.col(name) for name in _GROUP]),
+        }
+        doubtful = _is_faulty(key) | F.col("_doubled") | (in_group & F.col("_grouped"))
+        return collect(self.frame.withColumns(marks).where(doubtful).drop(*marks))
+
+    def route_uses(self) -> Iterable[RouteUse]:
+        """Return the distinct routes of messages, and where."""
+        others = F.coalesce(F.transform("alternative_routes", lambda route: route["route_name"]), F.array())
+        names = F.explode(F.concat(F.array("route_name"), others)).alias("route_name")
+        return collect(self.frame.select(*_USE, names).distinct()).rows(*_USE, "route_name")
+
+    def points(
+        self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
+    ) -> Iterator[tuple[int, str | None, str | None, str, int]]:
+        """Yield how many messages were decided in each step."""
+        shape = Schema(tuple(Field(name, ColumnKind.STRING) for name in (*_SERVICE, "service")))
+        pairs = ((instance, service, service) for instance, service in services)
+        apart = small_side(frame_of_tuples(self.frame.sparkSession, pairs, shape))
+        # A service stands there once.
+        rows = self.frame.select(*_SERVICE, "outcome", "decided_at").join(apart, list(_SERVICE), how="left")
+        decided, instance = F.unix_micros("decided_at"), F.col("instance_name")
+        by = {
+            "at": decided - F.pmod(decided, F.lit(step)),
+            "instance": F.when(instance.isin(list(instances)), instance),
+            "service": F.col("service"),
+            "outcome": F.col("outcome"),
+        }
+        groups = rows.groupBy(*(value.alias(name) for name, value in by.items()))
+        return collect(groups.agg(F.count(F.lit(1)).alias(COUNT))).rows(*by, COUNT)
+
+    def balanced_dialogs(self, spans: TimeSpans) -> dict[tuple[str, str, str, str], int]:
+        """Return how many dialogs were balanced to each broker instance."""
+        if not spans:
+            return {}
+        limits = ((*scope, *span) for scope, span in spans.items())
+        limited = small_side(frame_of_tuples(self.frame.sparkSession, limits, _SPANS))
+        # What arrives, and what comes back from its own address, searches the routes of msdb.
+        is_sent = F.col("database_name").isNotNull() & F.col("rerouted_from").isNull()
+        searched = F.when(is_sent, F.col("database_name")).otherwise(F.lit(MSDB))
+        balanced = self.frame.where(F.col("matching_step") == int(MatchingStep.BALANCED))
+        # A scope and service has one span.
+        rows = balanced.withColumn("searched", searched).join(limited, list(_SCOPE), how="inner")
+        decided = F.unix_micros("decided_at")
+        is_begun = F.coalesce(decided >= F.col("since"), F.lit(True))
+        is_not_over = F.coalesce(decided < F.col("until"), F.lit(True))
+        dialogs = rows.where(is_begun & is_not_over).groupBy(*_SCOPE, "broker_instance")
+        counted = collect(dialogs.agg(F.count_distinct("conversation_id").alias("dialogs")))
+        return {tuple(scope): count for *scope, count in counted.rows(*_SCOPE, "broker_instance", "dialogs")}
+
+    def _with(self, frame: DataFrame) -> SparkTraffic:
+        return SparkTraffic(self.table, frame)
+
+
+def _where(frame: DataFrame, only: Filter) -> DataFrame:
+    """Return the rows of which each has one of some values, by column."""
+    for name, values in only.items():
+        frame = frame.where(F.col(name).isNull() if values is None else F.col(name).isin(list(values)))
+    return frame
+
+
+def _equals(name: str, value: Any) -> Column:
+    """Return whether a column has a value, null and empty text being equal."""
+    if isinstance(value, bool):
+        return F.col(name).eqNullSafe(F.lit(value))
+    return F.coalesce(readable(F.col(name).cast("string")), F.lit("")) == (value or "")
+
+
+def _is_faulty(key: str) -> Column:
+    """Return whether a row lacks a required value, or has a text that is no UTF-8."""
+    texts = [field.name for field in INPUTS[key] if field.kind == ColumnKind.STRING]
+    missing = (is_missing(field.name, field.kind) for field in INPUTS[key] if not field.nullable)
+    # All at once, which is less code for each row: what stands between two texts is no part of a character.
+    return reduce(operator.or_, missing, ~is_utf8(F.concat_ws(" ", *texts)))
+
+
+def _are_many(rows: Column, columns: list[Column]) -> Column:
+    """Return whether more than one of some rows are equal in columns."""
+    return F.count(F.when(rows, 1)).over(Window.partitionBy(*columns)) > 1
+
+
+def _place(as_of: int | None) -> Column:
+    """Return the place of a message among those that ask: t, its id, and what else it is decided by."""
+    t = F.unix_micros(F.coalesce("observed_at", "enqueue_time")) if as_of is None else F.lit(as_of).cast("long")
+    read = {"conversation_id": spark_forms.conversation_id(F.col("conversation_id"))}
+    read["role"] = F.when(F.col("is_initiator"), "1").otherwise("0")
+    texts = [F.coalesce(read.get(name, F.col(name)), F.lit("")).alias(name) for name in _DECIDING]
+    return F.struct(t.alias("t"), *texts)
+
+
+def _place_of(row: Mapping[str, Any], as_of: int | None) -> tuple[Any, ...]:
+    """Return the place of a row that was read; texts are compared by their code points here and there."""
+    seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
+    read = {"conversation_id": fold(row["conversation_id"] or ""), "role": "1" if row["is_initiator"] else "0"}
+    texts = ((read[name] if name in read else row[name]) or "" for name in _DECIDING)
+    return seen if as_of is None else as_of, *texts
+
+
+def _literal(place: tuple[Any, ...]) -> Column:
+    t, *texts = place
+    named = [F.lit(text).alias(name) for name, text in zip(_DECIDING, texts, strict=True)]
+    return F.struct(F.lit(t).cast("long").alias("t"), *named)

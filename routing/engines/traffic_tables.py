@@ -1,0 +1,147 @@
+"""What is asked of a table that grows with the traffic; Spark and Arrow each do it in their own way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from routing.tables.table_columns import Table, TableColumns, is_frame
+
+COUNT = "count"
+"""The column of groups that says how many rows each has."""
+Filter = Mapping[str, "Collection[Any] | None"]
+"""The values of which each row has one, by column; None where the column is null. Nothing is equal to null."""
+ALL: Filter = MappingProxyType({})
+RouteUse = tuple[Any, Any, Any, Any]
+"""Instance, database, the route that led a message back, and a route that it took or might have taken."""
+TimeSpans = Mapping[tuple[str, str, str], "tuple[int | None, int | None]"]
+"""From when on and until when (microseconds; None: no bound), by instance, searched database and service."""
+
+
+class TrafficTable(Protocol):
+    """The rows of one table, which stay where they are: an operation reads no other columns than it names.
+
+    Times are microseconds since 1970 in what is returned. A text that is no UTF-8 is an `UndecodedText` there.
+    A column that the table lacks is null.
+    """
+
+    @property
+    def table(self) -> Table:
+        """The table as it was given."""
+
+    def rows(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        only: Filter = ALL,
+        same: Mapping[str, Any] = ALL,
+        order: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> TableColumns:
+        """Return the first rows in an order, ascending and nulls last, in some columns (None: all).
+
+        ``same`` are values that each row has, null and empty text being equal; a text that is no UTF-8 is known by
+        how it is shown.
+        """
+
+    def count(self, present: Sequence[str] = ()) -> int:
+        """Return how many rows have a value in each of some columns."""
+
+    def groups(
+        self,
+        by: Sequence[str],
+        *,
+        least: Sequence[str] = (),
+        most: Sequence[str] = (),
+        varying: str | None = None,
+        only: Filter = ALL,
+    ) -> TrafficTable:
+        """Return the rows' distinct values in some columns, and of each how many rows have it (`COUNT`).
+
+        Of the columns ``least`` and ``most`` the least (``min_`` and its name) and the greatest value (``max_``)
+        of each group. Only groups in which column ``varying`` has two values that differ, if it is given.
+        """
+
+    def last_attempts(self, names: Sequence[str]) -> TrafficTable:
+        """Return resolved messages without the rows that a later attempt has replaced.
+
+        ``names`` are all columns that are asked for.
+        """
+
+    def matching(
+        self,
+        keys: TrafficTable | TableColumns,
+        on: Sequence[str],
+        *,
+        names: Sequence[str],
+        only: Filter = ALL,
+    ) -> TrafficTable:
+        """Return the rows whose values in columns ``on`` stand in a row of ``keys``, in columns ``names``."""
+
+    def folded(
+        self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
+    ) -> TrafficTable:
+        """Return the rows of which a text is one of some with the letters A to Z folded: few, in some columns."""
+
+    def in_asking_order(self, only: Filter, as_of: int | None, sizes: Iterator[int]) -> Iterator[TableColumns]:
+        """Yield messages in parts by (t, message_id), t their time or ``as_of``; none without a time.
+
+        A part has as many rows as ``sizes`` says, or a few more. Of rows that are equal in all that decides a
+        message some may be left out at the end of a part.
+        """
+
+    def doubtful_rows(self, key: str, now: int) -> TableColumns:
+        """Return the rows of dialogs or route_requests (``key``) that lint can find something in at a moment.
+
+        These lack a value, may share their key, are no UTF-8 or, of dialogs, are of one conversation group; maybe
+        some more.
+        """
+
+    def route_uses(self) -> Iterable[RouteUse]:
+        """Return the distinct routes that resolved messages took or might have taken, and where."""
+
+    def points(
+        self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
+    ) -> Iterator[tuple[int, str | None, str | None, str, int]]:
+        """Yield how many resolved messages were decided in each step of so many microseconds.
+
+        By the step's beginning, instance, service and outcome. ``services`` (each with its instance) and
+        ``instances`` are kept apart, all others are None.
+        """
+
+    def balanced_dialogs(self, spans: TimeSpans) -> dict[tuple[str, str, str, str], int]:
+        """Return how many dialogs were balanced to each broker instance in the spans of time, each counted once.
+
+        By instance, searched database, service and broker instance.
+        """
+
+
+def open_traffic(table: Table, key: str | None = None) -> TrafficTable:
+    """Return a table for the engine that has its rows.
+
+    Args:
+        table: a DataFrame of Spark, a table or a dataset of Arrow.
+        key: the key of an input or a kept table: its columns are matched without case and checked. Of an output
+            (None) the columns are those that stand there.
+
+    Raises:
+        InputError: a column of table ``key`` is missing, or of a type that is not accepted (tables.md).
+    """
+    if is_frame(table):
+        from routing.engines.spark.spark_traffic import SparkTraffic
+
+        return SparkTraffic.of(table, key)
+    from routing.engines.arrow.arrow_traffic import ArrowTraffic
+
+    return ArrowTraffic.of(table, key)
+
+
+def count_by(table: Table, names: Sequence[str], only: Filter = ALL) -> Counter[tuple[Any, ...]]:
+    """Return how many rows of a table have each combination of values in some columns."""
+    groups = open_traffic(table).groups(names, only=only).rows()
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for *group, count in groups.rows(*names, COUNT):
+        counts[tuple(group)] += count
+    return counts
