@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, IntEnum
+from typing import Any
+
+TableRow = dict[str, Any]
+"""A row of a table: its values by column."""
+ReadRow = Mapping[str, Any]
+"""A row that is only read."""
+JsonObject = dict[str, Any]
+"""An object of JSON, as ``json`` reads and writes it."""
 
 
 class Word(str, Enum):

@@ -7,15 +7,14 @@ tried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import TableLocation
 from routing.delta import commits
+from routing.delta.commits import CommitInfo
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail
 from routing.errors import HistoryGap, InputError
@@ -77,7 +76,7 @@ class MessageVersion:
         return AppendedRows(self.snapshot.read(spark).where(F.lit(False)), 0)
 
 
-def history_after(spark: SparkSession, table: MessageVersion, since: int) -> dict[int, Mapping[str, Any]]:
+def history_after(spark: SparkSession, table: MessageVersion, since: int) -> dict[int, CommitInfo]:
     """Return the commit info of each commit after a version, up to the newest.
 
     Raises InputError where one is gone.
@@ -88,7 +87,7 @@ def history_after(spark: SparkSession, table: MessageVersion, since: int) -> dic
         raise InputError.full_run_needed(gap.message) from gap
 
 
-def operation_of(commit_info: Mapping[str, Any] | None) -> str:
+def operation_of(commit_info: CommitInfo | None) -> str:
     """Return the operation of a commit, by Delta's name."""
     return str((commit_info or {}).get("operation") or "unknown operation")
 

@@ -20,6 +20,7 @@ from routing.delta.append_detection import (
     history_after,
     operation_of,
 )
+from routing.delta.commits import CommitInfo
 from routing.delta.protocol import is_maintenance
 from routing.errors import InputError
 
@@ -71,13 +72,13 @@ def _count(rows: DataFrame, table: MessageVersion, counts: Sequence[int | None])
     return row_count
 
 
-def switches(commit_info: Mapping[str, Any]) -> bool:
+def switches(commit_info: CommitInfo) -> bool:
     """Return True if a commit turns row tracking on or off, or begins it for rows that are there."""
     properties = str((commit_info.get("operationParameters") or {}).get("properties"))
     return operation_of(commit_info) == _BACKFILL or PROPERTY in properties
 
 
-def count_appended(location: str, version: int, commit_info: Mapping[str, Any]) -> int | None:
+def count_appended(location: str, version: int, commit_info: CommitInfo) -> int | None:
     """Count the rows of an append, None where its commit does not say. Raises InputError for other commits."""
     operation = operation_of(commit_info)
     parameters, metrics = commit_info.get("operationParameters") or {}, commit_info.get("operationMetrics") or {}

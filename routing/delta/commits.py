@@ -32,7 +32,9 @@ _TOLD = (
     *("operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend"),
     *("operationMetrics", "userMetadata", "engineInfo"),
 )
-CommitInfos = list[tuple[int, Mapping[str, Any]]]
+CommitInfo = Mapping[str, Any]
+"""What a commit of Delta's log says of itself: operation, operationParameters, userMetadata and so on."""
+CommitInfos = list[tuple[int, CommitInfo]]
 """Versions, each with what its commit says of itself."""
 
 
@@ -93,9 +95,9 @@ def _from_files(files: Mapping[int, Path], location: TableLocation, after: int) 
     return [(version, _commit_info(files[version], location)) for version in sorted(files) if version > after]
 
 
-def _commit_info(file: Path, location: TableLocation) -> Mapping[str, Any]:
+def _commit_info(file: Path, location: TableLocation) -> CommitInfo:
     """Read the commit info of a log file, empty where it has none. Raises StorageError where a line is no JSON."""
-    commit_info: Mapping[str, Any] = {}
+    commit_info: CommitInfo = {}
     with file.open(encoding="utf-8") as lines:
         for line in lines:
             try:
@@ -120,7 +122,7 @@ def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> Com
         limit *= 10
 
 
-def _read(commit_infos: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[TableCommit]:
+def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommit]:
     """Yield commits with their marks; a commit before a RESTORE may have announced that."""
     announced: CommitMark | None = None
     for version, info in commit_infos:

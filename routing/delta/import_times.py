@@ -17,7 +17,7 @@ from routing.schemas import IMPORTS, UNFINISHED_IMPORTS, Schema
 from routing.tables.read_rows import read_rows
 from routing.tables.row_faults import phrase, time_text
 from routing.tables.times import micros_of
-from routing.terms import ImportKind
+from routing.terms import ImportKind, ReadRow
 
 # Views of what has a history, or is no configuration. Every other one, and every script, speaks of what has none.
 _OTHERS = ("routes", "conversation_endpoints", "transmission_queue")
@@ -80,7 +80,7 @@ def _in_iso(micros: int) -> str:
     return f"{time_text(micros).replace(' ', 'T')}Z"
 
 
-def newest_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def newest_of(rows: Iterable[ReadRow]) -> dict[str, int]:
     """Return by instance the time of the newest export or script of databases, services or the instance itself.
 
     ``rows`` are those of ``imports``, with aware times. One of a time that had not come when it was imported, as

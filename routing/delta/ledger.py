@@ -18,6 +18,7 @@ from routing.errors import InputError, StorageError, first_sentence, is_refusal
 from routing.sessions.holding import HasSession
 from routing.sessions.settings import find_setting
 from routing.tables import sql_statements
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,7 +92,7 @@ class JobTables(ABC):
         """Restore a table to a version, in one commit; none where nothing changes."""
 
     @abstractmethod
-    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
 
     def check(self) -> None:
@@ -125,7 +126,7 @@ class DeltaTables(JobTables):
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
         self.look_at_columns(key)
 
-    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
         from routing.tables import frames
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from routing import schemas
 from routing.delta.data_files import DataFiles
@@ -15,6 +15,7 @@ from routing.delta.protocol import CommitMark
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
 from routing.errors import RoutingError, StorageError, first_sentence
 from routing.tables.arrow_rows import table_of
+from routing.terms import ReadRow
 
 _SKIPPING = "delta.dataSkippingStatsColumns"
 
@@ -67,7 +68,7 @@ class LocalOutputs(JobTables):
             raise StorageError.not_restored(key, str(location), version, first_sentence(error)) from error
         self.look_at_columns(key)
 
-    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False where a run has had this turn (since a version of ``runs``)."""
         location = self.config.output["runs"]
         try:

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from routing.errors import HistoryGap, OutputError, StorageError
+from routing.terms import ReadRow, TableRow
 
 RUN, RESTORE = "run", "restore"
 _OURS = "sbroute"
@@ -171,7 +172,7 @@ class OutputTables(OutputHistories, Protocol):
     def restore(self, key: str, version: int, commit_mark: CommitMark) -> None:
         """Restore a table to a version, in one commit; none where nothing changes."""
 
-    def record(self, row: Mapping[str, Any], commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
+    def record(self, row: ReadRow, commit_mark: CommitMark, turn: int, since: int | None = None) -> bool:
         """Add the row of a run; return False, and add nothing, where a run has had this turn, or a later one.
 
         With ``since``, a version of ``runs``, turns are those of runs that went on from that version.
@@ -276,8 +277,8 @@ def commit(tables: OutputTables, start: RunStart, key: str, rows: Any, *, adds: 
 
 
 def finish(
-    tables: OutputTables, start: RunStart, written: Mapping[str, int], row: Mapping[str, Any]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+    tables: OutputTables, start: RunStart, written: Mapping[str, int], row: ReadRow
+) -> tuple[TableRow, tuple[str, ...]]:
     """Make a run count by its row in ``runs``, and check that its outputs still hold what it wrote.
 
     Returns the row as it is recorded, and notes.
@@ -299,7 +300,7 @@ def finish(
     return whole, _see_that_it_stands(tables, start, written)
 
 
-def _record(tables: OutputTables, start: RunStart, row: Mapping[str, Any]) -> bool:
+def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
     """Add the row of a run; return False where another run counts that did not when this one began.
 
     A RESTORE, a DELETE or a backup takes rows out of ``runs``, but not the turns that their runs have had: then

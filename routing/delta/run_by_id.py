@@ -19,6 +19,7 @@ from routing.schemas import RUNS, Schema
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table
 from routing.tables.table_shapes import check_shape
+from routing.terms import JsonObject, ReadRow, TableRow
 
 LONGEST_ID = 250
 """Characters of a run id: as many as Airflow's have at most."""
@@ -70,7 +71,7 @@ def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
 
 def find_recorded(
     opener: TableOpener, config: Config, run_id: str, now: datetime | None = None
-) -> dict[str, Any] | None:
+) -> TableRow | None:
     """Return the row of the run that counts under an id; None where none does.
 
     ``now`` is the time at which delayed messages are to be tried again, where one was given. Raises RunError where
@@ -103,13 +104,13 @@ def find_earlier_run(
     return None if earlier is None else EarlierRun(**earlier)
 
 
-def plain_settings(recorded: str) -> dict[str, Any]:
+def plain_settings(recorded: str) -> JsonObject:
     """Return the settings of a run as they were recorded, without what an older release let into them."""
-    settings: dict[str, Any] = without_secrets(json.loads(recorded))
+    settings: JsonObject = without_secrets(json.loads(recorded))
     return settings
 
 
-def say_recorded(row: Mapping[str, Any]) -> str:
+def say_recorded(row: ReadRow) -> str:
     """Return the note on a run id whose run counts already."""
     when = row["finished_at"].isoformat(timespec="seconds").replace("+00:00", "Z")
     return (
@@ -119,7 +120,7 @@ def say_recorded(row: Mapping[str, Any]) -> str:
 
 
 def _differences(
-    then: Mapping[str, Any], now: Mapping[str, Any], tried_at: datetime | None, try_at: datetime | None
+    then: JsonObject, now: JsonObject, tried_at: datetime | None, try_at: datetime | None
 ) -> Iterator[str]:
     """Yield a phrase for each setting that a run had and does not have now."""
     for section, others in _DECIDING.items():
@@ -133,7 +134,7 @@ def _differences(
         yield f"--now was {before} and is {after}"
 
 
-def _is_moved(then: Mapping[str, Any], old: Any, now: Mapping[str, Any], new: Any) -> bool:
+def _is_moved(then: JsonObject, old: Any, now: JsonObject, new: Any) -> bool:
     """Return True if two locations lead to one table of a folder that was moved as a whole, with its ``runs``."""
     if old is None or new is None:
         return False

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.config import BESIDE, Config, load
 from routing.delta.local_tables import write_new
@@ -17,6 +17,7 @@ from routing.errors import ContractError, OutputError, StorageError, quote
 from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import read_rows
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +112,7 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
     frames.at_once(spark, store, list(INPUTS))
 
 
-def read_resolved(opener: TableOpener, config: Config, version: int) -> list[dict[str, Any]]:
+def read_resolved(opener: TableOpener, config: Config, version: int) -> list[TableRow]:
     """Return the resolved messages, in the columns that are shown or counted. Raises StorageError."""
     location = config.output["resolved_routes"]
     opened = opener.find("output.resolved_routes", location, version)

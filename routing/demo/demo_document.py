@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from routing.config import Config
 from routing.demo.estates import document_estates
@@ -20,17 +19,15 @@ from routing.document import (
     make_columns,
 )
 from routing.render.wording import count, mark_outcome
-from routing.terms import LOCAL_ENGINE
-
-Row = Mapping[str, Any]
+from routing.terms import LOCAL_ENGINE, ReadRow
 
 
-def make_document(resolved: Sequence[Row], run: Row, config: Config) -> Document:
+def make_document(resolved: Sequence[ReadRow], run: ReadRow, config: Config) -> Document:
     """Describe the demo's resolved messages and the row of its run."""
     return [*_describe_estates(resolved), *_describe_day(resolved), *_say_what_next(config, run)]
 
 
-def _describe_estates(resolved: Iterable[Row]) -> Iterator[Block]:
+def _describe_estates(resolved: Iterable[ReadRow]) -> Iterator[Block]:
     """Yield the estates of the documentation, with a sentence on each message."""
     rows = {(row["instance_name"], row["message_id"]): row for row in resolved}
     for estate in document_estates():
@@ -39,7 +36,7 @@ def _describe_estates(resolved: Iterable[Row]) -> Iterator[Block]:
             yield ListItem(_describe_message(rows[message["instance_name"], message["message_id"]]))
 
 
-def _describe_message(row: Row) -> Words:
+def _describe_message(row: ReadRow) -> Words:
     """Describe where a message goes: outcome, place and reason, then the route and its step."""
     place = row["destination_database"] or row["address"]
     where = "" if place is None else f" to {place}"
@@ -49,7 +46,7 @@ def _describe_message(row: Row) -> Words:
     return (message_and_service, mark_outcome(row["outcome"]), f"{where}{route} ({step})")
 
 
-def _describe_day(resolved: Iterable[Row]) -> Iterator[Block]:
+def _describe_day(resolved: Iterable[ReadRow]) -> Iterator[Block]:
     """Yield the messages of the generated day by outcome and reason, most first."""
     documents = {str(row["instance_name"]) for estate in document_estates() for row in estate.tables["instances"]}
     day = [row for row in resolved if row["instance_name"] not in documents]
@@ -59,7 +56,7 @@ def _describe_day(resolved: Iterable[Row]) -> Iterator[Block]:
     yield DataTable(columns, lines, f"A generated day of {count(len(day), 'message')}")
 
 
-def _say_what_next(config: Config, run: Row) -> Iterator[Block]:
+def _say_what_next(config: Config, run: ReadRow) -> Iterator[Block]:
     """Yield the counts of the run, and commands to try."""
     read, resolved, rejected = (run[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
     yield Paragraph(

@@ -12,7 +12,6 @@ from routing.delta.import_times import begun_at, say_events
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, join_bounded
 from routing.importing import order, stored_tables
-from routing.importing.covered import Row
 from routing.importing.history import TableChanges
 from routing.importing.import_faults import unfit_journal
 from routing.importing.import_journal import (
@@ -27,6 +26,7 @@ from routing.importing.import_journal import (
 from routing.importing.keyed import key_of
 from routing.schemas import TABLES
 from routing.tables.read_rows import read_rows
+from routing.terms import TableRow
 
 _IMPORTS = "imports"
 
@@ -111,13 +111,13 @@ def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key
     return decode_changes(key, parts, stored_tables.find_id(store, key))
 
 
-def _find_later(imports: Sequence[Row], changes: TableChanges) -> list[str]:
+def _find_later(imports: Sequence[TableRow], changes: TableChanges) -> list[str]:
     """List later imports of the same subjects, as phrases, without the changes of the import itself."""
     changed_values = {_values(row) for row in [*changes.put, *changes.remove]}
     return order.find_later([row for row in imports if _values(row) not in changed_values], changes.put)
 
 
-def _values(row: Row) -> tuple[Any, ...]:
+def _values(row: TableRow) -> tuple[Any, ...]:
     return tuple(row.get(name) for name in TABLES[_IMPORTS].names if name != "imported_at")
 
 
@@ -158,10 +158,10 @@ def _count_rows(store: stored_tables.StoredTables, key: str, change: TableChange
     if key in APPENDED:
         return Counter(put=len(change.put) - len(stored_tables.find_new(store, key, change.put)))
     names = {"instance_name": {row["instance_name"] for row in [*change.put, *change.remove]}}
-    rows_by_key: Mapping[Any, Row] = {key_of(key, row): row for row in store.rows(key, names)}
+    rows_by_key: Mapping[Any, TableRow] = {key_of(key, row): row for row in store.rows(key, names)}
     put = sum(_equals(rows_by_key.get(key_of(key, row)), row) for row in change.put)
     return Counter(put=put, remove=sum(key_of(key, row) not in rows_by_key for row in change.remove))
 
 
-def _equals(stored: Row | None, wanted: Row) -> bool:
+def _equals(stored: TableRow | None, wanted: TableRow) -> bool:
     return stored is not None and all(stored.get(name) == value for name, value in wanted.items())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from routing.importing.covered import Row, Unit
+from routing.importing.covered import Unit
 from routing.importing.history import TableChanges
 from routing.importing.keyed import ON, key_of
 from routing.rules.text import fold
+from routing.terms import TableRow
 
 
-def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Collection[Unit]) -> TableChanges:
+def dialog_changes(
+    exported: Iterable[TableRow], stored: Iterable[TableRow], covered: Collection[Unit]
+) -> TableChanges:
     """Find the changes that leave covered databases exactly the exported dialogs; ids are folded.
 
     An acknowledgement whose time is stored stays, and the exported broker id is then its id; else that id holds as
@@ -33,7 +36,7 @@ def dialog_changes(exported: Iterable[Row], stored: Iterable[Row], covered: Coll
     return changes
 
 
-def _keep_acknowledgement(row: Row, old: Row) -> Row:
+def _keep_acknowledgement(row: TableRow, old: TableRow) -> TableRow:
     """Return an exported dialog with what is stored of its acknowledgement."""
     if old["acknowledged_at"] is None:
         return row

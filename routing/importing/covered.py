@@ -9,7 +9,8 @@ from datetime import datetime
 from itertools import product
 from typing import Any
 
-Row = dict[str, Any]
+from routing.terms import TableRow
+
 Unit = tuple[str, str | None]
 """An instance, and one of its databases or None for what belongs to the instance itself."""
 
@@ -25,15 +26,15 @@ class CoveredRows:
     ``without_endpoint`` are rows of a transmission queue whose conversation endpoint the export does not have.
     """
 
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    rows: dict[str, list[TableRow]] = field(default_factory=dict)
     units: dict[str, dict[Unit, datetime]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
     rejected_of: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     doubts: dict[str, set[Doubt]] = field(default_factory=dict)
-    without_endpoint: list[Row] = field(default_factory=list)
+    without_endpoint: list[TableRow] = field(default_factory=list)
 
-    def add(self, table: str, row: Row) -> None:
+    def add(self, table: str, row: TableRow) -> None:
         """Add a row to a table."""
         self.rows.setdefault(table, []).append(row)
 

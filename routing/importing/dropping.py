@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from routing.importing import order
-from routing.importing.covered import CoveredRows, Row, Unit, unit_of
+from routing.importing.covered import CoveredRows, Unit, unit_of
 from routing.importing.history import ROUTE, TableChanges, end_route, stands
-from routing.terms import MSDB
+from routing.terms import MSDB, TableRow
 
 _VIEWS = {"routes": "routes", "services": "services", "dialogs": "conversation_endpoints"}
 """The tables that hold what belongs to a database, and the view that each is filled from."""
@@ -18,9 +18,9 @@ Dropped = Mapping[str, Mapping[Unit, datetime]]
 
 def find_dropped(
     covered: CoveredRows,
-    databases: Sequence[Row],
+    databases: Sequence[TableRow],
     units_by_table: Mapping[str, Collection[Unit]],
-    imports: Sequence[Row],
+    imports: Sequence[TableRow],
 ) -> Dropped:
     """Return the databases that sys.databases does not list any more, though tables hold something of them.
 
@@ -70,7 +70,7 @@ def cover_dropped(covered: CoveredRows, dropped: Dropped) -> None:
         )
 
 
-def close_routes(changes: TableChanges, stored: Iterable[Row], gone: Mapping[Unit, datetime]) -> None:
+def close_routes(changes: TableChanges, stored: Iterable[TableRow], gone: Mapping[Unit, datetime]) -> None:
     """Close the routes that remain, after these changes, in dropped databases, as of the drop."""
     rows = {_version(row): row for row in stored}
     for row in changes.remove:
@@ -86,5 +86,5 @@ def close_routes(changes: TableChanges, stored: Iterable[Row], gone: Mapping[Uni
             end_route(changes, row, at, is_replaced=False)
 
 
-def _version(row: Row) -> tuple[object, ...]:
+def _version(row: TableRow) -> tuple[object, ...]:
     return (*(row[name] for name in ROUTE), row.get("valid_from"))

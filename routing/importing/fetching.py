@@ -26,12 +26,12 @@ from routing.importing.import_faults import secret_in_address
 from routing.importing.reach import FilePlace, Reach, ordinary_place
 
 # So many bytes are fetched by one query, and one file at least: a query takes longer than a small file.
-_AT_ONCE = 32 * 1024**2
+BYTES_AT_ONCE = 32 * 1024**2
 # The scheme of a URI, and the bucket or host.
 _ROOT = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?/?")
 
 
-def reach_by(opener: TableOpener) -> Reach:
+def reach_by(opener: TableOpener, *, bytes_at_once: int = BYTES_AT_ONCE) -> Reach:
     """Return the function that opens places of a command line: URIs by the session, all others on this machine.
 
     A whole path that is not there is the session's where that reads paths from another disk (`storage.disks`).
@@ -45,7 +45,7 @@ def reach_by(opener: TableOpener) -> Reach:
             return ordinary_place(named)
         if is_local(opener.placed(quote(named), TableLocation(named))):
             return path
-        return SessionPath(_Fetcher(opener), named)
+        return SessionPath(_Fetcher(opener, bytes_at_once), named)
 
     return reach
 
@@ -55,6 +55,7 @@ class _Fetcher:
     """The places that the session has found, and the content of files, of which it fetches several at once."""
 
     opener: TableOpener
+    bytes_at_once: int = BYTES_AT_ONCE
     _waiting: dict[str, ListedFile] = field(default_factory=dict)
     _content: dict[str, bytes] = field(default_factory=dict)
 
@@ -81,7 +82,7 @@ class _Fetcher:
         following = dropwhile(lambda other: other != file, self._waiting.values())
         alike = [other for other in following if PurePosixPath(other.path).suffix == ending] or [file]
         sizes = accumulate(other.size for other in alike)
-        return [other for other, size in zip(alike, sizes, strict=True) if size <= _AT_ONCE] or [file]
+        return [other for other, size in zip(alike, sizes, strict=True) if size <= self.bytes_at_once] or [file]
 
 
 def _in_order(listing: Folder | ListedFile | None) -> Iterator[ListedFile]:

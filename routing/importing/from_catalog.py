@@ -15,7 +15,7 @@ from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.conversing import dialog_changes
-from routing.importing.covered import CoveredRows, Row, Unit, line_order, unit_of
+from routing.importing.covered import CoveredRows, Unit, line_order, unit_of
 from routing.importing.dropping import Dropped, close_routes, cover_dropped, find_dropped
 from routing.importing.history import TableChanges, instance_rows, present_changes, route_changes
 from routing.importing.keyed import ON
@@ -23,7 +23,7 @@ from routing.importing.moments import find_exports_to_come, latest_time, refuse_
 from routing.importing.result import ImportResult
 from routing.importing.spelling import NameSpelling, say_near_names
 from routing.importing.stored_messages import with_stored_ids
-from routing.terms import MSDB
+from routing.terms import MSDB, TableRow
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
 _OF_DATABASES = ("services", "routes")
@@ -109,7 +109,7 @@ def _bring_export(
 
 def _digests(export: CatalogExport, addresses: Sequence[str]) -> Callable[[str, Unit], str]:
     """Return the function from a view and a covered unit to the digest of its rows."""
-    rows: defaultdict[tuple[str, Unit], list[Row]] = defaultdict(list)
+    rows: defaultdict[tuple[str, Unit], list[TableRow]] = defaultdict(list)
     for view, of_view in export.rows.items():
         for row in of_view:
             rows[view, unit_of(row)].append(row)
@@ -119,8 +119,8 @@ def _digests(export: CatalogExport, addresses: Sequence[str]) -> Callable[[str, 
 def _find_dropped(
     store: stored_tables.StoredTables,
     covered: CoveredRows,
-    stored: Mapping[str, Sequence[Row]],
-    imports: Sequence[Row],
+    stored: Mapping[str, Sequence[TableRow]],
+    imports: Sequence[TableRow],
 ) -> Dropped:
     """Return the databases that tables hold something of and sys.databases does not list, if it was exported."""
     of_views = covered.units.get("databases", {})
@@ -136,7 +136,7 @@ def _find_dropped(
 
 def _changes(
     covered: CoveredRows,
-    stored: Mapping[str, Sequence[Row]],
+    stored: Mapping[str, Sequence[TableRow]],
     dropped: Dropped,
     first: set[str],
     taken_back: order.TakenBack,
@@ -144,10 +144,10 @@ def _changes(
     """Find the changes to the small tables; ``stored`` are their rows."""
     units, rows = covered.units, covered.rows
 
-    def find_changes(key: str, wanted: Sequence[Row]) -> TableChanges:
+    def find_changes(key: str, wanted: Sequence[TableRow]) -> TableChanges:
         gone = dropped.get(key, {})
 
-        def is_covered(row: Row) -> bool:
+        def is_covered(row: TableRow) -> bool:
             unit = unit_of(row)
             return unit in gone or (unit in units.get(key, {}) and not covered.is_doubtful(key, row))
 
@@ -173,7 +173,7 @@ def _changes(
     return changes
 
 
-def _say_what_is_missing(covered: CoveredRows, databases: Sequence[Row]) -> None:
+def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) -> None:
     """Note databases with routes or messages that ``databases`` lacks: their messages will be rejected."""
     listed = {(row["instance_name"], row["name"]) for row in [*databases, *covered.rows.get("databases", ())]}
     used = {

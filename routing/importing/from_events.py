@@ -13,7 +13,6 @@ from routing.config import Config
 from routing.delta.opening import TableOpener
 from routing.importing import stored_tables
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.covered import Row
 from routing.importing.events.event_files import RawEvent, read_events
 from routing.importing.events.event_rows import read_event
 from routing.importing.events.event_xml import BrokenEventError, parse_event
@@ -24,8 +23,9 @@ from routing.importing.reach import Reach
 from routing.importing.result import ImportResult
 from routing.importing.spelling import NameSpelling, say_near_names
 from routing.importing.stored_messages import with_stored_ids
+from routing.terms import TableRow
 
-_AT_ONCE = 50_000
+ROWS_AT_ONCE = 50_000
 # So many rejected rows are named; all are counted.
 _NAMED = 1_000
 _DIALOG = ("instance_name", "conversation_id", "is_initiator")
@@ -45,12 +45,13 @@ def import_events(
     dry_run: bool = False,
     drop_unfinished: bool = False,
     progress: Callable[[str], None] = lambda text: None,
+    rows_at_once: int = ROWS_AT_ONCE,
 ) -> ImportResult:
     """Import the events of files (docs/how-to/reconcile.md); stored events are left alone.
 
-    ``instance`` is that of rows which name none, ``now`` the time of the import. Few events are in memory at a
-    time. Another import that was ended half-way is completed first, or taken from the journal with
-    ``drop_unfinished``. Raises ContractError before anything is written, StorageError after.
+    ``instance`` is that of rows which name none, ``now`` the time of the import. ``rows_at_once`` events are in
+    memory at a time, and in a commit. Another import that was ended half-way is completed first, or taken from the
+    journal with ``drop_unfinished``. Raises ContractError before anything is written, StorageError after.
     """
     config = config.placed(opener.placed)
     keys = [*_TABLES, *(key for key in ("dialogs",) if key in config.tables)]
@@ -64,7 +65,7 @@ def import_events(
         source = {"files": list(sources), "instance": instance}
         again = stored_tables.find_of_sources(store, source)
         progress("bringing in the events")
-        for rows in event_import.batches(read_events(sources, reach, event_import.not_read)):
+        for rows in event_import.batches(read_events(sources, reach, event_import.not_read), rows_at_once):
             if not dry_run:
                 if not event_import.added:
                     stored_tables.make_ready(store)
@@ -121,16 +122,16 @@ class _EventImport:
         }
         return cls(store, messages, instance, spelling, ids, set(store.hashes()), latest)
 
-    def batches(self, raws: Iterable[RawEvent]) -> Iterator[list[Row]]:
+    def batches(self, raws: Iterable[RawEvent], rows_at_once: int) -> Iterator[list[TableRow]]:
         """Yield the rows that are new, many at a time."""
         rows = self._rows(raws)
-        while batch := list(islice(rows, _AT_ONCE)):
+        while batch := list(islice(rows, rows_at_once)):
             new = self.store.new_events(batch)
             self.unchanged += len(batch) - len(new)
             if new:
                 yield with_stored_ids(new, self.messages.find_message_ids(new))
 
-    def _rows(self, raws: Iterable[RawEvent]) -> Iterator[Row]:
+    def _rows(self, raws: Iterable[RawEvent]) -> Iterator[TableRow]:
         for raw in raws:
             file = raw.place.rpartition(", ")[0]
             self.counted[file] += 1
@@ -150,7 +151,7 @@ class _EventImport:
             self.known_digests.add(digest)
             yield row
 
-    def _row(self, raw: RawEvent) -> Row | None:
+    def _row(self, raw: RawEvent) -> TableRow | None:
         """Return the row of an event; None of one that makes none. Raises BrokenEventError."""
         if raw.data is None:
             raise BrokenEventError(raw.why or "it holds no event")

@@ -12,13 +12,14 @@ from routing.config import Config
 from routing.delta.opening import TableOpener
 from routing.importing import order, stored_tables
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.covered import Row, Unit
+from routing.importing.covered import Unit
 from routing.importing.moments import find_scripts_to_come, latest_time, refuse_to_come
 from routing.importing.result import ImportResult
 from routing.importing.script_rows import OF_A_DATABASE, TimedScript, apply_in_turn
 from routing.importing.spelling import NameSpelling, say_near_names, say_servers
 from routing.importing.tsql import ReadScript
 from routing.render.wording import format_time
+from routing.terms import TableRow
 
 _KEYS = ("databases", "services", "instances", "routes", "imports")
 
@@ -101,15 +102,15 @@ def _bring_scripts(
 def _leave_out_known(
     done: ImportResult,
     scripts: Sequence[ReadScript],
-    imports: Sequence[Row],
+    imports: Sequence[TableRow],
     instance: str,
     spelling: NameSpelling,
     now: datetime,
     snapshot: bool,
-) -> tuple[list[TimedScript], list[Row]]:
+) -> tuple[list[TimedScript], list[TableRow]]:
     """Return the scripts that were not imported before, and their rows of ``imports``; the others are noted."""
     fresh: list[TimedScript] = []
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for script, at in zip(scripts, accumulate((script.scripted_at for script in scripts), max), strict=True):
         units, own_time = _units(script, instance, spelling), script.own_time or script.scripted_at
         if own_time < at:

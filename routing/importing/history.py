@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from routing.importing.covered import Row, Unit
+from routing.importing.covered import Unit
 from routing.importing.keyed import key_of
+from routing.terms import TableRow
 
 CONTENT = ("remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
 ROUTE = ("instance_name", "database_name", "name")
@@ -25,21 +26,21 @@ class TableChanges:
     ``counts`` has the keys added, changed, closed, removed and unchanged.
     """
 
-    put: list[Row] = field(default_factory=list)
-    remove: list[Row] = field(default_factory=list)
+    put: list[TableRow] = field(default_factory=list)
+    remove: list[TableRow] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
         return bool(self.put or self.remove)
 
 
-def apply_changes(key: str, rows: Iterable[Row], changes: TableChanges) -> list[Row]:
+def apply_changes(key: str, rows: Iterable[TableRow], changes: TableChanges) -> list[TableRow]:
     """Return the rows of a table with changes made to them."""
     gone = {key_of(key, row) for row in (*changes.put, *changes.remove)}
     return [*(row for row in rows if key_of(key, row) not in gone), *changes.put]
 
 
-def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> TableChanges:
+def changes_between(key: str, before: Iterable[TableRow], after: Iterable[TableRow]) -> TableChanges:
     """Find the changes from some rows of a table to others, without counts."""
     before_by_key, after_by_key = ({key_of(key, row): row for row in rows} for rows in (before, after))
     return TableChanges(
@@ -49,7 +50,7 @@ def changes_between(key: str, before: Iterable[Row], after: Iterable[Row]) -> Ta
 
 
 def count_versions(
-    before: Iterable[Row], after: Iterable[Row], touched: Collection[str], at: datetime
+    before: Iterable[TableRow], after: Iterable[TableRow], touched: Collection[str], at: datetime
 ) -> Counter[str]:
     """Count versions of an instance's routes added, changed or closed between two histories.
 
@@ -75,11 +76,11 @@ def count_versions(
 
 
 def route_changes(
-    stored: Iterable[Row],
-    wanted: Iterable[Row],
+    stored: Iterable[TableRow],
+    wanted: Iterable[TableRow],
     covered: Mapping[Unit, datetime],
     first: Collection[str] = (),
-    is_doubtful: Callable[[Row], bool] = lambda row: False,
+    is_doubtful: Callable[[TableRow], bool] = lambda row: False,
 ) -> TableChanges:
     """Return the history of routes after a snapshot of the covered databases, each as of its own time.
 
@@ -87,7 +88,7 @@ def route_changes(
     instances of ``first``, of which nothing was imported before, a new route stands since ever. A version that
     began at this very time is replaced: the same moment was imported before. A doubtful row is not closed.
     """
-    versions: dict[tuple[str, str, str], list[Row]] = {}
+    versions: dict[tuple[str, str, str], list[TableRow]] = {}
     for row in stored:
         versions.setdefault(_route(row), []).append(row)
     targets = {_route(row): row for row in wanted}
@@ -111,21 +112,21 @@ def route_changes(
     return changes
 
 
-def _route(row: Row) -> tuple[str, str, str]:
+def _route(row: TableRow) -> tuple[str, str, str]:
     return row["instance_name"], row["database_name"], row["name"]
 
 
-def stands(row: Row, at: datetime) -> bool:
+def stands(row: TableRow, at: datetime) -> bool:
     """Return True if a version of a route is in force at a time."""
     begins, ends = row.get("valid_from"), row.get("valid_to")
     return (begins is None or begins <= at) and (ends is None or ends > at)
 
 
-def _is_same(row: Row, target: Row) -> bool:
+def _is_same(row: TableRow, target: TableRow) -> bool:
     return all((row.get(name) or None) == (target.get(name) or None) for name in CONTENT)
 
 
-def end_route(changes: TableChanges, row: Row, at: datetime, *, is_replaced: bool) -> None:
+def end_route(changes: TableChanges, row: TableRow, at: datetime, *, is_replaced: bool) -> None:
     """Close a version of a route at a time; one that began just then is removed, or has a row in its place."""
     if row.get("valid_from") != at:
         changes.put.append({**row, "valid_to": at})
@@ -136,7 +137,12 @@ def end_route(changes: TableChanges, row: Row, at: datetime, *, is_replaced: boo
 
 
 def _begin(
-    changes: TableChanges, target: Row, at: datetime, versions: Sequence[Row], is_first: bool, replaces: bool
+    changes: TableChanges,
+    target: TableRow,
+    at: datetime,
+    versions: Sequence[TableRow],
+    is_first: bool,
+    replaces: bool,
 ) -> None:
     later = [row["valid_from"] for row in versions if (row.get("valid_from") or SINCE_EVER) > at]
     changes.put.append(
@@ -150,10 +156,10 @@ def _begin(
 
 
 def present_changes(
-    stored: Iterable[Row],
-    wanted: Iterable[Row],
+    stored: Iterable[TableRow],
+    wanted: Iterable[TableRow],
     key: Sequence[str],
-    is_covered: Callable[[Row], bool] = lambda row: True,
+    is_covered: Callable[[TableRow], bool] = lambda row: True,
 ) -> TableChanges:
     """Find the changes that leave the covered part of a table exactly the wanted rows."""
     stored_by_key = {tuple(row.get(name) for name in key): row for row in stored}
@@ -175,7 +181,7 @@ def present_changes(
     return changes
 
 
-def instance_rows(stored: Iterable[Row], wanted: Iterable[Row]) -> list[Row]:
+def instance_rows(stored: Iterable[TableRow], wanted: Iterable[TableRow]) -> list[TableRow]:
     """Return the wanted instances, with what stands in the table where the import does not know it."""
     rows_by_name = {row["instance_name"]: row for row in stored}
     return [

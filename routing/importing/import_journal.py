@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Any
 
 from routing.delta.releases import newer_than, release
-from routing.importing.covered import Row
 from routing.importing.history import TableChanges
 from routing.schemas import TABLES, ArrayOf, ColumnKind, Schema
+from routing.terms import TableRow
 
 ORDER = (
     *("databases", "services", "instances", "routes", "dialogs"),
@@ -50,9 +50,9 @@ class UnfinishedImport:
         return not self.table_keys
 
 
-def list_unfinished(rows: Iterable[Row]) -> list[UnfinishedImport]:
+def list_unfinished(rows: Iterable[TableRow]) -> list[UnfinishedImport]:
     """Return the imports of which the journal has rows, in the columns of `SMALL`, the oldest first."""
-    parts: dict[tuple[datetime, str], list[Row]] = {}
+    parts: dict[tuple[datetime, str], list[TableRow]] = {}
     for row in rows:
         parts.setdefault((row["started_at"], row["import_id"]), []).append(row)
     return [
@@ -73,7 +73,7 @@ def in_order(keys: Iterable[str]) -> tuple[str, ...]:
 
 def encode_changes(
     import_id: str, started_at: datetime, changes: Mapping[str, TableChanges], table_ids: Mapping[str, str | None]
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     """Return the journal's rows for what an import changes, made one at a time; each has some rows of a table.
 
     ``table_ids`` are those of the changed tables, None for one that is still to be made.
@@ -85,7 +85,7 @@ def encode_changes(
                 yield {**import_columns, "table_key": key, "action": action, "part": part, "rows": text}
 
 
-def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapping[str, Any]) -> Row:
+def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapping[str, Any]) -> TableRow:
     """Return the journal's one row for an import that streams from sources to a table."""
     import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
     return {
@@ -97,12 +97,12 @@ def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapp
     }
 
 
-def is_of_sources(row: Row, sources: Mapping[str, Any]) -> bool:
+def is_of_sources(row: TableRow, sources: Mapping[str, Any]) -> bool:
     """Return whether a row of the journal is that of an import which streams from these sources."""
     return bool(row["part"] == _SOURCES and row["rows"] == json.dumps(sources, sort_keys=True))
 
 
-def _encode_parts(key: str, rows: Sequence[Row], table_id: str | None) -> Iterator[str]:
+def _encode_parts(key: str, rows: Sequence[TableRow], table_id: str | None) -> Iterator[str]:
     fields = [(field.name, field.kind == ColumnKind.TIMESTAMP) for field in TABLES[key]]
     columns, remaining = [name for name, _ in fields], iter(rows)
     while some := list(islice(remaining, _PART)):
@@ -123,7 +123,7 @@ def check_release(unfinished: UnfinishedImport) -> None:
         raise UnfitError(f"release {newer} stored it, which is newer than {release()}")
 
 
-def decode_changes(key: str, parts: Iterable[Row], table_id: str | None) -> TableChanges:
+def decode_changes(key: str, parts: Iterable[TableRow], table_id: str | None) -> TableChanges:
     """Decode an import's changes to a table from the journal's rows. Raises UnfitError.
 
     ``table_id`` is that of the table that stands there, None where none does. Raises UnfitError where the rows are
@@ -147,7 +147,7 @@ def decode_changes(key: str, parts: Iterable[Row], table_id: str | None) -> Tabl
     return changes
 
 
-def _decode_rows(key: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
+def _decode_rows(key: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[TableRow]:
     schema = TABLES[key]
     kinds = {field.name: field for field in schema}
     unknown = [name for name in columns if name not in kinds]
@@ -155,7 +155,7 @@ def _decode_rows(key: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
         raise UnfitError(f"tables.{key} has no column {unknown[0]}")
     times = [name for name in columns if kinds[name].kind == ColumnKind.TIMESTAMP]
     for values in rows:
-        row: Row = dict.fromkeys(schema.names)
+        row: TableRow = dict.fromkeys(schema.names)
         try:
             row.update(zip(columns, values, strict=True))
             for name in times:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from routing.importing.covered import Row
 from routing.rules.text import fold
 from routing.schemas import KEYS, TABLES, ColumnKind
 from routing.tables.table_columns import Only
+from routing.terms import TableRow
 
 ON = {
     **KEYS,
@@ -25,7 +25,7 @@ FOLDED = {"dialogs": ("conversation_id",), "messages": ("conversation_id",)}
 """Columns of a key that are compared without case."""
 
 
-def name_message(row: Row) -> str:
+def name_message(row: TableRow) -> str:
     """Return the id of an imported message: conversation, role, number, and the database that sent it, if any.
 
     Two databases of an instance may each have an endpoint of one conversation in one role (tables.md).
@@ -35,14 +35,14 @@ def name_message(row: Row) -> str:
     return ":".join(str(part) for part in parts if part is not None)
 
 
-def key_of(table: str, row: Row) -> tuple[Any, ...]:
+def key_of(table: str, row: TableRow) -> tuple[Any, ...]:
     """Return the key of a row of a table."""
     folded = FOLDED.get(table, ())
     values = ((name, row.get(name)) for name in ON[table])
     return tuple(fold(value) if name in folded and value is not None else value for name, value in values)
 
 
-def bounds_of(table: str, rows: Iterable[Row]) -> Only:
+def bounds_of(table: str, rows: Iterable[TableRow]) -> Only:
     """Return the values that rows with one of these keys can have, by column.
 
     Only of texts that are compared as they are: the statistics of a file round times.

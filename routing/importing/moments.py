@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from routing.delta.import_times import AHEAD
-from routing.importing.covered import Row
 from routing.importing.import_faults import time_to_come
 from routing.render.wording import format_time
+from routing.terms import TableRow
 
 
 def latest_time(now: datetime) -> datetime:
@@ -21,7 +21,7 @@ def phrase_to_come(what: str, at: datetime) -> str:
     return f"{what} is {format_time(at.replace(microsecond=0))}, more than an hour from now"
 
 
-def find_exports_to_come(rows: Mapping[str, Iterable[Row]], now: datetime) -> list[str]:
+def find_exports_to_come(rows: Mapping[str, Iterable[TableRow]], now: datetime) -> list[str]:
     """Return a phrase for each file of an export with a time that has not come yet; ``rows`` are those by view."""
     latest, phrases_by_file = latest_time(now), dict[str, str]()
     for of_view in rows.values():

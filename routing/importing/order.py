@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from routing.importing.catalog.views import VIEWS
-from routing.importing.covered import Row, Unit
+from routing.importing.covered import Unit
 from routing.importing.history import TableChanges, apply_changes, changes_between
 from routing.importing.import_faults import older_import
 from routing.render.wording import format_time
-from routing.terms import ImportKind
+from routing.terms import ImportKind, TableRow
 
 _SUBJECTS = {
     "routes": {"routes"},
@@ -29,7 +29,7 @@ _EVER = datetime.max.replace(tzinfo=timezone.utc)
 Units = Mapping[str, Mapping[Unit, datetime]]
 
 
-def rows_of_views(units: Units, now: datetime, digest: Callable[[str, Unit], str]) -> list[Row]:
+def rows_of_views(units: Units, now: datetime, digest: Callable[[str, Unit], str]) -> list[TableRow]:
     """Return the rows of ``imports`` for exported views; ``digest`` is that of a view and a unit."""
     return [
         _row(ImportKind.VIEW, view, unit, at, now, digest(view, unit))
@@ -38,13 +38,13 @@ def rows_of_views(units: Units, now: datetime, digest: Callable[[str, Unit], str
     ]
 
 
-def rows_of_script(name: str, units: Iterable[Unit], at: datetime, now: datetime, digest: str) -> list[Row]:
+def rows_of_script(name: str, units: Iterable[Unit], at: datetime, now: datetime, digest: str) -> list[TableRow]:
     """Return the rows of ``imports`` for a script, called ``name``."""
     in_order = sorted(units, key=lambda unit: unit[1] or "")
     return [_row(ImportKind.SCRIPT, name, unit, at, now, digest) for unit in in_order]
 
 
-def _row(kind: ImportKind, name: str, unit: Unit, at: datetime, now: datetime, digest: str) -> Row:
+def _row(kind: ImportKind, name: str, unit: Unit, at: datetime, now: datetime, digest: str) -> TableRow:
     return {
         "instance_name": unit[0],
         "database_name": unit[1],
@@ -56,7 +56,7 @@ def _row(kind: ImportKind, name: str, unit: Unit, at: datetime, now: datetime, d
     }
 
 
-def digest_rows(rows: Iterable[Row], options: Sequence[str] = ()) -> str:
+def digest_rows(rows: Iterable[TableRow], options: Sequence[str] = ()) -> str:
     """Return the digest of the rows of a view, wherever they were read, and of the options that count for them."""
     digest = hashlib.sha256(repr(list(options)).encode("utf-8", "surrogatepass"))
     for row in rows:
@@ -70,7 +70,7 @@ def digest_script(content_digest: str, *, snapshot: bool) -> str:
     return hashlib.sha256(f"{content_digest} {snapshot}".encode()).hexdigest()
 
 
-def is_known(imports: Iterable[Row], rows: Sequence[Row]) -> bool:
+def is_known(imports: Iterable[TableRow], rows: Sequence[TableRow]) -> bool:
     """Return True if this very import of a script was done before: its content, options and time.
 
     Older releases stored no digest of the content: there the name and the time decide.
@@ -81,14 +81,14 @@ def is_known(imports: Iterable[Row], rows: Sequence[Row]) -> bool:
         if not is_of_view(row)
     }
 
-    def has(row: Row) -> bool:
+    def has(row: TableRow) -> bool:
         same = (_unit(row), row["view_or_file"], row["exported_at"])
         return (*same, row["content_digest"]) in known_imports or (*same, None) in known_imports
 
     return all(map(has, rows))
 
 
-def refuse_older(imports: Sequence[Row], rows: Iterable[Row], latest: datetime = _EVER) -> None:
+def refuse_older(imports: Sequence[TableRow], rows: Iterable[TableRow], latest: datetime = _EVER) -> None:
     """Raise InputError where something later was imported of what these rows of ``imports`` speak of.
 
     A time after ``latest`` has not come yet, and counts for nothing.
@@ -98,9 +98,9 @@ def refuse_older(imports: Sequence[Row], rows: Iterable[Row], latest: datetime =
         raise older_import(faults)
 
 
-def find_later(imports: Sequence[Row], rows: Iterable[Row], latest: datetime = _EVER) -> list[str]:
+def find_later(imports: Sequence[TableRow], rows: Iterable[TableRow], latest: datetime = _EVER) -> list[str]:
     """Return a phrase for each row of which something later was imported, as `refuse_older` has it."""
-    last: dict[tuple[Unit, str], Row] = {}
+    last: dict[tuple[Unit, str], TableRow] = {}
     for row in imports:
         for subject in _subjects(row) if row["exported_at"] <= latest else ():
             of = last.setdefault((_unit(row), subject), row)
@@ -109,7 +109,7 @@ def find_later(imports: Sequence[Row], rows: Iterable[Row], latest: datetime = _
     return list(_phrase_later(last, rows))
 
 
-def _phrase_later(last: Mapping[tuple[Unit, str], Row], rows: Iterable[Row]) -> Iterator[str]:
+def _phrase_later(last: Mapping[tuple[Unit, str], TableRow], rows: Iterable[TableRow]) -> Iterator[str]:
     for row in rows:
         of_subjects = (last.get((_unit(row), subject)) for subject in sorted(_subjects(row)))
         later = [of for of in of_subjects if of is not None and of["exported_at"] > row["exported_at"]]
@@ -121,19 +121,19 @@ def _phrase_later(last: Mapping[tuple[Unit, str], Row], rows: Iterable[Row]) -> 
             )
 
 
-def _subjects(row: Row) -> set[str]:
+def _subjects(row: TableRow) -> set[str]:
     """Return the tables that an import of a view or a script, a database's or the instance's own, is about."""
     if is_of_view(row):
         return _SUBJECTS[row["view_or_file"]]
     return {"databases", "instances"} if row["database_name"] is None else {"routes", "services"}
 
 
-def is_of_view(row: Row) -> bool:
+def is_of_view(row: TableRow) -> bool:
     """Return True if a row of ``imports`` is of a view, and not of a script, which may be called like one."""
     return row["view_or_file"] in VIEWS and row.get("kind") in (None, ImportKind.VIEW)
 
 
-def _unit(row: Row) -> Unit:
+def _unit(row: TableRow) -> Unit:
     return row["instance_name"], row["database_name"]
 
 
@@ -141,14 +141,14 @@ def _name_unit(unit: Unit) -> str:
     return unit[0] if unit[1] is None else f"{unit[0]}, database {unit[1]}"
 
 
-def find_last(imports: Iterable[Row], view: str, unit: Unit) -> datetime | None:
+def find_last(imports: Iterable[TableRow], view: str, unit: Unit) -> datetime | None:
     """Return the time of the last import that speaks of the same as a view of this unit."""
     times = (row["exported_at"] for row in imports if _unit(row) == unit and _subjects(row) & _SUBJECTS[view])
     return max(times, default=None)
 
 
 def find_first(
-    imports: Iterable[Row], instances: Iterable[str], with_routes: Collection[str]
+    imports: Iterable[TableRow], instances: Iterable[str], with_routes: Collection[str]
 ) -> tuple[set[str], set[str]]:
     """Return the instances whose routes were never imported, and those of which ``imports`` alone says so.
 
@@ -175,7 +175,7 @@ def say_lost(lost: Collection[str]) -> list[str]:
     return [f"{why}: this import is not taken to be the first, and what is new stands from its own time on"]
 
 
-def speaks_of_routes(row: Row) -> bool:
+def speaks_of_routes(row: TableRow) -> bool:
     """Return True if a row of ``imports`` is of routes."""
     return "routes" in _subjects(row)
 
@@ -187,8 +187,8 @@ class TakenBack:
     ``notes`` say so; there is none where nothing is taken back.
     """
 
-    stored: Sequence[Row]
-    routes: Sequence[Row]
+    stored: Sequence[TableRow]
+    routes: Sequence[TableRow]
     notes: list[str] = field(default_factory=list)
 
     def with_changes(self, changes: TableChanges) -> TableChanges:
@@ -200,12 +200,12 @@ class TakenBack:
         return all_changes
 
 
-def find_ahead(imports: Iterable[Row], latest: datetime) -> set[str]:
+def find_ahead(imports: Iterable[TableRow], latest: datetime) -> set[str]:
     """Return the instances of which something was imported whose time, after ``latest``, had not come."""
     return {row["instance_name"] for row in imports if row["exported_at"] > latest}
 
 
-def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -> TakenBack:
+def take_back(routes: Sequence[TableRow], imports: Iterable[TableRow], latest: datetime) -> TakenBack:
     """Return the routes of instances without what imports changed whose time, after ``latest``, had not come.
 
     Versions that were opened then are removed, those that were closed then are open again. Routes of an instance
@@ -214,7 +214,7 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
     instances = find_ahead(imports, latest)
     if not instances:
         return TakenBack(routes, routes)
-    remaining: list[Row] = []
+    remaining: list[TableRow] = []
     counts: Counter[tuple[str, str]] = Counter()
     for row in routes:
         name, begins, ends = row["instance_name"], row["valid_from"], row["valid_to"]
@@ -233,7 +233,9 @@ def take_back(routes: Sequence[Row], imports: Iterable[Row], latest: datetime) -
     return TakenBack(routes, remaining, notes)
 
 
-def imports_changes(imports: Sequence[Row], rows: Sequence[Row], latest: datetime = _EVER) -> TableChanges:
+def imports_changes(
+    imports: Sequence[TableRow], rows: Sequence[TableRow], latest: datetime = _EVER
+) -> TableChanges:
     """Find the changes to ``imports``: of a view the last import stays alone, of scripts every one.
 
     The same import again changes nothing; of an older release's that is one of the same view and time. Imports at

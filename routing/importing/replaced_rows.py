@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from routing.importing.covered import Row
 from routing.importing.history import TableChanges
 from routing.importing.keyed import bounds_of, key_of
 from routing.importing.stored_rows import key_columns
@@ -14,6 +13,7 @@ from routing.tables.arrow_rows import table_of
 from routing.tables.column_kinds import arrow_schema
 from routing.tables.read_rows import rows_of_arrow
 from routing.tables.table_columns import spell
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +31,7 @@ def stream_changed(table: pyarrow.dataset.Dataset, key: str, changes: TableChang
     return pyarrow.RecordBatchReader.from_batches(schema, _batches(table, schema, key, changes))
 
 
-def stream_rows(schema: Schema, rows: Iterable[Row]) -> pyarrow.RecordBatchReader:
+def stream_rows(schema: Schema, rows: Iterable[TableRow]) -> pyarrow.RecordBatchReader:
     """Return rows in the columns of a schema, one batch each: each of them is large."""
     import pyarrow
 
@@ -40,7 +40,7 @@ def stream_rows(schema: Schema, rows: Iterable[Row]) -> pyarrow.RecordBatchReade
     return pyarrow.RecordBatchReader.from_batches(kinds, batches)
 
 
-def rows_to_add(schema: pyarrow.Schema, key: str, rows: Sequence[Row]) -> pyarrow.Table:
+def rows_to_add(schema: pyarrow.Schema, key: str, rows: Sequence[TableRow]) -> pyarrow.Table:
     """Build new rows in the columns of a table; null in those that are not this import's."""
     import pyarrow
 
@@ -95,7 +95,7 @@ def _find_places(
     return {place: of for place, of in keys if of in touched}
 
 
-def _put_values(part: pyarrow.Table, key: str, rows: Sequence[Row]) -> pyarrow.Table:
+def _put_values(part: pyarrow.Table, key: str, rows: Sequence[TableRow]) -> pyarrow.Table:
     """Replace this import's columns in rows of a table."""
     names, ours = spell(part), table_of(rows, TABLES[key])
     for name in ours.column_names:

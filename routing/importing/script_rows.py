@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
-from routing.importing.covered import Row, Unit
+from routing.importing.covered import Unit
 from routing.importing.history import (
     SINCE_EVER,
     TableChanges,
@@ -43,9 +43,9 @@ from routing.importing.tsql.script_statements import (
 from routing.importing.tsql.state import DATABASES, SERVICES
 from routing.importing.tsql.state import ROUTES as VIEW_OF_ROUTES
 from routing.importing.tsql.state_changes import NOTHING_TELLS
-from routing.terms import ZERO_GUID
+from routing.terms import ZERO_GUID, TableRow
 
-InstanceTables = Mapping[str, Sequence[Row]]
+InstanceTables = Mapping[str, Sequence[TableRow]]
 """The rows of one instance by table."""
 
 ROUTES = (CreateRoute, AlterRoute, DropRoute)
@@ -70,7 +70,7 @@ def state_of(instance_tables: InstanceTables, at: datetime) -> InstanceState:
     )
 
 
-def _find_in_part(imports: Sequence[Row]) -> frozenset[tuple[str, str]]:
+def _find_in_part(imports: Sequence[TableRow]) -> frozenset[tuple[str, str]]:
     """Return the views, with their databases, of which scripts alone have told, so that there may be more rows."""
     views = (VIEW_OF_ROUTES, SERVICES, DATABASES)
     exported = {(row["view_or_file"], row["database_name"] or "") for row in imports}
@@ -83,7 +83,7 @@ def _find_in_part(imports: Sequence[Row]) -> frozenset[tuple[str, str]]:
     )
 
 
-def _route(row: Row) -> RouteState:
+def _route(row: TableRow) -> RouteState:
     return RouteState(
         row["database_name"],
         row["name"],
@@ -95,7 +95,7 @@ def _route(row: Row) -> RouteState:
     )
 
 
-def _database(row: Row) -> DatabaseState:
+def _database(row: TableRow) -> DatabaseState:
     return DatabaseState(
         row["name"], row["service_broker_guid"], row["is_broker_enabled"] is not False, row["database_id"]
     )
@@ -262,7 +262,7 @@ def _present_changes(
 
 def rows_of(
     instance_tables: InstanceTables, before: InstanceState, after: InstanceState, instance: str
-) -> dict[str, list[Row]]:
+) -> dict[str, list[TableRow]]:
     """Return the rows of an instance after a change of state; routes without the times of their history."""
     return {
         "databases": _databases(instance_tables, after, instance),
@@ -272,11 +272,11 @@ def rows_of(
     }
 
 
-def _route_rows(state: InstanceState, instance: str) -> list[Row]:
+def _route_rows(state: InstanceState, instance: str) -> list[TableRow]:
     return [{"instance_name": instance, **vars(route)} for route in state.routes]
 
 
-def _databases(instance_tables: InstanceTables, after: InstanceState, instance: str) -> list[Row]:
+def _databases(instance_tables: InstanceTables, after: InstanceState, instance: str) -> list[TableRow]:
     rows_by_name = {row["name"]: row for row in instance_tables["databases"]}
     rows = []
     for database in after.databases:
@@ -297,7 +297,7 @@ def _databases(instance_tables: InstanceTables, after: InstanceState, instance: 
     return rows
 
 
-def _instance(instance: str, before: InstanceState, after: InstanceState) -> Row:
+def _instance(instance: str, before: InstanceState, after: InstanceState) -> TableRow:
     forwards = after.endpoint.is_message_forwarding_enabled if after.endpoint else False
     return {
         "instance_name": instance,
@@ -312,8 +312,8 @@ def _touched(before: InstanceState, after: InstanceState) -> set[str]:
 
 
 def _routes(
-    stored: Sequence[Row],
-    wanted: Sequence[Row],
+    stored: Sequence[TableRow],
+    wanted: Sequence[TableRow],
     touched: set[str],
     instance: str,
     times: Mapping[Unit, datetime],

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from routing.errors import quote
-from routing.importing.covered import Row
 from routing.importing.tsql.servers import is_local, is_same_server
+from routing.terms import TableRow
 
 _LIKE = 0.8
 # As many names are compared as an answer in no time allows; a mistyped name stands among few.
@@ -26,7 +26,7 @@ class NameSpelling:
             self.instance(instance)
 
     @classmethod
-    def of_tables(cls, instances: Iterable[Row], databases: Iterable[Row]) -> NameSpelling:
+    def of_tables(cls, instances: Iterable[TableRow], databases: Iterable[TableRow]) -> NameSpelling:
         """Return the names as the rows of the tables ``instances`` and ``databases`` spell them."""
         return cls(
             (row["instance_name"] for row in instances),
@@ -48,7 +48,7 @@ class NameSpelling:
         return spellings[0]
 
 
-def say_near_names(names: Iterable[str], rows: Iterable[Row]) -> list[str]:
+def say_near_names(names: Iterable[str], rows: Iterable[TableRow]) -> list[str]:
     """Return a note on each instance that ``rows`` of the tables do not know, but one of nearly the same name."""
     known_names = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
     new = [name for name in names if name.casefold()[:_LENGTH] not in known_names]
@@ -60,7 +60,7 @@ def say_near_names(names: Iterable[str], rows: Iterable[Row]) -> list[str]:
     ]
 
 
-def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable[Row]) -> list[str]:
+def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable[TableRow]) -> list[str]:
     """Return a note on each server of ``:connect`` that is not known, but is near to an instance that is.
 
     ``own_instance`` is the instance that the script is for; ``rows`` of the tables know others.

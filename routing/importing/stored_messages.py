@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from routing.importing.covered import Row
 from routing.importing.keyed import ON
 from routing.schemas import MESSAGES, ColumnKind, Field, Schema
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import table_of
 from routing.tables.column_kinds import arrow_schema
 from routing.tables.table_columns import Table, is_frame, select_arrow, spell
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,7 +27,7 @@ _READ = Schema((*_KNOWN_BY, Field(_ID, ColumnKind.STRING)))
 _CONVERSATION, _DATABASE = "conversation_id", "database_name"
 
 
-def find_message_ids(table: Table, rows: Sequence[Row]) -> list[str | None]:
+def find_message_ids(table: Table, rows: Sequence[TableRow]) -> list[str | None]:
     """Return for each row the id under which its message is stored; None where it is not.
 
     ``rows`` are of ``messages`` or ``observed_routing``. No database is the same as an empty name; of several
@@ -41,7 +41,7 @@ def find_message_ids(table: Table, rows: Sequence[Row]) -> list[str | None]:
     return ids
 
 
-def with_stored_ids(rows: Sequence[Row], ids: Sequence[str | None]) -> list[Row]:
+def with_stored_ids(rows: Sequence[TableRow], ids: Sequence[str | None]) -> list[TableRow]:
     """Return observations that carry the ids of their stored messages; one without keeps its own."""
     return [
         row if stored_id is None else {**row, "message_id": stored_id}
@@ -49,7 +49,7 @@ def with_stored_ids(rows: Sequence[Row], ids: Sequence[str | None]) -> list[Row]
     ]
 
 
-def _find_in_arrow(table: Any, rows: Sequence[Row]) -> Iterable[tuple[int, str]]:
+def _find_in_arrow(table: Any, rows: Sequence[TableRow]) -> Iterable[tuple[int, str]]:
     import pyarrow
     from pyarrow import compute
 
@@ -88,7 +88,7 @@ def _values_in(column: pyarrow.ChunkedArray) -> pyarrow.Array:
     return column.unique().drop_null()
 
 
-def _find_in_spark(table: DataFrame, rows: Sequence[Row]) -> Iterable[tuple[int, str]]:
+def _find_in_spark(table: DataFrame, rows: Sequence[TableRow]) -> Iterable[tuple[int, str]]:
     from pyspark.sql import functions as F
 
     from routing.tables.frames import frame_of, with_columns_of

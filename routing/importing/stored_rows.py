@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from routing.importing.covered import Row
 from routing.importing.keyed import ON, bounds_of, key_of
 from routing.schemas import TABLES, Schema
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table, is_frame
+from routing.terms import TableRow
 
 
-def find_keys(table: Table, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
+def find_keys(table: Table, key: str, rows: Sequence[TableRow]) -> set[tuple[Any, ...]]:
     """Return the keys of these rows that are in a table."""
     if not rows:
         return set()

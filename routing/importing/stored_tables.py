@@ -19,7 +19,7 @@ from routing.delta.run_lock import only_run
 from routing.delta.table_details import find_table_id
 from routing.engines.traffic_tables import count_by
 from routing.errors import InputError, OutputError, StorageError
-from routing.importing.covered import Row, Unit
+from routing.importing.covered import Unit
 from routing.importing.history import TableChanges
 from routing.importing.import_faults import missing_keys, not_a_table
 from routing.importing.import_journal import APPENDED, encode_changes, encode_sources, in_order, is_of_sources
@@ -31,6 +31,7 @@ from routing.schemas import TABLES, Schema
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Only, as_dataset, is_frame
 from routing.tables.table_shapes import cannot_hold, types_of
+from routing.terms import TableRow
 
 _OBSERVED = "observed_routing"
 
@@ -53,7 +54,7 @@ class StoredTables:
     # Whether the journal holds what this import writes.
     is_journaled: bool = False
 
-    def rows(self, key: str, only: Only | None = None) -> list[Row]:
+    def rows(self, key: str, only: Only | None = None) -> list[TableRow]:
         """Return a table's rows, whole."""
         if key not in self.opened or any(not values for values in (only or {}).values()):
             return []
@@ -66,14 +67,14 @@ class StoredTables:
         counts = count_by(self.opened[key].rows, ("instance_name", "database_name"), {"instance_name": instances})
         return {(instance, database) for instance, database in counts}
 
-    def keys(self, key: str, rows: Sequence[Row]) -> set[tuple[Any, ...]]:
+    def keys(self, key: str, rows: Sequence[TableRow]) -> set[tuple[Any, ...]]:
         """Return the keys of these rows that are in a table."""
         if key == "messages":
             rows_with_ids = zip(rows, self.find_message_ids(rows), strict=True)
             return {key_of(key, row) for row, message_id in rows_with_ids if message_id is not None}
         return find_keys(self.opened[key].rows, key, rows) if key in self.opened else set()
 
-    def find_message_ids(self, rows: Sequence[Row]) -> list[str | None]:
+    def find_message_ids(self, rows: Sequence[TableRow]) -> list[str | None]:
         """Return the ids under which the messages of some rows are stored; None for one that is not."""
         if "messages" not in self.opened:
             return [None] * len(rows)
@@ -89,7 +90,7 @@ class StoredTables:
                 if event_hash is not None:
                     yield event_digest(instance, event_hash)
 
-    def new_events(self, rows: Sequence[Row]) -> list[Row]:
+    def new_events(self, rows: Sequence[TableRow]) -> list[TableRow]:
         """Return events that ``observed_routing`` lacks, where Spark reads it; else all."""
         table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
         if table is None or not is_frame(table) or EVENT_KEY[1] not in table.columns:
@@ -223,7 +224,7 @@ def write_changes(store: StoredTables, changes: Mapping[str, TableChanges]) -> N
 
 
 @contextmanager
-def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[Row]]) -> Iterator[None]:
+def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[TableRow]]) -> Iterator[None]:
     """Keep rows in the journal, beside those of imports of events, until the block has ended without an error.
 
     ``encode`` makes the rows for an id. Within it each commit makes sure that nobody else has written to the
@@ -251,7 +252,7 @@ def remove_sources(store: StoredTables, sources: Mapping[str, Any]) -> None:
         replace_journal(store, others)
 
 
-def _without_sources(store: StoredTables, sources: Mapping[str, Any]) -> list[Row]:
+def _without_sources(store: StoredTables, sources: Mapping[str, Any]) -> list[TableRow]:
     return [row for row in store.rows(JOURNAL) if not is_of_sources(row, sources)]
 
 
@@ -260,14 +261,14 @@ def find_of_sources(store: StoredTables, sources: Mapping[str, Any]) -> set[str]
     return {row["import_id"] for row in store.rows(JOURNAL) if is_of_sources(row, sources)}
 
 
-def replace_journal(store: StoredTables, rows: Sequence[Row]) -> None:
+def replace_journal(store: StoredTables, rows: Sequence[TableRow]) -> None:
     """Replace the journal's rows. Raises StorageError."""
     with _commit(store, JOURNAL) as writer:
         writer.replace(rows)
     store.is_journaled = False
 
 
-def find_new(store: StoredTables, key: str, rows: Sequence[Row]) -> list[Row]:
+def find_new(store: StoredTables, key: str, rows: Sequence[TableRow]) -> list[TableRow]:
     """Return the rows whose keys do not stand in a table yet."""
     there = store.keys(key, rows)
     return [row for row in rows if key_of(key, row) not in there]
@@ -280,7 +281,7 @@ def put(store: StoredTables, key: str, changes: TableChanges) -> None:
             writer.put(changes)
 
 
-def add(store: StoredTables, key: str, rows: Sequence[Row], on: Sequence[str] | None = None) -> None:
+def add(store: StoredTables, key: str, rows: Sequence[TableRow], on: Sequence[str] | None = None) -> None:
     """Add rows, of which no key stands in the table, if there are any. Raises StorageError.
 
     ``on`` are the columns of the key, those of `keyed.ON` if None.

@@ -11,12 +11,12 @@ from routing.config import TableLocation
 from routing.delta import commits
 from routing.delta.local_tables import LocalTable
 from routing.errors import StorageError, first_sentence
-from routing.importing.covered import Row
 from routing.importing.history import TableChanges
 from routing.importing.keyed import FOLDED, ON
 from routing.importing.replaced_rows import rows_to_add, stream_changed, stream_rows
 from routing.importing.stored_rows import find_keys, find_missing
 from routing.schemas import TABLES, ColumnKind, Field, Schema
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +37,10 @@ class TableWriter(Protocol):
     def put(self, changes: TableChanges) -> None:
         """Replace rows by key, add the others, and delete removed ones."""
 
-    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
+    def add(self, rows: Sequence[TableRow], on: Sequence[str]) -> None:
         """Add rows, of which no key (columns ``on``) stands in the table."""
 
-    def replace(self, rows: Iterable[Row]) -> None:
+    def replace(self, rows: Iterable[TableRow]) -> None:
         """Replace all rows, in their declared columns; create the table if it is missing."""
 
 
@@ -79,13 +79,13 @@ class LocalWriter:
             elif changes.put:
                 table.commit(rows_to_add(current_rows.schema, self.key, changes.put), adds=True)
 
-    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
+    def add(self, rows: Sequence[TableRow], on: Sequence[str]) -> None:
         """Append rows by delta-rs."""
         with _phrase_failures("writing", self.key, self.location):
             table = self._require_table()
             table.commit(rows_to_add(table.rows().schema, self.key, rows), adds=True)
 
-    def replace(self, rows: Iterable[Row]) -> None:
+    def replace(self, rows: Iterable[TableRow]) -> None:
         """Replace all rows by delta-rs."""
         with _phrase_failures("writing", self.key, self.location):
             if self.stored is None:
@@ -133,11 +133,11 @@ class SparkWriter:
         schema = Schema((*TABLES[self.key].optional(), Field(REMOVE, ColumnKind.BOOLEAN)))
         self._merge(flagged, schema, ON[self.key])
 
-    def add(self, rows: Sequence[Row], on: Sequence[str]) -> None:
+    def add(self, rows: Sequence[TableRow], on: Sequence[str]) -> None:
         """Add rows whose key the table lacks."""
         self._merge(rows, TABLES[self.key], on, insert_only=True)
 
-    def replace(self, rows: Iterable[Row]) -> None:
+    def replace(self, rows: Iterable[TableRow]) -> None:
         """Replace all rows by an overwrite of Spark's."""
         from routing.delta import spark_tables
         from routing.tables import frames
@@ -145,7 +145,9 @@ class SparkWriter:
         frame = frames.frame_of(self.spark, rows, TABLES[self.key].optional())
         spark_tables.replace_rows(frame, self.key, self.location)
 
-    def _merge(self, rows: Sequence[Row], schema: Schema, on: Sequence[str], *, insert_only: bool = False) -> None:
+    def _merge(
+        self, rows: Sequence[TableRow], schema: Schema, on: Sequence[str], *, insert_only: bool = False
+    ) -> None:
         from routing.delta import spark_tables
         from routing.tables import frames
 

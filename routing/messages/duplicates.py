@@ -71,7 +71,9 @@ def set_doubles_aside(
     return DistinctMessages(others.select(*MESSAGES.names).unionByName(counting), duplicates, duplicates.count())
 
 
-def search_doubles(spark: SparkSession, new: Any, stored: Any | None, keeper: FrameCache) -> DoubledKeys | None:
+def search_doubles(
+    spark: SparkSession, new: Any, stored: Any | None, keeper: FrameCache, most_bytes: int = SEARCHED
+) -> DoubledKeys | None:
     """Return the doubled keys of new messages, by Arrow; None where there are too many of them to be searched for.
 
     ``new`` are the messages as Arrow reads them, ``stored`` the rows of earlier runs in `resolved_routes`, None
@@ -81,7 +83,7 @@ def search_doubles(spark: SparkSession, new: Any, stored: Any | None, keeper: Fr
     import pyarrow.compute as pc
 
     shape = shape_of(new, "messages")
-    rows = read_keys(new, {name: shape[name] for name in KEY}, SEARCHED)
+    rows = read_keys(new, {name: shape[name] for name in KEY}, most_bytes)
     if rows is None:
         return None
     counted = rows.group_by(KEY).aggregate([([], "count_all")])

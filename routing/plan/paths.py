@@ -11,7 +11,7 @@ from functools import cached_property
 from math import lcm
 
 from routing.plan.estate import NamedThings
-from routing.plan.planner import plan_decisions, remember
+from routing.plan.planner import MOST_KEYS, plan_decisions, remember
 from routing.rules import hashing, text
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import SqlInstance
@@ -213,9 +213,16 @@ class PathPlanner:
     ``is_exact`` as `plan_decisions` has it; ``most_ways`` of a message or a reply are followed.
     """
 
-    def __init__(self, network: EstateNetwork, *, is_exact: bool = False, most_ways: int = MOST_WAYS) -> None:
+    def __init__(
+        self,
+        network: EstateNetwork,
+        *,
+        is_exact: bool = False,
+        most_ways: int = MOST_WAYS,
+        most_keys: int = MOST_KEYS,
+    ) -> None:
         self.network, self._most_ways = network, most_ways
-        self._deciding = plan_decisions(is_exact=is_exact).at
+        self._deciding = plan_decisions(is_exact=is_exact, most_keys=most_keys).at
 
     def timeline(self, sender: PathSender, to: ServiceAddress, broker: str | None) -> PathTimeline:
         """Return the paths of a sender's messages to a service, bound to a broker instance or to none."""
@@ -288,8 +295,8 @@ def trace_request(
 class MessagePaths:
     """The paths of the messages of an estate, found by what they bring; ``named`` is what the estate names."""
 
-    def __init__(self, network: EstateNetwork, named: NamedThings) -> None:
-        self._planner = PathPlanner(network)
+    def __init__(self, network: EstateNetwork, named: NamedThings, *, most_keys: int = MOST_KEYS) -> None:
+        self._planner, self._most_keys = PathPlanner(network, most_keys=most_keys), most_keys
         self._services, self._brokers = named.services_anywhere(), named.brokers_anywhere()
         self._addresses = named.addresses
         self._by_names: dict[Hashable, PathTimeline] = {}
@@ -308,7 +315,8 @@ class MessagePaths:
         )
         timeline = self._by_names.get(names)
         if timeline is None:
-            timeline = remember(self._by_names, names, self._timeline(message, broker, from_service))
+            timeline = self._timeline(message, broker, from_service)
+            remember(self._by_names, names, timeline, self._most_keys)
         found_path = timeline.find(message)
         return _with_address(found_path.row, message.service) if found_path.reads_address else found_path.row
 
@@ -319,7 +327,7 @@ class MessagePaths:
         if row is None:
             sender = PathSender(self._planner.network.instances[message.instance], message.database, True)
             row = path_row(PathWithReturn(self._planner.follow(sender, message, verdict, 0).trace))
-            remember(self._ended, key, row)
+            remember(self._ended, key, row, self._most_keys)
         return row
 
     def _timeline(self, message: RoutedMessage, broker: str | None, from_service: str | None) -> PathTimeline:
@@ -332,7 +340,7 @@ class MessagePaths:
         if timeline is None:
             instance = self._planner.network.instances[message.instance]
             sender = PathSender(instance, message.database, message.is_initiator, back_to, conversation)
-            timeline = remember(self._by_key, key, self._planner.timeline(sender, to, named))
+            timeline = remember(self._by_key, key, self._planner.timeline(sender, to, named), self._most_keys)
         return timeline
 
     def _conversation(self, message: RoutedMessage) -> str | None:

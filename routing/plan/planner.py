@@ -21,9 +21,9 @@ MOST_KEYS = 100_000
 """A memory holds this many keys at a time: names that senders invent do not fill it."""
 
 
-def remember(memory: dict[Hashable, T], key: Hashable, value: T) -> T:
+def remember(memory: dict[Hashable, T], key: Hashable, value: T, most: int = MOST_KEYS) -> T:
     """Remember a value; forget all others first where there are too many."""
-    if len(memory) >= MOST_KEYS:
+    if len(memory) >= most:
         memory.clear()
     memory[key] = value
     return value
@@ -68,9 +68,12 @@ class Planner(Generic[C]):
     """
 
     def __init__(
-        self, make: Callable[[Decision], C], share: Callable[[RoutingKey, SqlInstance], Hashable]
+        self,
+        make: Callable[[Decision], C],
+        share: Callable[[RoutingKey, SqlInstance], Hashable],
+        most_keys: int = MOST_KEYS,
     ) -> None:
-        self._make, self._share = make, share
+        self._make, self._share, self._most_keys = make, share, most_keys
         self._by_key: dict[Hashable, DecisionTimeline[C]] = {}
         self._shared: dict[Hashable, DecisionTimeline[C]] = {}
 
@@ -78,7 +81,9 @@ class Planner(Generic[C]):
         """Return the timeline of a key; keys of equal signatures share one."""
         place = instance.name, key
         timeline = self._by_key.get(place)
-        return remember(self._by_key, place, self._find(key, instance)) if timeline is None else timeline
+        if timeline is None:
+            timeline = remember(self._by_key, place, self._find(key, instance), self._most_keys)
+        return timeline
 
     def at(self, key: RoutingKey, instance: SqlInstance, t: int) -> TimeInterval[C]:
         """Return the interval of a key's timeline at a time."""
@@ -90,16 +95,16 @@ class Planner(Generic[C]):
         timeline = self._shared.get(shared)
         if timeline is None:
             timeline = DecisionTimeline(ConcerningRoutes.of(key, instance), self._make)
-            remember(self._shared, shared, timeline)
+            remember(self._shared, shared, timeline, self._most_keys)
         return timeline
 
 
-def plan_decisions(*, is_exact: bool = False) -> Planner[Decision]:
+def plan_decisions(*, is_exact: bool = False, most_keys: int = MOST_KEYS) -> Planner[Decision]:
     """Return a planner of whole decisions.
 
     ``is_exact``: they tell of the broker instance that a message brings even where nothing has it.
     """
-    return Planner(lambda decision: decision, _key_itself if is_exact else _what_counts)
+    return Planner(lambda decision: decision, _key_itself if is_exact else _what_counts, most_keys)
 
 
 def _what_counts(key: RoutingKey, instance: SqlInstance) -> Hashable:

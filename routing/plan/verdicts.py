@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from routing.plan.dialogs import DialogEnds, KnownDialogs
-from routing.plan.planner import DecisionTimeline, Planner, plan_decisions, remember
+from routing.plan.planner import MOST_KEYS, DecisionTimeline, Planner, plan_decisions, remember
 from routing.plan.requests import AskingMessage, AskingMessages, requests_on_record
 from routing.rules.deciding import Decision, RoutingKey, named_broker, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
@@ -33,7 +33,7 @@ from routing.rules.resolving import (
 )
 from routing.rules.text import address_in_name
 from routing.tables.table_columns import TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE
+from routing.terms import BROKER_CONFIGURATION_SERVICE, ReadRow
 
 _Row = tuple[Any, ...]
 
@@ -108,10 +108,10 @@ class MessageJudge:
     ``is_exact`` as `plan_decisions` has it.
     """
 
-    def __init__(self, network: EstateNetwork, *, is_exact: bool = False) -> None:
-        self.network, self._is_exact = network, is_exact
+    def __init__(self, network: EstateNetwork, *, is_exact: bool = False, most_keys: int = MOST_KEYS) -> None:
+        self.network, self._is_exact, self._most_keys = network, is_exact, most_keys
         self.requests = requests_on_record(network)
-        self._decisions: Planner[Decision] = plan_decisions(is_exact=is_exact)
+        self._decisions: Planner[Decision] = plan_decisions(is_exact=is_exact, most_keys=most_keys)
         self._keyed: dict[Hashable, KeyedMessages] = {}
 
     @property
@@ -131,7 +131,7 @@ class MessageJudge:
             place = message.database, message.service, named
             key = RoutingKey.of_names(instance, *place, is_initiator=message.is_initiator)
             keyed = KeyedMessages(self._decisions.timeline(key, instance), broker, message.service)
-            remember(self._keyed, names, keyed)
+            remember(self._keyed, names, keyed, self._most_keys)
         return keyed
 
     def find_openers(self, messages: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
@@ -178,9 +178,11 @@ class RowJudge:
     Where any may ask for a route (`may_ask`), all must have come by `find_openers` before the first is judged.
     """
 
-    def __init__(self, network: EstateNetwork, dialogs: KnownDialogs, as_of: int | None) -> None:
+    def __init__(
+        self, network: EstateNetwork, dialogs: KnownDialogs, as_of: int | None, *, most_keys: int = MOST_KEYS
+    ) -> None:
         """Prepare to judge; ``as_of`` is the time of all messages in microseconds, None for their own."""
-        self.messages, self._as_of = MessageJudge(network), as_of
+        self.messages, self._as_of = MessageJudge(network, most_keys=most_keys), as_of
         self._origins = dict(_origins(network.instances, dialogs))
         self.may_ask = any(origin.may_ask for origin in self._origins.values())
         self._has_openers = not self.may_ask
@@ -204,7 +206,7 @@ class RowJudge:
             for place, row in enumerate(batch.rows(*MESSAGE_COLUMNS))
         ]
 
-    def _reject(self, row: Mapping[str, Any]) -> JudgedRow:
+    def _reject(self, row: ReadRow) -> JudgedRow:
         codes = rejections(row, self.messages.instances.get(row["instance_name"]))
         return JudgedRow(tuple(codes), None, NO_DIALOG, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from routing.terms import MatchingStep, Word
+from routing.terms import MatchingStep, TableRow, Word
 
 ALTERNATIVE_COLUMNS = ("route_name", "address", "mirror_address")
 """What a table says of an alternative route."""
@@ -16,7 +16,7 @@ def names_of(columns: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(columns))
 
 
-def plain_columns(row: object, names: tuple[str, ...]) -> dict[str, Any]:
+def plain_columns(row: object, names: tuple[str, ...]) -> TableRow:
     """Return some fields by name, with values as tables hold them; an alternative route is a tuple."""
     values = vars(row)
     return {name: _plain(values[name]) for name in names}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from routing.rules import text
 from routing.rules.estate import SqlInstance
 from routing.rules.text import UndecodedText
-from routing.terms import Rejection
+from routing.terms import ReadRow, Rejection
 
 REQUIRED = ("message_id", "conversation_id", "is_initiator", "enqueue_time", "instance_name", "to_service_name")
 """The columns of a message that must have a value, in the order of the table."""
@@ -37,7 +34,7 @@ def is_int(number: int) -> bool:
     return least <= number <= most
 
 
-def rejections(row: Mapping[str, Any], instance: SqlInstance | None) -> list[str]:
+def rejections(row: ReadRow, instance: SqlInstance | None) -> list[str]:
     """Return the codes for a row of ``messages``, in the order of tables.md; empty where it can be judged.
 
     ``instance`` is the one that the row names, None where it is not listed. A row may lack columns that may be

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from routing.rules import text
 from routing.rules.columns import names_of, plain_columns
 from routing.rules.deciding import Decision, RoutingKey, scope_of
 from routing.rules.estate import ARRIVALS, EstateRoute, SqlInstance
 from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RequestAction
-from routing.terms import MatchingStep, Outcome, Reason
+from routing.terms import MatchingStep, Outcome, Reason, TableRow
 
 MESSAGE_COLUMNS = (
     "message_id",
@@ -156,7 +155,7 @@ class Verdict(VerdictColumns):
     requested_in: str | None = None
     opens_request: bool = False
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> TableRow:
         """Return its columns by name, with values as tables hold them."""
         return plain_columns(self, VERDICT_COLUMNS)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from routing.rules.columns import names_of, plain_columns
 from routing.rules.resolving import Verdict
-from routing.terms import Ending, MatchingStep, Outcome, Reason
+from routing.terms import Ending, MatchingStep, Outcome, Reason, TableRow
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class PathHop(HopColumns):
     reads_address: bool = False
     verdict: Verdict | None = field(default=None, compare=False, repr=False)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> TableRow:
         """Return its columns by name, with values as tables hold them."""
         return plain_columns(self, HOP_COLUMNS)
 

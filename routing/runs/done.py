@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from routing.config import Config
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import LastRun
 from routing.delta.run_by_id import EarlierRun, find_earlier_run, find_recorded, say_recorded
 from routing.errors import StorageError
+from routing.terms import TableRow
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Run:
         (5, False)
     """
 
-    row: dict[str, Any]
+    row: TableRow
     notes: tuple[str, ...]
     was_recorded: bool = False
     unfinished: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from routing.config.secrets import without_secrets
 from routing.delta.releases import release
 from routing.errors import EnvironmentFault, first_sentence
 from routing.runs.naming import dataset_of, uuid_of
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset, OutputDataset, RunEvent, RunState
@@ -33,7 +34,7 @@ def check_client(config: Config) -> None:
             raise EnvironmentFault.no_package("openlineage-python", "lineage") from error
 
 
-def completed(config: Config, row: Mapping[str, Any]) -> RunEvent:
+def completed(config: Config, row: ReadRow) -> RunEvent:
     """Return the event of a run that counts, from its row of ``runs``, whose own version it cannot know."""
     from openlineage.client.event_v2 import RunState
 
@@ -64,7 +65,7 @@ def failed(config: Config, run_id: str, started: datetime, ended: datetime, erro
 def _event(
     config: Config,
     state: RunState,
-    row: Mapping[str, Any],
+    row: ReadRow,
     besides: Mapping[str, Any],
     facets: Mapping[str, RunFacet],
 ) -> RunEvent:

@@ -20,28 +20,38 @@ if TYPE_CHECKING:
 
 API_KEY = "OPENLINEAGE_API_KEY"
 # Seconds: for each answer of a server, and for all of it, since a server may answer drop by drop.
-_ANSWER, _WHOLE = 5.0, 10.0
+ANSWER_SECONDS, TOTAL_SECONDS = 5.0, 10.0
 _THREAD = "lineage event"
 
 
-def send(make: Callable[[], RunEvent], settings: LineageSettings) -> str | None:
+def send(
+    make: Callable[[], RunEvent],
+    settings: LineageSettings,
+    *,
+    answer_seconds: float = ANSWER_SECONDS,
+    total_seconds: float = TOTAL_SECONDS,
+) -> str | None:
     """Create an event and send it, once; return why it was not sent, as the end of a sentence, or None.
 
-    Raises nothing, and takes ten seconds at most.
+    Raises nothing, and takes ``total_seconds`` at most; for each answer of a server it waits ``answer_seconds``.
     """
     faults: list[str] = []
     # Nobody waits for this thread when the process ends: what does not answer holds nothing up.
-    thread = threading.Thread(target=_send, args=(make, settings, faults), name=_THREAD, daemon=True)
+    thread = threading.Thread(
+        target=_send, args=(make, settings, answer_seconds, faults), name=_THREAD, daemon=True
+    )
     thread.start()
-    thread.join(_WHOLE)
+    thread.join(total_seconds)
     if thread.is_alive():
-        return f"no answer within {_WHOLE:g} seconds"
+        return f"no answer within {total_seconds:g} seconds"
     return faults[0] if faults else None
 
 
-def _send(make: Callable[[], RunEvent], settings: LineageSettings, faults: list[str]) -> None:
+def _send(
+    make: Callable[[], RunEvent], settings: LineageSettings, answer_seconds: float, faults: list[str]
+) -> None:
     try:
-        transport = _transport(settings)
+        transport = _transport(settings, answer_seconds)
         try:
             transport.emit(make())
         finally:
@@ -51,7 +61,7 @@ def _send(make: Callable[[], RunEvent], settings: LineageSettings, faults: list[
         faults.append(first_sentence(error))
 
 
-def _transport(settings: LineageSettings) -> Transport:
+def _transport(settings: LineageSettings, answer_seconds: float) -> Transport:
     """Create the transport of the settings. Raises ValueError for a key that no header takes."""
     if settings.file is not None:
         from openlineage.client.transport.file import FileConfig, FileTransport
@@ -70,7 +80,7 @@ def _transport(settings: LineageSettings) -> Transport:
     return HttpTransport(
         HttpConfig(
             url=f"{str(settings.url).rstrip('/')}/",
-            timeout=_ANSWER,
+            timeout=answer_seconds,
             auth=ApiKeyTokenProvider({"api_key": key}) if key else TokenProvider({}),
             session=session,
             retry={"total": 0},

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import floor
-from typing import Any
 
 from routing.errors import RoutingError, StorageError, first_sentence
+from routing.terms import JsonObject
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Progress:
     def __str__(self) -> str:
         return self.stage if self.seconds is None else f"{self.stage}: {self.seconds:.1f} s"
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """Return the progress for programs, seconds in whole milliseconds; without unknown values."""
         seconds = None if self.seconds is None else round(self.seconds, 3)
         values = {"stage": self.stage, "seconds": seconds, "rows": self.rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import AnyKind, ArrayOf, ColumnKind, MapOf, Schema
 from routing.tables.column_kinds import arrow_schema
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,7 +40,7 @@ def leave_pandas_out() -> None:
         sys.meta_path.remove(finder)
 
 
-def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pyarrow.Table:
+def table_of(rows: Iterable[ReadRow], schema: Schema) -> pyarrow.Table:
     """Convert rows of plain Python to an Arrow table of a schema; keys left out are null.
 
     Times are aware, or microseconds since 1970.

@@ -55,10 +55,11 @@ def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:
 
 @dataclass(frozen=True)
 class BroadcastBudget:
-    """The budget for broadcasts: up to ``limit`` bytes. ``notes`` say what was not broadcast."""
+    """The budget for broadcasts: up to ``limit`` bytes. ``notes`` tell the rest; a task holds ``task_bytes``."""
 
     limit: int
     notes: list[str] = field(default_factory=list)
+    task_bytes: int = TASK_BYTES
 
     def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
         """Return a side of the size that its rows have, which are read for it; ``what`` names them in the notes.
@@ -78,7 +79,7 @@ class BroadcastBudget:
         if size <= self.limit:
             return JoinSide(rows, _BROADCAST)
         part = size / _partitions(rows.sparkSession)
-        return self._without(what, rows, f"{size} bytes", _HASH if part <= TASK_BYTES else _MERGE)
+        return self._without(what, rows, f"{size} bytes", _HASH if part <= self.task_bytes else _MERGE)
 
     def _without(self, what: str, rows: DataFrame, size: str, how: str) -> JoinSide:
         self.notes.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +19,7 @@ from routing.tables.arrow_rows import plain_values, table_of
 from routing.tables.column_kinds import arrow_schema, spark_schema
 from routing.tables.table_columns import Only, TableColumns
 from routing.tables.times import with_moments
+from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -87,7 +88,7 @@ def with_columns_of(rows: DataFrame, schema: Schema) -> DataFrame:
     return rows.select(*(nulls.get(name, F.col(name)).alias(name) for name in schema.names))
 
 
-def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+def rows_of(frame: DataFrame) -> list[TableRow]:
     """Collect a small frame in its order, times aware and UTC whatever the zone of session and machine."""
     times = _times_of(frame)
     return with_moments((row.asDict(recursive=True) for row in times_as_numbers(frame).collect()), times)
@@ -103,7 +104,7 @@ def _times_of(frame: DataFrame) -> list[str]:
     return [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
 
 
-def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: Schema) -> DataFrame:
+def frame_of(spark: SparkSession, rows: Iterable[ReadRow], schema: Schema) -> DataFrame:
     """Convert rows of plain Python to a DataFrame of a schema; keys left out are null, times must be aware.
 
     By way of Arrow where pyspark and the machine know it: rows handed over otherwise are read by Python
@@ -160,7 +161,7 @@ def _arrow_of(rows: Iterable[tuple[Any, ...]], schema: Schema) -> pyarrow.Table:
     return pyarrow.Table.from_batches(batches, kinds) if batches else kinds.empty_table()
 
 
-def _as_tuple(row: Mapping[str, Any], schema: Schema) -> tuple[Any, ...]:
+def _as_tuple(row: ReadRow, schema: Schema) -> tuple[Any, ...]:
     return tuple(row.get(field.name) for field in schema)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.schemas import ColumnKind, Schema
 from routing.tables.input_columns import condition_of
 from routing.tables.table_columns import Only, Table, columns_in, is_frame, select_arrow, spell
 from routing.tables.times import with_moments
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,7 +23,7 @@ def read_rows(
     last_by: Sequence[str] = (),
     limit: int | None = None,
     only: Only | None = None,
-) -> list[dict[str, Any]]:
+) -> list[TableRow]:
     """Read rows of a table in the columns of a schema; missing ones are null, times are aware, UTC.
 
     With ``last_by``, the greatest by these columns come first. Only as many as ``limit`` become objects of Python.
@@ -36,7 +37,7 @@ def read_rows(
     return rows_of_arrow(rows.slice(0, limit), schema)
 
 
-def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[dict[str, Any]]:
+def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[TableRow]:
     """Convert Arrow's rows to plain ones in the columns of a schema."""
     times = [field.name for field in schema if field.kind == ColumnKind.TIMESTAMP]
     return with_moments(columns_in(rows, schema, spell(rows)).dicts(), times)
@@ -44,7 +45,7 @@ def rows_of_arrow(rows: pyarrow.Table, schema: Schema) -> list[dict[str, Any]]:
 
 def _read_frame(
     frame: DataFrame, schema: Schema, last_by: Sequence[str], limit: int | None, only: Only
-) -> list[dict[str, Any]]:
+) -> list[TableRow]:
     from pyspark.sql import functions as F
 
     from routing.tables.frames import rows_of, where_in, with_columns_of

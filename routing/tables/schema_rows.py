@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.schemas import Schema
 from routing.tables.arrow_rows import table_of
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,9 +20,9 @@ class SchemaRows:
     """Rows of a known schema; times are aware, in UTC."""
 
     schema: Schema
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[ReadRow, ...]
 
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+    def __iter__(self) -> Iterator[ReadRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:

@@ -11,6 +11,7 @@ from routing.rules.text import UndecodedText
 from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, ColumnKind, Schema
 from routing.tables import arrow_rows
 from routing.tables.times import micros_of
+from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +32,7 @@ class TableColumns:
     values: Mapping[str, Sequence[Any]]
 
     @classmethod
-    def of_rows(cls, rows: Collection[Mapping[str, Any]], schema: Schema) -> TableColumns:
+    def of_rows(cls, rows: Collection[ReadRow], schema: Schema) -> TableColumns:
         """Convert rows of plain Python, with aware times, to the columns of a schema; missing ones are null."""
         return cls({field.name: [_value(row.get(field.name), field.kind) for row in rows] for field in schema})
 
@@ -65,7 +66,7 @@ class TableColumns:
         """Return the rows in these places."""
         return TableColumns({name: [values[place] for place in places] for name, values in self.values.items()})
 
-    def dicts(self) -> Iterator[dict[str, Any]]:
+    def dicts(self) -> Iterator[TableRow]:
         """Yield whole rows."""
         names = list(self.values)
         return (dict(zip(names, row, strict=True)) for row in self.rows(*names))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta, timezone
-from typing import Any
+
+from routing.terms import TableRow
 
 SECOND = 1_000_000
 """In microseconds."""
@@ -16,7 +17,7 @@ def moment_of(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def with_moments(rows: Iterable[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
+def with_moments(rows: Iterable[TableRow], names: Collection[str]) -> list[TableRow]:
     """Convert the named columns of rows from microseconds to aware times; null stays null."""
     timed_rows = list(rows)
     for row in timed_rows:

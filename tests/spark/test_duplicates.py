@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from routing.messages import duplicates
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
 from routing.tables.broadcast_joins import BroadcastBudget
@@ -51,9 +49,7 @@ def _found(doubled: duplicates.DoubledKeys) -> dict[tuple[str, str], bool]:
     return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
 
 
-def test_arrow_finds_the_doubled_keys_that_spark_finds(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrow_finds_the_doubled_keys_that_spark_finds(spark: SparkSession) -> None:
     new, stored = arrow_of(NEW, MESSAGES), arrow_of(STORED, RESOLVED_ROUTES)
     frames = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
     with FrameCache() as keeper:
@@ -68,5 +64,4 @@ def test_arrow_finds_the_doubled_keys_that_spark_finds(
         assert _found(first) == {**TWICE, ("hub", "m4"): False}
         assert none.count == 0
         # What this process does not hold is Spark's to find.
-        monkeypatch.setattr(duplicates, "SEARCHED", 100)
-        assert duplicates.search_doubles(spark, new, stored, keeper) is None
+        assert duplicates.search_doubles(spark, new, stored, keeper, most_bytes=100) is None

@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from routing.config import Config, load
@@ -37,20 +36,17 @@ def configured(folder: Path, tables: dict[str, list[dict[str, Any]]]) -> Config:
 
 
 def brought_in(opener: TableOpener, config: Config, file: Path) -> ImportResult:
-    return import_events(opener, config, [str(file)], on_this_disk, now=NOW)
+    # Several batches, each of which is a commit.
+    return import_events(opener, config, [str(file)], on_this_disk, now=NOW, rows_at_once=500)
 
 
 def told(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return sorted(tuple(str(row[name]) for name in OBSERVED_ROUTING.names) for row in rows)
 
 
-def test_spark_and_no_spark_import_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_and_no_spark_import_the_same(spark: SparkSession, tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
-    # Several batches, each of which is a commit.
-    monkeypatch.setattr("routing.importing.from_events._AT_ONCE", 500)
     made = case("none", 1)
     rows = as_exported(events_of(random.Random(1), made.day, {}))
     for name in ("local", "spark"):

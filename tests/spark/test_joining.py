@@ -33,7 +33,7 @@ def _names(spark: SparkSession, names: list[str | None]) -> DataFrame:
     return spark.createDataFrame([(n, name) for n, name in enumerate(names)], "number bigint, name string")
 
 
-def test_a_side_has_the_size_of_its_texts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_side_has_the_size_of_its_texts(spark: SparkSession) -> None:
     short, long = _names(spark, NAMES[:1]), _names(spark, NAMES)
     narrow = broadcast_joins.BroadcastBudget(1_000_000)
     assert narrow.join_side("names", short).how == "broadcast"
@@ -44,11 +44,11 @@ def test_a_side_has_the_size_of_its_texts(spark: SparkSession, monkeypatch: pyte
     assert note.endswith("both sides are shuffled to join them (shuffled hash join)")
     assert broadcast_joins.BroadcastBudget(1_100_000).join_side("names", long).fits
     # What a task would hold of it is sorted where that is too much.
-    monkeypatch.setattr(broadcast_joins, "TASK_BYTES", 500_000)
-    assert narrow.join_side("names", long).how == "merge"
-    assert narrow.notes[1].endswith("(sort-merge join)")
+    small_tasks = broadcast_joins.BroadcastBudget(1_000_000, task_bytes=500_000)
+    assert small_tasks.join_side("names", long).how == "merge"
+    assert small_tasks.notes[0].endswith("(sort-merge join)")
     spark.conf.set("spark.sql.shuffle.partitions", "3")
-    assert narrow.join_side("names", long).how == "shuffle_hash"
+    assert small_tasks.join_side("names", long).how == "shuffle_hash"
     spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import network_of
+from routing.plan.planner import MOST_KEYS
 from routing.plan.verdicts import JudgedRow, RowJudge
 from routing.tables.input_columns import columns_of, read_messages
 from routing.tables.table_columns import TableColumns
@@ -29,10 +30,12 @@ def judge_messages(tables: Tables, as_of: datetime | None, size: int | None = No
     return [judged for batch in _batches(arrow_tables["messages"], size) for judged in judge.judge(batch)]
 
 
-def judge_of(arrow_tables: Mapping[str, Any], dialogs: Any, as_of: int | None = None) -> RowJudge:
+def judge_of(
+    arrow_tables: Mapping[str, Any], dialogs: Any, as_of: int | None = None, *, most_keys: int = MOST_KEYS
+) -> RowJudge:
     """What judges the messages of Arrow's tables."""
     settings = {key: columns_of(arrow_tables[key], key) for key in _SETTINGS if key in arrow_tables}
-    return RowJudge(network_of(settings), KnownDialogs.of_table(dialogs), as_of)
+    return RowJudge(network_of(settings), KnownDialogs.of_table(dialogs), as_of, most_keys=most_keys)
 
 
 def _batches(messages: Any, size: int | None) -> Iterator[TableColumns]:
@@ -61,10 +64,10 @@ def resolved_rows(judged: Iterable[JudgedRow]) -> list[Row]:
     ]
 
 
-def decide_by_planner(tables: Tables, as_of: datetime | None) -> Decided:
+def decide_by_planner(tables: Tables, as_of: datetime | None, *, most_keys: int = MOST_KEYS) -> Decided:
     """The rows of a run as the planner decides its messages, in the columns that it knows of."""
     rows, arrow_tables = tables["messages"], arrow(tables)
-    judge = judge_of(arrow_tables, arrow_tables.get("dialogs"), micros(as_of))
+    judge = judge_of(arrow_tables, arrow_tables.get("dialogs"), micros(as_of), most_keys=most_keys)
     judge.find_openers(_batches(arrow_tables["messages"], None))
     judged = [judged for batch in _batches(arrow_tables["messages"], None) for judged in judge.judge(batch)]
     requests = [

@@ -265,9 +265,9 @@ def test_any_name_is_one_line_of_the_file(name: str, tmp_path: Path) -> None:
     assert sent["inputs"][2]["namespace"] == name
 
 
-def sent_to(url: str) -> str | None:
+def sent_to(url: str, **seconds: float) -> str | None:
     config = settings(url=url)
-    return sending.send(lambda: lineage.completed(config, ROW), config.lineage)
+    return sending.send(lambda: lineage.completed(config, ROW), config.lineage, **seconds)
 
 
 @pytest.mark.parametrize("path", ["", "/", "/behind/a/proxy"])
@@ -313,21 +313,20 @@ def test_where_nobody_listens() -> None:
     assert "refused" in (sent_to(f"http://127.0.0.1:{port}") or "")
 
 
-def test_a_server_that_never_comes_to_an_end_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "_WHOLE", 1.0)
+def test_a_server_that_never_comes_to_an_end_holds_nothing_up() -> None:
     with serving(drips=20) as server:
         begun = time.monotonic()
-        assert sent_to(server.url) == "no answer within 1 seconds"
+        assert sent_to(server.url, total_seconds=1.0) == "no answer within 1 seconds"
         assert time.monotonic() - begun < 3
         assert len(server.events) == 1
         # Nor does it hold up the end of the process.
         assert [thread.daemon for thread in threading.enumerate() if thread.name == "lineage event"] == [True]
 
 
-def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "_ANSWER", 0.2)
+def test_a_server_that_does_not_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        assert "timed out" in (sent_to(f"http://127.0.0.1:{deaf.getsockname()[1]}") or "")
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        assert "timed out" in (sent_to(url, answer_seconds=0.2) or "")
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

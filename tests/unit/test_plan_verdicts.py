@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.plan import planner
 from routing.plan.verdicts import JudgedRow
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
 from routing.tables.input_columns import read_messages
@@ -32,10 +31,9 @@ def test_batches_of_one_row_are_judged_like_one_batch(as_of: datetime | None) ->
     assert judge_messages(tables, as_of, size=1) == judge_messages(tables, as_of)
 
 
-def test_what_is_forgotten_is_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "MOST_KEYS", 3)
+def test_what_is_forgotten_is_decided_again() -> None:
     tables = _estates(20)
-    assert_decided(decide_by_planner(tables, None), reference(tables, None), is_whole=False)
+    assert_decided(decide_by_planner(tables, None, most_keys=3), reference(tables, None), is_whole=False)
 
 
 CASES = load_cases()

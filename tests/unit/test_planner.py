@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from routing.plan import planner
 from routing.plan.planner import plan_decisions
 from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
@@ -89,10 +88,9 @@ def test_keys_that_differ_in_nothing_that_counts(is_exact: bool, is_shared: bool
     assert decisions.timeline(key_of(hub, broker=B), hub) is not one
 
 
-def test_invented_names_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "MOST_KEYS", 10)
+def test_invented_names_fill_no_memory() -> None:
     hub = instance({"Orders": [route("any")]})
-    decisions = plan_decisions()
+    decisions = plan_decisions(most_keys=10)
     for number in range(95):
         decisions.timeline(key_of(hub, service=f"//invented/{number}"), hub)
     memories = [one for one in vars(decisions).values() if isinstance(one, dict)]

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from routing.features.trace.arrow_trace import ArrowPaths
-from routing.plan import planner
+from routing.plan.planner import MOST_KEYS
 from tests.frames import Tables, arrow
 from tests.random_estates import (
     AS_OF,
@@ -39,9 +39,9 @@ def test_random_estates_agree(decider: Decider, is_whole: bool, as_of: datetime 
     assert_agrees(decider, as_of, is_whole=is_whole)
 
 
-def trace_locally(tables: Tables, as_of: datetime | None) -> list[Row]:
+def trace_locally(tables: Tables, as_of: datetime | None, *, most_keys: int = MOST_KEYS) -> list[Row]:
     """The rows of ``message_paths`` of Arrow's tables."""
-    paths = ArrowPaths.of(arrow(tables), as_of)
+    paths = ArrowPaths.of(arrow(tables), as_of, most_keys=most_keys)
     rows = [row for batch in paths.batches() for row in batch.to_pylist()]
     assert paths.counts.read == len(tables["messages"])
     assert paths.counts.read - paths.counts.rejected == len(rows)
@@ -53,10 +53,9 @@ def test_paths_agree(as_of: datetime | None) -> None:
     assert_traces(trace_locally, as_of)
 
 
-def test_paths_that_are_forgotten_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "MOST_KEYS", 2)
+def test_paths_that_are_forgotten_are_found_again() -> None:
     few = networks(4)
-    assert_same(trace_locally(few, None), path_rows(few), "message_paths")
+    assert_same(trace_locally(few, None, most_keys=2), path_rows(few), "message_paths")
 
 
 @pytest.mark.parametrize("seed", range(3))

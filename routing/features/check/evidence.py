@@ -18,7 +18,7 @@ from routing.features.check.subjects import (
     subject_of,
 )
 from routing.importing.catalog import CatalogExport, StandIns, cover
-from routing.importing.covered import CoveredRows, Doubt, Row, Unit
+from routing.importing.covered import CoveredRows, Doubt, Unit
 from routing.importing.moments import find_exports_to_come, find_scripts_to_come
 from routing.importing.reach import on_this_disk
 from routing.importing.result import ImportResult
@@ -27,6 +27,7 @@ from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import ReadScript, ScriptStatement, StatementProblem
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.rules.text import collated
+from routing.terms import TableRow
 
 _QUEUE = "transmission_queue"
 CONFIGURATION = ("instances", "databases", "services", "routes")
@@ -58,8 +59,8 @@ class FileEvidence:
     nothing themselves.
     """
 
-    rows: Mapping[str, Sequence[Row]]
-    without_endpoint: Sequence[Row]
+    rows: Mapping[str, Sequence[TableRow]]
+    without_endpoint: Sequence[TableRow]
     units: Mapping[str, Mapping[Unit, datetime]]
     scripted: Mapping[str, Collection[Unit]]
     in_part: Collection[str]
@@ -178,7 +179,7 @@ def _of_exports(
     )
 
 
-def _is_one(endpoint: Row) -> bool:
+def _is_one(endpoint: TableRow) -> bool:
     """Return True if there is an endpoint: the queries export the names of an instance without one as well."""
     return any(endpoint[name] is not None for name in ("endpoint_id", "is_message_forwarding_enabled"))
 
@@ -224,7 +225,7 @@ def _apply(
 
 
 def _alters_unknown(
-    routes: Sequence[Row], statements: Sequence[ScriptStatement], instance: str, spelling: NameSpelling
+    routes: Sequence[TableRow], statements: Sequence[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> bool:
     """Return whether a script alters a route that nothing else defines, so that it may name any service."""
     known_routes = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
@@ -252,13 +253,13 @@ def _phrase(left_out: ScriptStatement) -> str:
 
 
 def _apply_to_rows(
-    rows: Mapping[str, Sequence[Row]],
+    rows: Mapping[str, Sequence[TableRow]],
     script: ReadScript,
     instance: str,
     spelling: NameSpelling,
     done: ImportResult,
     leaves_out: Callable[[ScriptStatement], bool],
-) -> dict[str, Sequence[Row]]:
+) -> dict[str, Sequence[TableRow]]:
     """Return all rows with those of one instance as a script leaves them; ``done`` notes what was not done."""
     instance_rows = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
     others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}

@@ -27,13 +27,13 @@ from routing.features.explain.judging import QuestionedMessage
 from routing.features.explain.known_tables import KnownTables, narrow_to
 from routing.features.explain.request_path import OtherInstances
 from routing.features.status_meanings import WORDS, find_trouble
-from routing.importing.covered import Row
 from routing.importing.keyed import name_message
 from routing.render.wording import count
 from routing.rules.text import fold, printed_guid
 from routing.rules.ways import PathHop
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
+from routing.terms import TableRow
 
 _TABLES = ("instances", "databases", "services", "routes", "dialogs")
 _End = tuple[str, str, object, object]
@@ -57,7 +57,7 @@ def find_messages(done: Check, asked: str) -> list[MessageResult]:
     return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
 
 
-def _ids_of(row: Row) -> set[str]:
+def _ids_of(row: TableRow) -> set[str]:
     """Return the id of a message, and the same without its database, both as they are compared."""
     if not row.get("message_id"):
         return set()
@@ -168,5 +168,5 @@ def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
     return answer(asked, known_tables, MessageBackground(find_gap(tables), result.status_text))
 
 
-def _of_instance(rows: Sequence[Row], instance: str, key: str) -> TableColumns:
+def _of_instance(rows: Sequence[TableRow], instance: str, key: str) -> TableColumns:
     return TableColumns.of_rows([row for row in rows if row["instance_name"] == instance], INPUTS[key])

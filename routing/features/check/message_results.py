@@ -15,7 +15,6 @@ from routing.features.check.supposing import PossibleVerdicts
 from routing.features.explain.background import StatusText
 from routing.features.explain.known_tables import message_of
 from routing.importing.catalog.conversation_rows import status_of
-from routing.importing.covered import Row
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import instances_of
 from routing.plan.verdicts import MessageJudge
@@ -27,7 +26,7 @@ from routing.rules.resolving import DialogFacts, RoutedMessage, Verdict
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import SECOND, micros_of
-from routing.terms import MSDB, NOT_KNOWN, Outcome
+from routing.terms import MSDB, NOT_KNOWN, Outcome, TableRow
 
 WAITING_FOR_A_TRY = 10 * 60 * SECOND
 """A message whose status is blank for so long (microseconds) has been sent, and is not acknowledged."""
@@ -43,7 +42,7 @@ class MessageResult:
     None where that cannot be; ``path`` where it goes from its instance, None where it stays.
     """
 
-    row: Row
+    row: TableRow
     handle: str
     status_text: StatusText
     verdict: Verdict | None
@@ -118,7 +117,7 @@ def decide_all(estate: CheckedEstate) -> list[MessageResult]:
     rows = TableColumns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
     observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
-    by_instance: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
+    by_instance: dict[str, list[tuple[TableRow, TableRow]]] = defaultdict(list)
     for plain, row in zip(evidence.rows["messages"], rows, strict=True):
         by_instance[row["instance_name"]].append((plain, row))
     results = []
@@ -187,11 +186,11 @@ class _InstanceMessages:
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
 
-    def find_openers(self, rows: Iterable[Row]) -> None:
+    def find_openers(self, rows: Iterable[TableRow]) -> None:
         """Find out which of all messages open a request for a route."""
         self._judge.find_openers(self._read(row) for row in rows if not rejections(row, self._instance))
 
-    def judge(self, plain: Row, row: Row, observed: Row) -> MessageResult:
+    def judge(self, plain: TableRow, row: TableRow, observed: TableRow) -> MessageResult:
         handle = observed["conversation_handle"]
         status_text = StatusText(
             micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"]
@@ -209,7 +208,7 @@ class _InstanceMessages:
             return MessageResult(plain, handle, status_text, None, tuple(gaps), message, possible=(verdict,))
         return MessageResult(plain, handle, status_text, verdict, message=message)
 
-    def _read(self, row: Row) -> tuple[RoutedMessage, DialogFacts]:
+    def _read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:
         message = message_of(row, self.t)
         return message, self._dialogs.of(message)
 
@@ -222,7 +221,7 @@ class _InstanceMessages:
         )
 
 
-def _without_endpoint(row: Row, knowledge: EstateKnowledge, possible: PossibleVerdicts) -> MessageResult:
+def _without_endpoint(row: TableRow, knowledge: EstateKnowledge, possible: PossibleVerdicts) -> MessageResult:
     """Return the result of a message of which no dialog is known: neither is its id nor what it is bound to."""
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)

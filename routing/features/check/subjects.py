@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from routing.importing.covered import Row, Unit
+from routing.importing.covered import Unit
 from routing.importing.script_rows import ROUTES
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import ScriptStatement
@@ -22,6 +22,7 @@ from routing.importing.tsql.script_statements import (
     RenameDatabase,
 )
 from routing.rules.text import collated
+from routing.terms import TableRow
 
 VIEW_OF: dict[type[ScriptStatement], str] = {
     **dict.fromkeys(ROUTES, "routes"),
@@ -53,7 +54,7 @@ def subject_key(view: str, instance: str, database: str | None, name: str | None
     return view, instance, collated(database or ""), collated(name or "")
 
 
-def spots_of_export(views: Mapping[str, Sequence[Row]]) -> dict[SubjectKey, Spot]:
+def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey, Spot]:
     """Return the files of an export's rows; that of the first row of a view stands for whose it is, too."""
     spots: dict[SubjectKey, Spot] = {}
     for view, rows in views.items():

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from routing.importing.covered import Row
 from routing.plan.verdicts import MessageJudge
 from routing.rules import text
 from routing.rules.estate import SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
+from routing.terms import TableRow
 
 _ANY_MESSAGE = ""
 
@@ -26,7 +26,7 @@ class PossibleVerdicts:
         self._judges: dict[str, MessageJudge] = {}
         self._known: dict[tuple[str, str, str, str | None], tuple[Verdict, ...]] = {}
 
-    def of_row(self, row: Row) -> tuple[Verdict, ...]:
+    def of_row(self, row: TableRow) -> tuple[Verdict, ...]:
         """Return the verdicts of a row of a queue, of whose dialog nothing is known."""
         broker = text.broker_id(row["to_broker_instance"])
         place = row["instance_name"], row["database_name"], row["to_service_name"], broker

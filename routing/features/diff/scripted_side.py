@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from routing.errors import quote
 from routing.features.diff.sides import OneSide
-from routing.importing.covered import Row
 from routing.importing.history import apply_changes
 from routing.importing.result import ImportResult
 from routing.importing.script_rows import apply_all, changes_of, state_of
@@ -16,6 +15,7 @@ from routing.importing.tsql import ReadScript
 from routing.schemas import INPUTS, ColumnKind
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import with_moments
+from routing.terms import TableRow
 
 _CHANGED = ("databases", "services", "instances", "routes")
 
@@ -52,13 +52,13 @@ def apply_scripts(
     return replace(one_side, label=label, settings=settings), done
 
 
-def _rows_of(columns: TableColumns, key: str, instance: str) -> list[Row]:
+def _rows_of(columns: TableColumns, key: str, instance: str) -> list[TableRow]:
     """Return the rows of an instance, with aware times."""
     times = [field.name for field in INPUTS[key] if field.kind == ColumnKind.TIMESTAMP]
     return with_moments(columns.naming("instance_name", [instance]).dicts(), times)
 
 
-def _put(columns: TableColumns, key: str, instance: str, rows: Sequence[Row]) -> TableColumns:
+def _put(columns: TableColumns, key: str, instance: str, rows: Sequence[TableRow]) -> TableColumns:
     """Return the columns with other rows of an instance."""
     others = [place for place, name in enumerate(columns.values["instance_name"]) if name != instance]
     rest, new = columns.take(others), TableColumns.of_rows(rows, INPUTS[key])

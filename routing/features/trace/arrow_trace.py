@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from routing.plan.dialogs import KnownDialogs
 from routing.plan.estate import NamedThings, network_of
 from routing.plan.paths import MessagePaths
+from routing.plan.planner import MOST_KEYS
 from routing.plan.verdicts import JudgedRow, RowJudge
 from routing.rules import text
 from routing.rules.path_rows import PathRow
@@ -45,16 +46,16 @@ class ArrowPaths:
     counts: TracedCounts = field(default_factory=TracedCounts)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Table], as_of: datetime | None) -> ArrowPaths:
+    def of(cls, tables: Mapping[str, Table], as_of: datetime | None, *, most_keys: int = MOST_KEYS) -> ArrowPaths:
         """Prepare the paths of input tables; find which messages ask for routes. Raises InputError."""
         check_given(tables)
         settings = read_settings(tables)
         refuse_faults(settings)
         network, dialogs = network_of(settings), KnownDialogs.of_table(tables.get("dialogs"))
-        judge = RowJudge(network, dialogs, None if as_of is None else micros_of(as_of))
+        judge = RowJudge(network, dialogs, None if as_of is None else micros_of(as_of), most_keys=most_keys)
         judge.find_openers(read_messages(tables["messages"]))
         named = NamedThings.of(settings, network.instances.values())
-        return cls(tables["messages"], judge, MessagePaths(network, named))
+        return cls(tables["messages"], judge, MessagePaths(network, named, most_keys=most_keys))
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of ``message_paths``, in the order of the messages, without rejected ones."""

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from routing.importing.catalog.transmission_status import error_number, outcome
-from routing.importing.catalog.typed_rows import Row
 from routing.importing.covered import CoveredRows
 from routing.importing.keyed import name_message
-from routing.terms import TRANSMISSION_QUEUE
+from routing.terms import TRANSMISSION_QUEUE, TableRow
 
 _SHOWN = 3
 
 
-def dialogs(covered: CoveredRows, rows: Sequence[Row]) -> None:
+def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     """Add one row an endpoint; it does not tell BEGIN DIALOG's far broker id from an acknowledgement's."""
     seen = set()
     columns = (
@@ -31,7 +30,7 @@ def dialogs(covered: CoveredRows, rows: Sequence[Row]) -> None:
         covered.add("dialogs", {**exported, "acknowledged_at": None, "acknowledged_broker_instance": None})
 
 
-def messages(covered: CoveredRows, rows: Mapping[str, Sequence[Row]]) -> None:
+def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> None:
     """Add the messages of the queue, each with the endpoint of its handle, and the statuses observed of them."""
     by_handle = {
         (row["instance_name"], row["database_name"], row["conversation_handle"]): row
@@ -61,7 +60,7 @@ def reject_without_endpoint(covered: CoveredRows) -> None:
         covered.reject("transmission_queue", row, _why_without_endpoint(covered, row))
 
 
-def _why_without_endpoint(covered: CoveredRows, row: Row) -> str:
+def _why_without_endpoint(covered: CoveredRows, row: TableRow) -> str:
     """Return the reason why a message has no dialog: endpoints not exported, or none with its handle."""
     instance, database = row["instance_name"], row["database_name"]
     if (instance, database) not in covered.units.get("conversation_endpoints", {}):
@@ -69,7 +68,7 @@ def _why_without_endpoint(covered: CoveredRows, row: Row) -> str:
     return f"no conversation endpoint has its handle {row['conversation_handle']}"
 
 
-def _message(row: Row, endpoint: Row) -> Row:
+def _message(row: TableRow, endpoint: TableRow) -> TableRow:
     known_by = {
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
@@ -89,7 +88,7 @@ def _message(row: Row, endpoint: Row) -> Row:
     }
 
 
-def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
+def _observe(row: TableRow, message: TableRow, statuses: Counter[str]) -> TableRow:
     """Build the status row of a queued message; ``statuses`` counts blank and unrecognised texts."""
     status, number = status_of(row)
     if number is None:
@@ -106,7 +105,7 @@ def _observe(row: Row, message: Row, statuses: Counter[str]) -> Row:
     }
 
 
-def status_of(row: Row) -> tuple[str, int | None]:
+def status_of(row: TableRow) -> tuple[str, int | None]:
     """Return the status of a row of the queue, and its number; a blank one has none.
 
     What the server found in its own messages counts: the text may be in any language.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routing.importing.catalog import conversation_rows, endpoints
-from routing.importing.catalog.typed_rows import MARKER, CatalogExport, Row, keep_latest
+from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
 from routing.importing.covered import CoveredRows, unit_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.route_rules import check_options
 from routing.importing.tsql.script_statements import RouteOptions
+from routing.terms import TableRow
 
 _KEYWORDS = ("local", "transport")
 
@@ -58,7 +59,7 @@ def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
                 row["database_name"] = spelling.database(row["instance_name"], row["database_name"])
 
 
-def _databases(covered: CoveredRows, rows: Sequence[Row]) -> None:
+def _databases(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     seen = set()
     for row in rows:
         key = (row["instance_name"], row["name"])
@@ -70,7 +71,7 @@ def _databases(covered: CoveredRows, rows: Sequence[Row]) -> None:
             covered.add("databases", {name: row[name] for name in columns})
 
 
-def _services(covered: CoveredRows, rows: Sequence[Row]) -> None:
+def _services(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     seen = set()
     for row in rows:
         key = (*unit_of(row), row["name"])
@@ -81,7 +82,7 @@ def _services(covered: CoveredRows, rows: Sequence[Row]) -> None:
         covered.add("services", {name: row[name] for name in ("instance_name", "database_name", "name")})
 
 
-def _routes(covered: CoveredRows, rows: Sequence[Row]) -> None:
+def _routes(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     columns = (
         *("instance_name", "database_name", "name", "remote_service_name", "broker_instance"),
         *("lifetime", "address", "mirror_address"),
@@ -97,7 +98,7 @@ def _routes(covered: CoveredRows, rows: Sequence[Row]) -> None:
         covered.add("routes", {name: row[name] for name in columns})
 
 
-def address_fault(row: Row) -> str | None:
+def address_fault(row: TableRow) -> str | None:
     """Return the reason why ``resolve`` would refuse the route's addresses; None where it would not."""
     address, mirror = row["address"], row["mirror_address"]
     try:

@@ -6,17 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 
 from routing.errors import InputError
-from routing.importing.catalog.typed_rows import Row
 from routing.importing.covered import CoveredRows
 from routing.importing.tsql.refusal import RefusalError
 from routing.importing.tsql.route_rules import check_options
 from routing.importing.tsql.script_statements import RouteOptions
+from routing.terms import TableRow
 
 _BETWEEN_NAMES = re.compile(r"[,;\s]+")
 _PORTS = range(1, 65_536)
 
 
-def instances(covered: CoveredRows, rows: Mapping[str, Sequence[Row]], extra_addresses: Sequence[str]) -> None:
+def instances(
+    covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]], extra_addresses: Sequence[str]
+) -> None:
     """Add a row for every instance that the export covers in any way.
 
     ``is_message_forwarding_enabled`` is None where no endpoints were exported, ``addresses`` None where
@@ -46,7 +48,7 @@ def instances(covered: CoveredRows, rows: Mapping[str, Sequence[Row]], extra_add
         )
 
 
-def _addresses(covered: CoveredRows, row: Row, ports: Mapping[tuple[str, int], Row]) -> list[str]:
+def _addresses(covered: CoveredRows, row: TableRow, ports: Mapping[tuple[str, int], TableRow]) -> list[str]:
     """Write ``tcp://NAME:PORT`` for each name of the machine and its listeners."""
     listening = ports.get((row["instance_name"], row["endpoint_id"]), {})
     port = row["port"] if listening.get("port") is None else listening["port"]

@@ -9,9 +9,10 @@ from datetime import datetime, timezone, tzinfo
 from routing.importing.catalog.cell_values import TimeForm, read_cell, time
 from routing.importing.catalog.clock_zones import moment_of, twofold
 from routing.importing.catalog.views import CatalogView, ViewColumn
-from routing.importing.covered import Doubt, Row
+from routing.importing.covered import Doubt
 from routing.importing.tsql.refusal import length
 from routing.importing.undecodable import is_writable
+from routing.terms import TableRow
 
 _EXPORTED_AT = "exported_at"
 # The numbers that tables hold as an int; all others are bigint, or no column of a table.
@@ -37,13 +38,13 @@ class RowReader:
     """
 
     view: CatalogView
-    stand_in_values: Row
+    stand_in_values: TableRow
     times: TimeFormats
     notes_by_topic: dict[str, str] = field(default_factory=dict)
 
-    def read_added_columns(self, cells: Mapping[str, object]) -> Row:
+    def read_added_columns(self, cells: Mapping[str, object]) -> TableRow:
         """Return where and when a row is from; a column wins over its option. Raises ValueError."""
-        row: Row = {}
+        row: TableRow = {}
         for name in self.view.added_columns:
             value = self._value(cells, name)
             row[name] = self.stand_in_values[name] if value in (None, "") else value
@@ -51,9 +52,9 @@ class RowReader:
                 raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
-    def read_view_columns(self, cells: Mapping[str, object]) -> Row:
+    def read_view_columns(self, cells: Mapping[str, object]) -> TableRow:
         """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
-        row: Row = {}
+        row: TableRow = {}
         for column in self.view.columns:
             value = self._value(cells, column.name)
             row[column.name] = None if value == "" else value

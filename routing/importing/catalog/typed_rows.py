@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 
 from routing.errors import quote
 from routing.importing.catalog.cell_values import is_iso_time
@@ -19,8 +18,8 @@ from routing.importing.covered import Doubt
 from routing.importing.import_faults import stand_in_missing, unreadable_file
 from routing.importing.reach import Reach, on_this_disk
 from routing.importing.undecodable import refuse_undecodable
+from routing.terms import TableRow
 
-Row = dict[str, Any]
 MARKER = "is_empty"
 """The key of a row that says no more than that a view was exported and is empty."""
 # Only the queries of this project add these.
@@ -37,7 +36,7 @@ class StandIns:
     database_name: str | None = None
     exported_at: datetime | None = None
 
-    def as_row(self) -> Row:
+    def as_row(self) -> TableRow:
         """Return the values by column name."""
         return dict(vars(self))
 
@@ -53,7 +52,7 @@ class CatalogExport:
     have been.
     """
 
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    rows: dict[str, list[TableRow]] = field(default_factory=dict)
     rows_read: Counter[str] = field(default_factory=Counter)
     rejected: list[str] = field(default_factory=list)
     rejected_of: Counter[str] = field(default_factory=Counter)
@@ -177,7 +176,7 @@ def find_lack(part: FoundResultSet) -> str | None:
     return f"as sys.{part.view.name} it lacks {', '.join(needed)}" if columns and needed else None
 
 
-def _marker(row: Row, place: str) -> Row:
+def _marker(row: TableRow, place: str) -> TableRow:
     """Return a row without anything of the view itself: it says that the view was asked there and is empty."""
     return {**row, "place": place, MARKER: True}
 
@@ -192,13 +191,13 @@ def keep_latest(export: CatalogExport) -> None:
         export.rows[view] = [row for row in rows if row["exported_at"] == newest[unit_of(row)]]
 
 
-def unit_of(row: Row) -> tuple[str, str | None]:
+def unit_of(row: TableRow) -> tuple[str, str | None]:
     """Return the folded instance and database of a row; the database is None for an instance's own."""
     database = row.get("database_name")
     return row["instance_name"].casefold(), None if database is None else database.casefold()
 
 
-def _newest(rows: Iterable[Row]) -> dict[tuple[str, str | None], datetime]:
+def _newest(rows: Iterable[TableRow]) -> dict[tuple[str, str | None], datetime]:
     newest: dict[tuple[str, str | None], datetime] = {}
     for row in rows:
         unit = unit_of(row)

@@ -11,9 +11,8 @@ from routing.config import parse_time
 from routing.errors import quote
 from routing.importing.events.event_xml import BrokenEventError, ParsedEvent
 from routing.rules import text
-from routing.terms import CLASSIFY_EVENT, FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome
+from routing.terms import CLASSIFY_EVENT, FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome, TableRow
 
-Row = dict[str, Any]
 ACKNOWLEDGEMENT = "ACKNOWLEDGEMENT"
 
 # By the names of Extended Events and of the trace classes before them.
@@ -46,7 +45,7 @@ class ReadEvent:
     ``database_id`` is that of the event, None where it tells none or the database's name.
     """
 
-    row: Row
+    row: TableRow
     database_id: int | None
     is_acknowledgement: bool = False
 
@@ -68,7 +67,7 @@ def read_event(event: ParsedEvent, instance: str) -> ReadEvent | None:
     return ReadEvent(row, _database_id(event))
 
 
-def _common(event: ParsedEvent, instance: str, source: str) -> Row:
+def _common(event: ParsedEvent, instance: str, source: str) -> TableRow:
     conversation = _text(event, "conversation_id")
     conversation_id = None if conversation is None else text.printed_guid(conversation)
     if conversation_id is None:
@@ -107,7 +106,7 @@ def _common(event: ParsedEvent, instance: str, source: str) -> Row:
     }
 
 
-def _classified(event: ParsedEvent, row: Mapping[str, Any]) -> Row:
+def _classified(event: ParsedEvent, row: Mapping[str, Any]) -> TableRow:
     route_field = event.first("route_type", "event_subclass", "eventsubclass")
     kind = None if route_field is None else _mapped(route_field.text, route_field.value)
     if kind is None:
@@ -131,7 +130,7 @@ def _is_from_network(event: ParsedEvent) -> bool | None:
     return True if "network" in words else False if "local" in words else None
 
 
-_OF_SOURCE: dict[str, Callable[[ParsedEvent, Mapping[str, Any]], Row]] = {
+_OF_SOURCE: dict[str, Callable[[ParsedEvent, Mapping[str, Any]], TableRow]] = {
     CLASSIFY_EVENT: _classified,
     FORWARD_SENT: lambda event, row: {"outcome": str(Outcome.FORWARDED), "is_from_network": True},
     FORWARD_DROPPED: lambda event, row: {"outcome": str(Outcome.DROPPED), "is_from_network": True},

@@ -13,8 +13,12 @@ import pytest
 import yaml
 
 from routing import cli
+from routing.config import load
+from routing.delta.opening import TableOpener
 from routing.importing.events.event_rows import read_event
 from routing.importing.events.event_xml import BrokenEventError, parse_event
+from routing.importing.from_events import import_events
+from routing.importing.reach import on_this_disk
 from routing.schemas import DATABASES, DIALOGS, MESSAGES
 from tests.frames import arrow_of
 from tests.half_imports import ended_after
@@ -443,16 +447,14 @@ def test_the_script_records_and_reads_the_events(capsys: pytest.CaptureFixture[s
     assert "sys.fn_xe_file_target_read_file(N'sbroute*.xel', NULL, NULL, NULL)" in script
 
 
-def _half_done(job: Path, commit: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[str]]:
+def _half_done(job: Path, commit: int) -> tuple[Path, list[str]]:
     """The file of an import of events that was ended after a commit, and its commits; each event is one."""
-    from routing.importing import from_events
-
-    monkeypatch.setattr(from_events, "_AT_ONCE", 1)
     events = [xml(CLASSIFY, f"2026-01-05T12:00:0{number}Z", route_type="Remote") for number in range(3)]
     acknowledged = xml("broker_remote_message_acknowledgement", acknowledgement_type="received")
     file = as_csv(job.parent, [*events, acknowledged])
+    opener, now = TableOpener.of_settings({}, None), datetime.now(timezone.utc)
     with ended_after(commit) as commits, pytest.raises(Killed):
-        cli.main(["import", "events", str(file), "--config", str(job)])
+        import_events(opener, load(str(job)), [str(file)], on_this_disk, now=now, rows_at_once=1)
     return file, commits
 
 
@@ -477,10 +479,9 @@ def test_the_same_command_completes_an_import_of_events(
     missing: int,
     job: Path,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Before these commits the tables that are missing are made."""
-    file, commits = _half_done(job, commit, monkeypatch)
+    file, commits = _half_done(job, commit)
     capsys.readouterr()
     assert commits[-1] == last
     [row] = _journal(job)
@@ -496,9 +497,9 @@ def test_the_same_command_completes_an_import_of_events(
 
 
 def test_other_imports_note_an_import_of_events_and_leave_it(
-    job: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _half_done(job, 4, monkeypatch)
+    _half_done(job, 4)
     capsys.readouterr()
     other = job.parent / "other"
     other.mkdir()

@@ -144,9 +144,8 @@ def test_parts_of_a_name() -> None:
 
 
 def test_files_of_one_kind_are_fetched_together_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "_AT_ONCE", 5)
     bucket = in_session(monkeypatch, **{"d__1.csv": b"1", "d__2.txt": b"2", "d__3.csv": b"3333", "d__4.csv": b"4"})
-    folder = reach_by(opener())("s3://b/d")
+    folder = reach_by(opener(), bytes_at_once=5)("s3://b/d")
     read = {file.name: file.read_bytes() for file in sorted(folder.iterdir(), key=str)}
     assert read == {"1.csv": b"1", "2.txt": b"2", "3.csv": b"3333", "4.csv": b"4"}
     assert bucket.fetched == [["1.csv", "3.csv"], ["2.txt"], ["4.csv"]]
@@ -156,9 +155,8 @@ def test_files_of_one_kind_are_fetched_together_up_to_a_bound(monkeypatch: pytes
 def test_a_file_over_the_bound_is_fetched_alone_and_twice_where_it_is_read_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fetching, "_AT_ONCE", 2)
     bucket = in_session(monkeypatch, **{"1.csv": b"111", "2.csv": b"2"})
-    first, second = sorted(reach_by(opener())("s3://b").iterdir(), key=str)
+    first, second = sorted(reach_by(opener(), bytes_at_once=2)("s3://b").iterdir(), key=str)
     assert [first.read_bytes(), first.read_bytes(), second.read_bytes()] == [b"111", b"111", b"2"]
     assert bucket.fetched == [["1.csv"], ["1.csv"], ["2.csv"]]
 
