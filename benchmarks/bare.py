@@ -28,7 +28,7 @@ def with_spark(data: Path, out: Path) -> None:
     run. ``runs`` must hold one row.
     """
     from routing.config import TableLocation
-    from routing.delta.table_sizes import are_small
+    from routing.delta.table_details import are_small
     from routing.sessions.session import settle_java_logs, start
 
     spark = start({}, little_data=are_small([TableLocation(str(data))], [TableLocation(str(out))]))
@@ -47,7 +47,7 @@ def copy(config: str, source: str, out: str) -> None:
     from routing import load_config
     from routing.config import TableLocation
     from routing.delta.spark_tables import overwrite
-    from routing.delta.table_sizes import are_small
+    from routing.delta.table_details import are_small
     from routing.sessions.session import settle_java_logs, start
 
     given = load_config(config)
@@ -61,7 +61,7 @@ def group(table: str) -> None:
     """Start Spark, and count messages once by the columns of a report's flows and points."""
     from pyspark.sql import functions as F
 
-    from routing.features.report.scale import DECIDED, ENQUEUED, FLOW
+    from routing.features.report.flows import DECIDED, ENQUEUED, FLOW
     from routing.sessions.session import settle_java_logs, start
 
     rows = start({}).read.format("delta").load(table)

@@ -26,7 +26,7 @@ def group(table: str) -> float:
     """One aggregate of Spark over the columns of flows and points, made twice; the seconds of the second time."""
     from pyspark.sql import functions as F
 
-    from routing.features.report.scale import DECIDED, ENQUEUED, FLOW
+    from routing.features.report.flows import DECIDED, ENQUEUED, FLOW
     from routing.sessions.session import settle_java_logs, start
 
     rows = start({}).read.format("delta").load(table)

@@ -17,25 +17,23 @@ if TYPE_CHECKING:
     from routing.errors import ContractError, RoutingError, StorageError
     from routing.features.diff.comparison import Scripts, TableVersions
     from routing.features.diff.diffing import Diff, diff
-    from routing.features.explain.explained_tables import open_tables
-    from routing.features.explain.explaining import explain
+    from routing.features.explain.explaining import explain, open_tables
     from routing.features.explain.questions import DescribedMessage, StoredMessage
-    from routing.features.lint.configuration import Configuration
+    from routing.features.lint.custom_rules import Configuration
     from routing.features.lint.custom_rules import custom_rule as finding
     from routing.features.messages.message_filter import ask
     from routing.features.messages.message_list import list_messages
     from routing.features.reconcile.reconciling import Reconciliation, reconcile
     from routing.features.report.facts import MessageFlow, Report
-    from routing.features.report.page_file import write_page
+    from routing.features.report.report_page import write_page
     from routing.features.report.reporting import report
     from routing.features.result_text import text_of
     from routing.features.trace.tracing import trace
     from routing.messages.dialog_hash import register as register_dialog_hash
-    from routing.runs.done import Run
     from routing.runs.local_runs import resolve_local
     from routing.runs.pipeline import Resolution, current_routes, read_run, resolve, run
-    from routing.runs.ranking import RankedCandidates, candidates
-    from routing.runs.traced_paths import trace_all
+    from routing.runs.run_results import Run
+    from routing.runs.spark_outputs import RankedCandidates, candidates, trace_all
     from routing.sessions.session import start_of_config as spark_session
     from routing.terms import MatchingStep, Outcome, Reason
 
@@ -87,26 +85,23 @@ _ROOMS = {
     "routing.features.diff.comparison": ("Scripts", "TableVersions"),
     "routing.features.diff.diffing": ("Diff", "diff"),
     "routing.features.explain.questions": ("DescribedMessage", "StoredMessage"),
-    "routing.features.explain.explaining": ("explain",),
-    "routing.features.explain.explained_tables": ("open_tables",),
-    "routing.features.lint.configuration": ("Configuration",),
-    "routing.features.lint.custom_rules": ("finding",),
+    "routing.features.explain.explaining": ("explain", "open_tables"),
+    "routing.features.lint.custom_rules": ("Configuration", "finding"),
     "routing.features.messages.message_filter": ("ask",),
     "routing.features.messages.message_list": ("list_messages",),
     "routing.features.reconcile.reconciling": ("Reconciliation", "reconcile"),
     "routing.features.report.facts": ("MessageFlow", "Report"),
     "routing.features.report.reporting": ("report",),
-    "routing.features.report.page_file": ("write_page",),
+    "routing.features.report.report_page": ("write_page",),
     "routing.features.result_text": ("text_of",),
     "routing.features.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
     "routing.messages.dialog_hash": ("register_dialog_hash",),
-    "routing.runs.done": ("Run",),
+    "routing.runs.run_results": ("Run",),
     "routing.runs.local_runs": ("resolve_local",),
     "routing.runs.pipeline": ("Resolution", "current_routes", "read_run", "resolve", "run"),
-    "routing.runs.ranking": ("RankedCandidates", "candidates"),
-    "routing.runs.traced_paths": ("trace_all",),
+    "routing.runs.spark_outputs": ("RankedCandidates", "candidates", "trace_all"),
     "routing.sessions.session": ("spark_session",),
     "routing.delta.spark_tables": ("table_names",),
     "routing.terms": ("MatchingStep", "Outcome", "Reason"),

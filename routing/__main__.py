@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from routing.process.guard import SignalGuard, is_for_this_process, say
-from routing.process.standing import CommandProgress
+from routing.process.process_guard import CommandProgress, SignalGuard, is_for_this_process, say
 
 
 def script() -> None:

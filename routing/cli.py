@@ -33,10 +33,9 @@ from routing.commands import (
     runs,
     trace,
 )
-from routing.commands.common import at_least_one
-from routing.commands.live import open_line
+from routing.commands.command_context import at_least_one
 from routing.commands.parser import COMMON_OPTIONS, CommandParser
-from routing.commands.streams import tell_besides, tell_result
+from routing.commands.terminal_streams import open_line, tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -45,13 +44,13 @@ from routing.errors import (
     RoutingError,
     first_sentence,
 )
-from routing.process.standing import CommandProgress
+from routing.process.process_guard import CommandProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.document import Document
-    from routing.runs.stages import Progress
+    from routing.runs.run_work import Progress
 
 _FORMATS = ("table", "json")
 # In the order in which --help shows them.
@@ -156,7 +155,7 @@ class CommandConsole:
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""
         if self._line_below is not None:
-            from routing.sessions.tasks import count_tasks
+            from routing.sessions.session import count_tasks
 
             self._line_below.watch(count_tasks(spark))
 
@@ -218,7 +217,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, CommandConsole], int]] = {
 def _tell_text(options: argparse.Namespace, parser: CommandParser) -> int | None:
     """Return the exit status where the command line asks for a text alone, which is then printed."""
     if options.version:
-        from routing.delta.releases import release
+        from routing.delta.counted_runs import release
 
         tell_result(f"sbroute {release()}\n")
         return EXIT_DONE

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from routing import config
-from routing.delta.releases import release
+from routing.delta.counted_runs import release
 from routing.demo import build
 from routing.schemas import OUTPUTS
 from tests.frames import arrow_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routing.demo.estates import document_estates
+from routing.demo.example_estates import document_estates
 from tests.golden_texts import GOLDEN
 
 

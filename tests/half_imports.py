@@ -52,7 +52,7 @@ def script(at: datetime, text: str, *, snapshot: bool = False, name: str = "chan
 
     def bring(opener: TableOpener, folder: Path) -> None:
         from routing.importing.from_tsql import import_scripts
-        from routing.importing.scripts import read_scripts
+        from routing.importing.script_rows import read_scripts
 
         file = folder / f"{at:%d} {name}"
         file.write_text(text, encoding="utf-8")

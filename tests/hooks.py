@@ -30,8 +30,7 @@ def hooked(hook: Hook) -> Iterator[None]:
     restoring KEY`` and ``restored KEY``, ``before last_run`` (the versions of outputs are read by then), ``after
     last_run``. A hook that starts a run has it hooked as well, unless it is done by `once`.
     """
-    from routing.delta.ledger import DeltaTables
-    from routing.delta.local_outputs import LocalOutputs
+    from routing.delta.ledger import DeltaTables, LocalOutputs
 
     with ExitStack() as hooks:
         for tables in (DeltaTables, LocalOutputs):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from routing import Config
     from routing.config import TableLocation
     from routing.delta.opening import TableOpener
-    from routing.importing.result import ImportResult
+    from routing.importing.import_results import ImportResult
     from routing.importing.stored_tables import StoredTables
     from routing.schemas import Schema
 
@@ -157,7 +157,7 @@ def import_script(
 ) -> ImportResult:
     """Import a script of the instance HUB."""
     from routing.importing.from_tsql import import_scripts
-    from routing.importing.scripts import read_scripts
+    from routing.importing.script_rows import read_scripts
 
     file.write_text(text, encoding="utf-8")
     return import_scripts(

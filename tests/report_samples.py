@@ -21,7 +21,7 @@ from routing.features.report.facts import (
     WordCount,
 )
 from routing.schemas import FINDINGS, ROUTE_COVERAGE
-from routing.tables.schema_rows import SchemaRows
+from routing.tables.arrow_rows import SchemaRows
 
 SCRIPT = "</script><script>alert(1)</script>"
 QUOTES = """it's "all" `here` <img src=x onerror="alert(2)"> &amp; {{ 7*7 }} {% raw %} ${y}"""

@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from routing.document import Document
-from routing.process.standing import CommandProgress
+from routing.process.process_guard import CommandProgress
 from routing.render.text import write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.runs.stages import Progress
+    from routing.runs.run_work import Progress
 
 
 class Busy:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from routing.commands.common import (
+from routing.commands.command_context import (
     Console,
     Subparsers,
     add_config,
@@ -21,7 +21,7 @@ from routing.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     from routing.document import Document
-    from routing.runs.ranking import WrittenCandidates
+    from routing.runs.spark_outputs import WrittenCandidates
 
 _COLUMNS = ("step", "tier", "candidates", "chosen", "alternatives")
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings.output_of(CANDIDATES, "candidates")
     opening = opener(settings, options, console)
     spark = opening.spark
-    from routing.runs.ranking import write_candidates
+    from routing.runs.spark_outputs import write_candidates
 
     console.standing.text = "the table of candidates is as it was, or as it is to be (start it again)"
     done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, tell=opening.tell)

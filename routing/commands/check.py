@@ -7,8 +7,15 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from routing.commands import exports
-from routing.commands.common import STATEMENTS_ALONE, Console, Subparsers, add_variables, moment_or_none, variables
+from routing.commands import shared_arguments
+from routing.commands.command_context import (
+    STATEMENTS_ALONE,
+    Console,
+    Subparsers,
+    add_variables,
+    moment_or_none,
+    variables,
+)
 from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
 
 if TYPE_CHECKING:
@@ -30,7 +37,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
     of_files = command.add_argument_group("what the files do not say")
-    exports.add_options(of_files, has_defaults=True)
+    shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
     asked = command.add_argument_group("what to ask")
     asked.add_argument(
@@ -73,14 +80,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     if options.html is not None:
-        from routing.features.report.page_file import check_packages, check_place
+        from routing.features.report.report_page import check_packages, check_place
 
         check_packages()
         check_place(options.html)
     from routing.features.check.checking import check
 
-    times = exports.times(options)
-    stand_ins = exports.stand_ins(options, times, console)
+    times = shared_arguments.times(options)
+    stand_ins = shared_arguments.stand_ins(options, times, console)
     done = check(
         options.paths,
         instance=stand_ins.instance_name,
@@ -88,7 +95,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         exported_at=stand_ins.exported_at,
         times=times,
         variables=variables(options.variables),
-        addresses=exports.addresses(options),
+        addresses=shared_arguments.addresses(options),
         at=moment_or_none(options.at, "--at"),
         then=options.then,
         clock=datetime.now(timezone.utc),
@@ -104,11 +111,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
     """Print a check, or what is said of one message, in the form that was asked for."""
     from routing.features.check import check_report, explained_message
-    from routing.render.json_text import write_json
     from routing.render.text import write_sql
+    from routing.render.wording import write_json
 
     if options.format == "json":
-        from routing.features.check.json_form import as_object
+        from routing.features.check.check_json import as_object
 
         is_one = options.message is not None
         values = explained_message.explain_as_object(done, options.message) if is_one else as_object(done)
@@ -126,8 +133,8 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
 
 
 def _write_page(done: Check, file: str, console: Console) -> None:
-    from routing.features.check.page_form import as_report
-    from routing.features.report.page_file import write_page
+    from routing.features.check.check_report import as_report
+    from routing.features.report.report_page import write_page
 
     write_page(as_report(done), file, replacing=console.standing.replacing_page)
     console.note(f"the page is {quote(file)}")
@@ -135,7 +142,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 
 def _is_found(done: Check, what: str) -> bool:
     """Return whether the check has any result that ``--fail-on`` names."""
-    from routing.features.check.bearing_findings import count_severities
+    from routing.features.check.checking import count_severities
     from routing.features.check.path_ends import IS_DELAYED, IS_DROPPED
 
     if what in ("error", "warning"):

@@ -6,23 +6,25 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.commands.common import Console, Subparsers, opener
-from routing.commands.engines import (
+from routing.commands.command_context import (
+    Console,
+    Subparsers,
     add_engine,
     choose_engine,
     engine_override,
     naming_local_engine,
     open_locally,
+    opener,
     run_locally,
 )
 from routing.errors import EXIT_DONE
-from routing.render.json_text import write_json
+from routing.render.wording import write_json
 from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from routing.config import Config
     from routing.delta.opening import TableOpener
-    from routing.runs.done import Run
+    from routing.runs.run_results import Run
 
 _FOLDER = "sbroute-demo"
 
@@ -53,7 +55,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     without_spark = is_local or build.by_deltalake(tables, settings)
     with naming_local_engine(settings):
         spark = None if is_local else tables.spark
-    from routing.delta.run_by_id import new_run_id
+    from routing.delta.counted_runs import new_run_id
 
     # Not before everything that can be refused has been looked at.
     console.standing.text = "the demo is not complete (start it again)"

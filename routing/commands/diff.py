@@ -6,7 +6,7 @@ import argparse
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from routing.commands.common import (
+from routing.commands.command_context import (
     Console,
     Subparsers,
     add_config,
@@ -78,9 +78,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Compare, print what changes, and write it where that is asked for."""
     leave_pandas_out()
-    from routing.features.diff import changed_table
-    from routing.features.diff.comparing import fails
+    from routing.features.diff import diffing
     from routing.features.diff.comparison import words_of
+    from routing.features.diff.decision_comparison import fails
     from routing.features.diff.diffing import diff
 
     words = words_of(options.fail_on)
@@ -91,17 +91,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     place = None
     if options.out is not None:
-        place = changed_table.place_of(
-            options.out, [one for one in (settings, against) if isinstance(one, Config)]
-        )
-        changed_table.check(opening, place)
+        place = diffing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
+        diffing.check(opening, place)
         console.standing.text = "the table of changed messages is as it was, or as it is to be (start it again)"
     with steps(console) as progress:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     configs = [settings, against] if isinstance(against, Config) else [settings]
     notes = tell_unfinished(opening, console, *configs)
     if options.format == "json":
-        from routing.features.diff.diff_json import write_diff
+        from routing.features.diff.diff_document import write_diff
 
         console.result(with_notes(write_diff(done), notes))
     else:

@@ -6,7 +6,7 @@ import argparse
 from datetime import datetime, timezone
 
 from routing import config
-from routing.commands.common import (
+from routing.commands.command_context import (
     STATEMENTS_ALONE,
     Console,
     Subparsers,
@@ -16,7 +16,7 @@ from routing.commands.common import (
     tell_unfinished,
     with_notes,
 )
-from routing.commands.question import add_question, question_of, tell_others
+from routing.commands.shared_arguments import add_question, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
 
@@ -49,8 +49,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or question_of(options)
     leave_pandas_out()
-    from routing.features.explain.explained_tables import open_tables
-    from routing.features.explain.explaining import explain
+    from routing.features.explain.explaining import explain, open_tables
 
     with console.during("reading"):
         opening = opener(settings, options, console)
@@ -59,7 +58,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     if options.format == "json":
-        from routing.features.explain.explain_json import write_explanation
+        from routing.features.explain.explain_document import write_explanation
 
         [verdict] = done.verdict
         console.result(with_notes(write_explanation(verdict, done.steps.rows), notes))

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from routing.commands import exports
-from routing.commands.common import (
+from routing.commands import shared_arguments
+from routing.commands.command_context import (
     Console,
     Subparsers,
     add_config,
@@ -23,7 +23,7 @@ from routing.commands.common import (
 from routing.errors import EXIT_DONE, EnvironmentFault
 
 if TYPE_CHECKING:
-    from routing.importing.result import ImportResult
+    from routing.importing.import_results import ImportResult
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def _add_catalog(kinds: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     add_config(kind)
     of_files = kind.add_argument_group("what the files do not say")
-    exports.add_options(of_files, has_defaults=False)
+    shared_arguments.add_options(of_files, has_defaults=False)
     of_files.add_argument("--view", metavar="NAME", help="the view of the one file, where its name does not say")
     _add_unfinished(kind)
 
@@ -143,7 +143,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     if options.kind == "queries":
-        from routing.importing.catalog.queries import queries
+        from routing.importing.catalog.views import queries
 
         console.result(queries(of_events=options.events).rstrip("\n"))
         return EXIT_DONE
@@ -151,7 +151,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(json.dumps(done.as_json()))
         return EXIT_DONE
-    from routing.importing.result import describe_import
+    from routing.importing.import_results import describe_import
 
     console.document(describe_import(done))
     tell_sentences(console, done.rejected, done.notes)
@@ -161,8 +161,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
     from routing.importing.catalog import read_export
 
-    endpoint_addresses, times = exports.addresses(options), exports.times(options)
-    stand_ins = exports.stand_ins(options, times, console)
+    endpoint_addresses, times = shared_arguments.addresses(options), shared_arguments.times(options)
+    stand_ins = shared_arguments.stand_ins(options, times, console)
     settings = load(options)
     from routing.importing.fetching import reach_by
     from routing.importing.from_catalog import import_export
@@ -188,13 +188,13 @@ def _catalog(options: argparse.Namespace, console: Console) -> ImportResult:
 
 def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
     values = variables(options.variables)
-    from routing.importing.catalog.clock_zones import time_zone
+    from routing.importing.catalog.cell_values import time_zone
 
     zone = None if options.time_zone is None else time_zone(options.time_zone)
-    at = exports.moment_on_clock(options.scripted_at, "--scripted-at", zone, console)
+    at = shared_arguments.moment_on_clock(options.scripted_at, "--scripted-at", zone, console)
     settings = load(options)
     from routing.importing.fetching import reach_by
-    from routing.importing.scripts import read_scripts
+    from routing.importing.script_rows import read_scripts
 
     opening = opener(settings, options, console)
     with console.during("reading the scripts"):

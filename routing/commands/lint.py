@@ -6,32 +6,119 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from datetime import datetime, timezone
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from routing import config
-from routing.commands import exports
-from routing.commands.common import (
+from routing.commands import shared_arguments
+from routing.commands.command_context import (
     Console,
     Subparsers,
     add_variables,
     load,
     opener,
+    tell_sentences,
     tell_unfinished,
+    variables,
     with_notes,
 )
-from routing.commands.findings import SEVERITIES, now_of, report, status_of
-from routing.commands.linted_files import run_on_files
-from routing.document import Paragraph
-from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, quote
+from routing.commands.shared_arguments import SEVERITIES, now_of, report, status_of
+from routing.document import Block, DocumentHeading, ListItem, Paragraph
+from routing.errors import EXIT_DONE, EXIT_FOUND, ConfigError, ContractError, EnvironmentFault, quote
 from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.features.file_linting import FilesLinted
     from routing.features.lint.custom_rules import CustomRule
+    from routing.features.lint.lint_settings import LintSettings
     from routing.features.lint.linting import LintResult
     from routing.runs.pipeline import Resolution
     from routing.tables.table_columns import Table
+
+# ``sbroute lint PATH…``: exports and scripts as they lie in files.
+
+
+def run_on_files(options: argparse.Namespace, console: Console) -> int:
+    """Lint exports and scripts, and print the findings; raises EnvironmentFault without what reads T-SQL."""
+    if find_spec("sqlglot") is None:
+        raise EnvironmentFault.no_package("sqlglot", "import")
+    now, asked = now_of(options), _section(options)
+    from routing.features.check.check_sources import FileOptions
+    from routing.features.file_linting import lint_files
+
+    times = shared_arguments.times(options)
+    file_options = FileOptions(
+        shared_arguments.stand_ins(options, times, console),
+        times,
+        variables(options.variables),
+        shared_arguments.addresses(options),
+        clock=datetime.now(timezone.utc),
+    )
+    done = lint_files(options.paths, file_options, now=now, settings=asked)
+    return tell_files(done, options, console, asked.rules)
+
+
+def _section(options: argparse.Namespace) -> LintSettings:
+    """Return the section lint of a configuration, which need have no other where files are linted.
+
+    Raises ConfigError.
+    """
+    from routing.features.lint.lint_settings import settings as lint_settings
+
+    file = options.config
+    if file is not None and config.is_uri(file):
+        raise ConfigError(f"--config {quote(file)} is read by Spark, which PATHs do without", "copy it here")
+    return lint_settings(config.load_section(file, "lint", options.overrides), file or "--set", options.rules)
+
+
+def tell_files(
+    done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
+) -> int:
+    """Print the findings in files, and what could not be judged; return the exit status."""
+    from routing.features.check.check_json import gap_object
+
+    findings = list(done.findings)
+    if options.format == "json":
+        result = {
+            "findings": findings,
+            "suppressed": len(done.suppressed),
+            "not_judged": dict(sorted(done.not_judged.items())),
+            "not_known": [gap_object(gap) for gap in done.not_known],
+            **{name: list(vars(done)[name]) for name in ("rejected", "not_taken", "left_out", "notes")},
+        }
+        console.result(json.dumps(result))
+        return status_of(findings, options)
+    if options.format == "table":
+        from routing.features.lint.lint_reports import describe_findings
+
+        remarks = _say_not_judged(done)
+        console.document(
+            describe_findings(findings, len(done.suppressed), rules, lists_all=options.all, remarks=remarks)
+        )
+    else:
+        console.result(report(options, findings, rules))
+    not_taken = [f"not taken, {sentence}" for sentence in done.not_taken]
+    left_out = [f"left out, {sentence}" for sentence in done.left_out]
+    tell_sentences(console, done.rejected, [*not_taken, *left_out, *done.notes])
+    return status_of(findings, options)
+
+
+def _say_not_judged(done: FilesLinted) -> list[Block]:
+    """Write how many findings rest on what was not read, and what that is."""
+    from routing.features.check.check_phrases import bounded, gap_sentence
+    from routing.features.lint.lint_reports import count_codes
+
+    if not done.not_judged:
+        return []
+    sentences = bounded(map(gap_sentence, done.not_known), len(done.not_known))
+    return [
+        DocumentHeading(f"Not judged, since they rest on what was not read: {count_codes(done.not_judged)}"),
+        *(ListItem(sentence, indent=1) for sentence in sentences),
+    ]
+
 
 FORMATS = ("table", "json", "sarif", "junit")
 """What ``--format`` takes here."""
@@ -77,7 +164,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="exit code 1 where there is a finding as bad as this, or worse",
     )
     of_files = command.add_argument_group("what PATHs do not say")
-    exports.add_options(of_files, has_defaults=True)
+    shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
 
 
@@ -99,8 +186,7 @@ def _add_of_tables(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print the findings, or the page of one code."""
     if options.explain is not None:
-        from routing.features.lint.pages import page
-        from routing.features.lint.rule_files import load_rules
+        from routing.features.lint.lint_settings import load_rules, page
 
         console.result(page(options.explain, load_rules(options.rules)).rstrip("\n"))
         return EXIT_DONE
@@ -168,7 +254,7 @@ def _read_traffic(spark: SparkSession, settings: config.Config) -> dict[str, Tab
     """Read messages and dialogs by Spark."""
     from routing.delta.spark_tables import snapshots
     from routing.schemas import TRAFFIC
-    from routing.sessions.holding import ExistingSession
+    from routing.sessions.session_settings import ExistingSession
 
     traffic = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
     return {key: snapshot.read(spark) for key, snapshot in snapshots(ExistingSession(spark), traffic).items()}
@@ -205,7 +291,7 @@ def tell_tables(
             result["coverage"] = {"routes": routes, "used": used}
         console.result(with_notes(json.dumps(result), notes))
     elif options.format == "table":
-        from routing.features.lint.finding_report import describe_findings
+        from routing.features.lint.lint_reports import describe_findings
 
         document = [*describe_findings(findings, suppressed, rules, lists_all=options.all)]
         if routes is not None:

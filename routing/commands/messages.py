@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import datetime, timezone
 
-from routing.commands.common import Console, Subparsers, add_config, at_least_one, load, moment, opener
+from routing.commands.command_context import Console, Subparsers, add_config, at_least_one, load, moment, opener
 from routing.errors import EXIT_DONE
 from routing.features.messages.message_filter import SHOWN, ask
 from routing.tables.arrow_rows import leave_pandas_out
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         tables = open_tables(settings, opener(settings, options, console), asked)
         done = list_messages(tables, asked, now=now, clock=datetime.now(timezone.utc))
     if options.format == "json":
-        from routing.features.messages.messages_json import write_messages
+        from routing.features.messages.messages_document import write_messages
 
         console.result(write_messages(done, now))
     else:

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from routing.commands.streams import tell_besides, tell_result
+from routing.commands.terminal_streams import tell_besides, tell_result
 from routing.errors import EXIT_CONTRACT, name_nearest, quote
-from routing.importing.undecodable import as_shown, is_writable
+from routing.importing.import_files import as_shown, is_writable
 from routing.render.wording import printable
 
 COMMON_OPTIONS = "common options"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from routing.commands.common import (
+from routing.commands.command_context import (
     Console,
     Subparsers,
     add_config,

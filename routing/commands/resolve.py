@@ -9,25 +9,23 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from routing.commands.common import (
+from routing.commands.command_context import (
     Console,
     Subparsers,
     add_config,
-    load,
-    moment_or_none,
-    opener,
-    with_notes,
-)
-from routing.commands.engines import (
     add_engine,
     choose_engine,
     engine_override,
+    load,
+    moment_or_none,
     naming_local_engine,
     open_locally,
+    opener,
     run_locally,
+    with_notes,
 )
 from routing.errors import EXIT_DONE, ConfigError, quote
-from routing.render.json_text import write_json
+from routing.render.wording import write_json
 from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
     from routing.config import Config
     from routing.delta.opening import TableOpener
-    from routing.runs.done import Run
+    from routing.runs.run_results import Run
 
 
 _DOES_NOT_COUNT = "the run does not count (start it again)"
@@ -68,8 +66,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
-    from routing.delta.run_by_id import check_run_id, new_run_id
-    from routing.runs.done import find_done
+    from routing.delta.counted_runs import check_run_id, new_run_id
+    from routing.runs.run_results import find_done
 
     is_given = options.run_id is not None
     run_id = console.standing.run_id = check_run_id(options.run_id) if is_given else new_run_id()
@@ -78,7 +76,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options, *as_of, *engine_override(options))
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
-    from routing.delta.table_sizes import are_small
+    from routing.delta.table_details import are_small
     from routing.runs.lineage import check_client
 
     check_client(settings)
@@ -159,7 +157,7 @@ def _telling_failures(settings: Config, run_id: str, started: datetime, console:
 def _tell_lineage(settings: Config, console: Console, make: Callable[[], RunEvent]) -> None:
     """Send a run's event to where the configuration says; that it could not be sent is a note, and no fault."""
     if settings.lineage.is_wanted:
-        from routing.runs.sending import send
+        from routing.runs.lineage import send
 
         why = send(make, settings.lineage)
         if why is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from routing.commands.common import Console, Subparsers, add_config, at_least_one, load, opener
+from routing.commands.command_context import Console, Subparsers, add_config, at_least_one, load, opener
 from routing.errors import EXIT_DONE, OutputError
-from routing.render.json_text import write_json
+from routing.render.wording import write_json
 
 _SHOWN = 20
 
@@ -35,22 +35,22 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print the list, or the one run."""
     settings = load(options)
-    from routing.delta.run_by_id import open_runs, plain_settings
-    from routing.features import past_runs, run_documents
+    from routing.delta.counted_runs import open_runs, plain_settings
+    from routing.features import run_documents
 
     location = settings.output["runs"]
     recorded = open_runs(opener(settings, options, console), location)
     if recorded is None:
         raise OutputError.no_runs(str(location))
     if options.run is None:
-        rows = past_runs.list_runs(recorded, options.limit + 1).rows
+        rows = run_documents.read_runs(recorded, options.limit + 1).rows
         shown, are_more = rows[: options.limit], len(rows) > options.limit
         if options.format == "json":
             console.result(write_json({"runs": shown, "more": are_more}))
         else:
-            console.document(run_documents.list_runs(shown, are_more=are_more))
+            console.document(run_documents.make_run_list(shown, are_more=are_more))
         return EXIT_DONE
-    [run_row] = past_runs.find_run(recorded, options.run, str(location))
+    [run_row] = run_documents.find_run(recorded, options.run, str(location))
     row = {**run_row, "settings": json.dumps(plain_settings(run_row["settings"]), sort_keys=True)}
     if options.format == "json":
         console.result(write_json(row))

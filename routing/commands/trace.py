@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from routing import config
-from routing.commands.common import (
+from routing.commands.command_context import (
     Console,
     Subparsers,
     add_config,
@@ -16,7 +16,7 @@ from routing.commands.common import (
     tell_unfinished,
     with_notes,
 )
-from routing.commands.question import add_question, named_options, question_of, tell_others
+from routing.commands.shared_arguments import add_question, named_options, question_of, tell_others
 from routing.errors import EXIT_DONE
 from routing.features.explain.questions import Question, QuestionError
 from routing.tables.arrow_rows import leave_pandas_out
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     if asked is None:
         return _trace_all(settings, opening, options, console)
-    from routing.features.explain.explained_tables import open_tables
+    from routing.features.explain.explaining import open_tables
     from routing.features.trace.tracing import trace
 
     with console.during("reading"):
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        from routing.features.trace.trace_json import write_trace
+        from routing.features.trace.trace_document import write_trace
 
         console.result(with_notes(write_trace(done), notes))
     else:
@@ -95,8 +95,8 @@ def _trace_all(
     settings: config.Config, opening: TableOpener, options: argparse.Namespace, console: Console
 ) -> int:
     """Write the paths of all messages, and say how many end how."""
-    from routing.features.trace.counts_document import make_document, write_counts
-    from routing.features.trace.trace_all import write_all
+    from routing.features.trace.paths_table import write_all
+    from routing.features.trace.trace_document import make_counts_document, write_counts
 
     at = moment_or_none(options.at, "--at")
     console.standing.text = "the table of paths is as it was, or as it is to be (start it again)"
@@ -107,5 +107,5 @@ def _trace_all(
     if options.format == "json":
         console.result(with_notes(write_counts(done), notes))
     else:
-        console.document(make_document(done))
+        console.document(make_counts_document(done))
     return EXIT_DONE

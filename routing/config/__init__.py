@@ -3,7 +3,8 @@
 Nothing here imports Spark, so that a wrong option or key is answered at once.
 """
 
-from routing.config.config_keys import (
+from routing.config.config_file import load, load_section
+from routing.config.config_model import (
     BESIDE,
     CANDIDATES,
     INPUTS,
@@ -14,11 +15,12 @@ from routing.config.config_keys import (
     RECONCILIATION,
     SECTIONS,
     VIEW,
+    Config,
+    LineageSettings,
+    ResolveSettings,
     in_reading_order,
 )
 from routing.config.config_values import TableLocation, is_uri, parse_time, size_in_bytes
-from routing.config.file import load, load_section
-from routing.config.model import Config, LineageSettings, ResolveSettings
 
 __all__ = [
     "BESIDE",

@@ -19,7 +19,7 @@ from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail
 from routing.errors import HistoryGap, InputError
 from routing.schemas import INPUTS
-from routing.sessions.holding import ExistingSession
+from routing.sessions.session_settings import ExistingSession
 
 # These bring files back or in that are no appended rows.
 _NO_APPENDS = ("RESTORE", "CLONE")

@@ -23,7 +23,7 @@ from routing.delta.append_detection import (
     brings_files_back,
     columns_of_messages,
 )
-from routing.delta.session_files import as_pattern
+from routing.delta.file_systems import as_pattern
 from routing.errors import InputError, StorageError, condition, first_sentence
 
 _LOG = """

@@ -20,11 +20,11 @@ from routing.config import TableLocation
 from routing.delta import appended_by_feed, appended_by_log, appended_by_tracking
 from routing.delta.append_detection import AppendedRows, ClosedDetection, MessageVersion
 from routing.delta.commits import identity
-from routing.delta.session_files import as_pattern
+from routing.delta.file_systems import as_pattern
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import detail
 from routing.errors import InputError, RoutingError, condition
-from routing.sessions.holding import ExistingSession
+from routing.sessions.session_settings import ExistingSession
 
 # How Spark says that files, or what the log has of a version, are not there any more.
 _GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *appended_by_feed.GONE)

@@ -21,7 +21,7 @@ from routing.tables import sql_statements
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.sessions.holding import HasSession
+    from routing.sessions.session_settings import HasSession
 
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 # As many of the newest commits are looked at where nothing says how far to go back.

@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from routing.config import TableLocation, in_reading_order
-from routing.delta import local_disks
+from routing.config import Config, TableLocation, in_reading_order
+from routing.delta import file_systems
 from routing.delta.commits import is_local
 from routing.delta.local_tables import (
     LocalTable,
@@ -22,12 +22,12 @@ from routing.delta.local_tables import (
     look_at_writing,
     open_local,
 )
-from routing.delta.table_places import check_vacant
-from routing.errors import EnvironmentFault, InputError, OutputError
+from routing.delta.table_details import check_vacant
+from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
 from routing.sessions import session
-from routing.sessions.settings import find_setting
+from routing.sessions.session_settings import find_setting
+from routing.tables.read_rows import check_shape
 from routing.tables.table_columns import Table
-from routing.tables.table_shapes import check_shape
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,9 +128,9 @@ class TableOpener:
         ``key`` is for `tell`. Raises EnvironmentFault.
         """
         session_at_hand = self._spark or (None if self._coming else session.find_active())
-        if session_at_hand is None and local_disks.is_open(location, self.settings):
+        if session_at_hand is None and file_systems.is_open(location, self.settings):
             session_at_hand = self.start_for(key, "looked for", _ANOTHER_DISK)
-        return local_disks.place(location, session_at_hand)
+        return file_systems.place(location, session_at_hand)
 
     def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
         """Return a table at a version, or its newest one; None where there is none. ``key`` is for `tell`."""
@@ -187,7 +187,7 @@ class TableOpener:
         """Open a `placed` table for delta-rs to write, or say why Spark has to; None: delta-rs makes it."""
         if version is None:
             has_session = self._spark is not None or session.is_given()
-            if not is_local(location) or has_session or local_disks.is_open(location, self.settings):
+            if not is_local(location) or has_session or file_systems.is_open(location, self.settings):
                 return UnreadableTable("it is not there, and not on this machine's disk alone")
             return look_at_path(location)
         table = self._look_at_place(location) or open_local(location, version)
@@ -217,3 +217,59 @@ class TableOpener:
         if self._spark is not None and session.is_connect(self._spark):
             return UnreadableTable("the session is one of Spark Connect")
         return None
+
+
+# How the local engine opens tables: those on this machine's disk by delta-rs, and no other.
+
+
+class LocalOpener(TableOpener):
+    """Opens tables without a session; what only Spark reads is refused."""
+
+    def __init__(self, tell: Callable[[str], None] = say_nothing) -> None:
+        super().__init__(_start_nothing, tell=tell)
+
+    def placed(self, key: str, location: TableLocation) -> TableLocation:
+        """Return a location, which is one of this machine's disk if it is a path."""
+        return file_systems.place(location, None)
+
+    def start_for(self, key: str, done: str, unfit: UnreadableTable) -> NoReturn:
+        """Refuse tables that only Spark reads or writes. Raises ConfigError."""
+        raise ConfigError.only_by_spark(key, done, unfit.why)
+
+    def check(self, config: Config) -> None:
+        """Refuse tables that only Spark reads or writes, before anything is written. Raises ContractError."""
+        for name, locations in (("tables", config.tables), ("output", config.output)):
+            for key, location in locations.items():
+                placed = self.placed(f"{name}.{key}", location)
+                unfit = _find_unfit(placed, writes=name == "output")
+                if unfit is not None:
+                    self.start_for(f"{name}.{key}", "written" if name == "output" else "read", unfit)
+
+
+def _find_unfit(location: TableLocation, *, writes: bool) -> UnreadableTable | None:
+    """Return why a table is not one of the local engine's; None where it is, or where none stands."""
+    if not is_local(location):
+        return UnreadableTable("it is no path of this machine's disk")
+    why = look_at_path(location)
+    if why is not None:
+        return why
+    if find_log(location) is None:
+        return None
+    table = open_local(location)
+    if isinstance(table, UnreadableTable):
+        return table
+    fit = look_at_writing(location.text, table) if writes else None
+    return None if fit is None or isinstance(fit, LocalTable) else fit
+
+
+def check_packages() -> None:
+    """Raise EnvironmentFault where a package that the local engine needs is missing."""
+    from importlib.util import find_spec
+
+    for package in ("deltalake", "pyarrow"):
+        if find_spec(package) is None:
+            raise EnvironmentFault.no_package(package, "light")
+
+
+def _start_nothing() -> SparkSession:
+    raise ConfigError.only_by_spark("a table", "read", "it is no path of this machine's disk")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from routing.config import TableLocation
 from routing.delta import commits
+from routing.delta.counted_runs import release
 from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import TableOpener
-from routing.delta.releases import release
-from routing.delta.table_places import check_vacant, check_writable
+from routing.delta.table_details import check_vacant, check_writable
 from routing.errors import OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.tables.column_kinds import arrow_schema
-from routing.tables.table_shapes import check_shape
+from routing.tables.read_rows import check_shape
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,7 +57,7 @@ class ReplacedOutput:
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the output's rows by Spark; return the version."""
         from routing.delta import spark_tables
-        from routing.sessions.holding import ExistingSession
+        from routing.sessions.session_settings import ExistingSession
 
         if self.location.is_name and spark_tables.current_version(ExistingSession(spark), self.location) is None:
             # A catalog that makes a table together with its rows does not mark that commit.

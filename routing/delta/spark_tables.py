@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.config import Config, TableLocation, in_reading_order
-from routing.delta import commits, spark_refusals
-from routing.errors import ConfigError, InputError, OutputError, StorageError, first_sentence
+from routing.delta import commits
+from routing.errors import ConfigError, InputError, OutputError, StorageError, condition, first_sentence
 from routing.schemas import Schema
-from routing.sessions.holding import ExistingSession, HasSession
+from routing.sessions.session_settings import ExistingSession, HasSession
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+# What Spark's refusal says of a table: that there is none, or that it cannot be read at a version.
+#
+# Told apart by the error's condition alone. What no list has is neither: a missing permission, a network that
+# fails.
+
+
+_ABSENT = (
+    *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "NO_SUCH_CATALOG_EXCEPTION"),
+    # Of a name whose first part is no catalog.
+    "REQUIRES_SINGLE_PART_NAMESPACE",
+    *("PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "DELTA_FILE_OR_DIR_NOT_FOUND"),
+)
+# A name stands for a table of another format then, or for one that has lost its files; at a path there is none.
+_NOT_DELTA = ("DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION", "DELTA_MISSING_DELTA_TABLE")
+_WITHOUT_VERSIONS = (
+    # Views, to DESCRIBE HISTORY: of Spark 4, of Spark 3.5, of Delta.
+    *("EXPECT_TABLE_NOT_VIEW", "_LEGACY_ERROR_TEMP_1013"),
+    *("DELTA_CANNOT_DESCRIBE_VIEW_HISTORY", "DELTA_OPERATION_ON_VIEW_NOT_ALLOWED"),
+    # What is refused to a read at a version: of views and other formats, and of tables with row filters or masks.
+    *("UNSUPPORTED_FEATURE.TIME_TRAVEL", "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
+    *("FGAC_TIME_TRAVEL_NOT_SUPPORTED", "ROW_LEVEL_SECURITY_COLUMN_MASK_FEATURE_NOT_SUPPORTED"),
+)
+
+
+def is_absent(error: BaseException, location: TableLocation) -> bool:
+    """Return True if an error says that nothing stands there; at a path, no Delta table."""
+    return _is_one(error, _ABSENT) or (not location.is_name and is_no_delta(error))
+
+
+def is_no_delta(error: BaseException) -> bool:
+    """Return whether an error says that the table is no Delta table: of another format, or without its files."""
+    return _is_one(error, _NOT_DELTA)
+
+
+def has_no_versions(error: BaseException, location: TableLocation) -> bool:
+    """Return True if an error says that what stands there can be read as it is, but at no version."""
+    return location.is_name and _is_one(error, (*_WITHOUT_VERSIONS, *_NOT_DELTA))
+
+
+def _is_one(error: BaseException, conditions: Iterable[str]) -> bool:
+    """Return True if an error has one of these conditions, or one below them."""
+    error_condition = f"{condition(error)}."
+    return any(error_condition.startswith(f"{known_condition}.") for known_condition in conditions)
+
 
 # Statistics on every column cost as much as the write itself. Files can be skipped by what lies together in them:
 # runs, times, perhaps instances. Ids and outcomes are in every file alike, so theirs would skip nothing.
@@ -98,7 +143,7 @@ def find(asked: HasSession, location: TableLocation) -> Input | None:
         # A table with row filters may tell its history and refuse to be read at a version; a view may be broken.
         _ = newest.read(asked.spark).schema
     except Exception as error:
-        if isinstance(newest, TableSnapshot) and spark_refusals.has_no_versions(error, location):
+        if isinstance(newest, TableSnapshot) and has_no_versions(error, location):
             return AsItIs(location)
         raise StorageError.failed(f"reading {location}", first_sentence(error)) from error
     return newest
@@ -114,11 +159,9 @@ def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None
     try:
         newest = sql_statements.describe_history(spark, location, limit=1).collect()
     except Exception as error:
-        if spark_refusals.is_absent(error, location) or (
-            spark_refusals.is_no_delta(error) and _is_gone(spark, location)
-        ):
+        if is_absent(error, location) or (is_no_delta(error) and _is_gone(spark, location)):
             return None
-        if spark_refusals.has_no_versions(error, location):
+        if has_no_versions(error, location):
             return AsItIs(location)
         raise StorageError.failed(f"looking for a table at {location}", first_sentence(error)) from error
     return TableSnapshot(location, int(newest[0]["version"])) if newest else None
@@ -130,7 +173,7 @@ def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
         _ = AsItIs(location).read(spark).schema
     except Exception as error:  # noqa: BLE001
         # What else is wrong is told when it is read.
-        return spark_refusals.is_absent(error, location)
+        return is_absent(error, location)
     return False
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.config import TableLocation
+from routing.delta import commits, file_systems
+from routing.delta.commits import is_local
 from routing.delta.local_tables import find_id
+from routing.errors import OutputError
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.sessions.holding import HasSession
+    from routing.sessions.session_settings import HasSession
 
 
 @dataclass(frozen=True)
@@ -51,3 +57,63 @@ def detail(spark: SparkSession, location: TableLocation) -> TableDetail:
         table_id=str(row["id"]),
         properties=dict(row["properties"] or {}),
     )
+
+
+# How much data tables hold, as far as that is known before there is a session.
+
+
+# Some hundred thousand messages: less than it takes for compiled code to be worth its compiling.
+LITTLE = 16 * 1024**2
+
+
+def are_small(
+    inputs: Iterable[TableLocation], outputs: Iterable[TableLocation], settings: Mapping[str, str] | None = None
+) -> bool:
+    """Return whether all tables are local and hold at most `LITTLE` bytes of files, old versions included.
+
+    An output that is not there yet takes nothing; an input has to be there. By the settings of the session to be
+    a path may be another disk's. Not more is looked at than it takes to know.
+    """
+    inputs = [file_systems.place(location, None) for location in inputs]
+    tables = [*inputs, *(file_systems.place(location, None) for location in outputs)]
+    if any(file_systems.is_open(location, settings or {}) for location in tables):
+        return False
+    if not all(is_local(location) for location in tables) or not all(Path(one.text).is_dir() for one in inputs):
+        return False
+    sizes = (size for location in tables for size in _sizes(location.text))
+    return all(total <= LITTLE for total in accumulate(sizes))
+
+
+def _sizes(folder: str) -> Iterator[int]:
+    for place, _, files in os.walk(folder):
+        for file in files:
+            try:
+                yield os.stat(os.path.join(place, file)).st_size  # noqa: PTH116, PTH118 - many files
+            except FileNotFoundError:
+                # Removed meanwhile, by VACUUM say.
+                continue
+
+
+# Whether a table can stand at a place, as far as a file system tells, before anything is read; ways between.
+
+
+def check_writable(key: str, location: TableLocation) -> None:
+    """Refuse a local path where nothing can be written. Raises OutputError."""
+    if not commits.is_local(location):
+        return
+    folder = Path(location.text)
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise OutputError.not_writable(key, str(location), f"{nearest} is not a folder that can be written to")
+
+
+def check_vacant(key: str, location: TableLocation) -> None:
+    """Refuse a folder that holds files and, as is known, no table. Raises OutputError."""
+    folder = Path(location.text)
+    if commits.is_local(location) and folder.is_dir() and any(folder.iterdir()):
+        raise OutputError.not_a_table(key, str(location))
+
+
+def relative_path(start: str, to: str) -> str:
+    """Return the relative path between two local paths, which a moved folder keeps; another location as it is."""
+    return os.path.relpath(to, start) if Path(start).is_absolute() and Path(to).is_absolute() else to

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from routing.config import BESIDE, Config, load
 from routing.delta.local_tables import write_new
-from routing.demo.day import generate_day
+from routing.demo.demo_day import generate_day
 from routing.demo.drafting import Tables
-from routing.demo.estates import document_estates
+from routing.demo.example_estates import document_estates
 from routing.errors import ContractError, OutputError, StorageError, quote
 from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
 from routing.tables.arrow_rows import table_of

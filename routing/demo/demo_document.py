@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from routing.config import Config
-from routing.demo.estates import document_estates
+from routing.demo.example_estates import document_estates
 from routing.document import (
     Block,
     DataTable,

@@ -11,7 +11,8 @@ from routing.config import JOURNAL, Config
 from routing.delta.import_times import begun_at, say_events
 from routing.delta.opening import TableOpener
 from routing.errors import ContractError, RoutingError, join_bounded
-from routing.importing import order, stored_tables
+from routing.importing import import_order, stored_tables
+from routing.importing.covered_rows import key_of
 from routing.importing.history import TableChanges
 from routing.importing.import_faults import unfit_journal
 from routing.importing.import_journal import (
@@ -23,7 +24,6 @@ from routing.importing.import_journal import (
     decode_changes,
     list_unfinished,
 )
-from routing.importing.keyed import key_of
 from routing.schemas import TABLES
 from routing.tables.read_rows import read_rows
 from routing.terms import TableRow
@@ -114,7 +114,7 @@ def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key
 def _find_later(imports: Sequence[TableRow], changes: TableChanges) -> list[str]:
     """List later imports of the same subjects, as phrases, without the changes of the import itself."""
     changed_values = {_values(row) for row in [*changes.put, *changes.remove]}
-    return order.find_later([row for row in imports if _values(row) not in changed_values], changes.put)
+    return import_order.find_later([row for row in imports if _values(row) not in changed_values], changes.put)
 
 
 def _values(row: TableRow) -> tuple[Any, ...]:

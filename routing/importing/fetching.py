@@ -16,14 +16,14 @@ from pathlib import Path, PurePosixPath
 
 from routing.config import TableLocation, is_uri
 from routing.config.secrets import holds_secret
-from routing.delta import session_files
+from routing.delta import file_systems
 from routing.delta.commits import is_local
+from routing.delta.file_systems import Folder, ListedFile
 from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import TableOpener
-from routing.delta.session_files import Folder, ListedFile
 from routing.errors import quote
 from routing.importing.import_faults import secret_in_address
-from routing.importing.reach import FilePlace, Reach, ordinary_place
+from routing.importing.import_files import FilePlace, Reach, ordinary_place
 
 # So many bytes are fetched by one query, and one file at least: a query takes longer than a small file.
 BYTES_AT_ONCE = 32 * 1024**2
@@ -62,7 +62,7 @@ class _Fetcher:
     def look(self, text: str) -> Folder | ListedFile | None:
         why = UnreadableTable("it is a URI" if is_uri(text) else "it is not on this machine's disk")
         spark = self.opener.start_for(quote(text), "read", why)
-        listing = session_files.look(spark, text)
+        listing = file_systems.look(spark, text)
         if listing == {} and PurePosixPath(text).name.startswith(("_", ".")):
             raise OSError(errno.EPERM, "the session reads no file whose name begins with _ or .", text)
         self._waiting.update((file.path, file) for file in _in_order(listing))
@@ -72,7 +72,7 @@ class _Fetcher:
         """Return the content of a file; with it those are fetched that come next and end like it."""
         if file.path not in self._content:
             batch = self._batch(file)
-            self._content.update(session_files.read(self.opener.spark, batch))
+            self._content.update(file_systems.read(self.opener.spark, batch))
             for fetched in batch:
                 self._waiting.pop(fetched.path, None)
         return self._content.pop(file.path)

@@ -10,19 +10,17 @@ from functools import cache
 
 from routing.config import Config
 from routing.delta.opening import TableOpener
-from routing.importing import order, stored_tables
+from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.conversing import dialog_changes
-from routing.importing.covered import CoveredRows, Unit, line_order, unit_of
-from routing.importing.dropping import Dropped, close_routes, cover_dropped, find_dropped
-from routing.importing.history import TableChanges, instance_rows, present_changes, route_changes
-from routing.importing.keyed import ON
-from routing.importing.moments import find_exports_to_come, latest_time, refuse_to_come
-from routing.importing.result import ImportResult
+from routing.importing.covered_rows import ON, CoveredRows, Unit, line_order, unit_of
+from routing.importing.history import TableChanges, dialog_changes, instance_rows, present_changes, route_changes
+from routing.importing.import_faults import find_exports_to_come, latest_time, refuse_to_come
+from routing.importing.import_order import Dropped, close_routes, cover_dropped, find_dropped
+from routing.importing.import_results import ImportResult
 from routing.importing.spelling import NameSpelling, say_near_names
-from routing.importing.stored_messages import with_stored_ids
+from routing.importing.stored_tables import with_stored_ids
 from routing.terms import MSDB, TableRow
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")
@@ -79,16 +77,18 @@ def _bring_export(
     imports = store.rows("imports", names)
     latest = latest_time(now)
     digest = cache(_digests(export, addresses))
-    order.refuse_older(imports, order.rows_of_views(covered.units, now, digest), latest)
-    taken_back = order.take_back(stored["routes"], imports, latest)
+    import_order.refuse_older(imports, import_order.rows_of_views(covered.units, now, digest), latest)
+    taken_back = import_order.take_back(stored["routes"], imports, latest)
     stored["routes"] = list(taken_back.routes)
     dropped = _find_dropped(store, covered, stored, [row for row in imports if row["exported_at"] <= latest])
     cover_dropped(covered, dropped)
-    import_rows = order.rows_of_views(covered.units, now, digest)
-    first, lost = order.find_first(imports, covered.instances, {row["instance_name"] for row in stored["routes"]})
+    import_rows = import_order.rows_of_views(covered.units, now, digest)
+    first, lost = import_order.find_first(
+        imports, covered.instances, {row["instance_name"] for row in stored["routes"]}
+    )
     covered.notes += taken_back.notes
     changes = _changes(covered, stored, dropped, first, taken_back)
-    covered.notes += order.say_lost(lost if changes.get("routes") else ())
+    covered.notes += import_order.say_lost(lost if changes.get("routes") else ())
     covered.notes += say_near_names(covered.instances, [*stored["instances"], *stored["databases"]])
     done = ImportResult(dry_run, counted="rows", rejected=covered.rejected, notes=covered.notes)
     for view, rows in export.rows_read.items():
@@ -101,7 +101,7 @@ def _bring_export(
         done.count_written(key, change.counts)
     if not dry_run:
         progress("writing the tables")
-        changes["imports"] = order.imports_changes(imports, import_rows, latest)
+        changes["imports"] = import_order.imports_changes(imports, import_rows, latest)
         stored_tables.commit_changes(store, changes, now)
     done.rejected.sort(key=line_order)
     return done
@@ -113,7 +113,7 @@ def _digests(export: CatalogExport, addresses: Sequence[str]) -> Callable[[str, 
     for view, of_view in export.rows.items():
         for row in of_view:
             rows[view, unit_of(row)].append(row)
-    return lambda view, unit: order.digest_rows(rows[view, unit], addresses)
+    return lambda view, unit: import_order.digest_rows(rows[view, unit], addresses)
 
 
 def _find_dropped(
@@ -139,7 +139,7 @@ def _changes(
     stored: Mapping[str, Sequence[TableRow]],
     dropped: Dropped,
     first: set[str],
-    taken_back: order.TakenBack,
+    taken_back: import_order.TakenBack,
 ) -> dict[str, TableChanges]:
     """Find the changes to the small tables; ``stored`` are their rows."""
     units, rows = covered.units, covered.rows

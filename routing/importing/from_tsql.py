@@ -10,11 +10,11 @@ from pathlib import Path
 
 from routing.config import Config
 from routing.delta.opening import TableOpener
-from routing.importing import order, stored_tables
+from routing.importing import import_order, stored_tables
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.covered import Unit
-from routing.importing.moments import find_scripts_to_come, latest_time, refuse_to_come
-from routing.importing.result import ImportResult
+from routing.importing.covered_rows import Unit
+from routing.importing.import_faults import find_scripts_to_come, latest_time, refuse_to_come
+from routing.importing.import_results import ImportResult
 from routing.importing.script_rows import OF_A_DATABASE, TimedScript, apply_in_turn
 from routing.importing.spelling import NameSpelling, say_near_names, say_servers
 from routing.importing.tsql import ReadScript
@@ -78,21 +78,21 @@ def _bring_scripts(
     notes = [*say_near_names([name], named_rows), *say_servers(servers, name, named_rows)]
     done = ImportResult(dry_run, counted="statements", notes=notes)
     latest = latest_time(now)
-    taken_back = order.take_back(instance_tables["routes"], instance_tables["imports"], latest)
+    taken_back = import_order.take_back(instance_tables["routes"], instance_tables["imports"], latest)
     instance_tables["routes"], done.notes = list(taken_back.routes), [*done.notes, *taken_back.notes]
     fresh, rows = _leave_out_known(done, scripts, instance_tables["imports"], name, spelling, now, snapshot)
-    order.refuse_older(instance_tables["imports"], rows, latest)
-    first, lost = order.find_first(
+    import_order.refuse_older(instance_tables["imports"], rows, latest)
+    first, lost = import_order.find_first(
         instance_tables["imports"], [name], {row["instance_name"] for row in instance_tables["routes"]}
     )
     changes = apply_in_turn(
         done, instance_tables, fresh, spelling, name, snapshot=snapshot, is_first=bool(first), now=now
     )
     changes["routes"] = taken_back.with_changes(changes["routes"])
-    done.notes += order.say_lost(lost if changes["routes"] else ())
+    done.notes += import_order.say_lost(lost if changes["routes"] else ())
     for key, change in changes.items():
         done.count_written(key, change.counts)
-    changes["imports"] = order.imports_changes(instance_tables["imports"], rows, latest)
+    changes["imports"] = import_order.imports_changes(instance_tables["imports"], rows, latest)
     if not dry_run and (fresh or any(changes.values())):
         progress("writing the tables")
         stored_tables.commit_changes(store, changes, now)
@@ -119,9 +119,9 @@ def _leave_out_known(
                 f" the script before it, whose time is taken, {format_time(at.replace(microsecond=0))}"
                 " (--scripted-at)"
             )
-        digest = order.digest_script(script.content_digest, snapshot=snapshot)
-        import_rows = order.rows_of_script(Path(script.file).name, units, at, now, digest)
-        if order.is_known([*imports, *rows], import_rows):
+        digest = import_order.digest_script(script.content_digest, snapshot=snapshot)
+        import_rows = import_order.rows_of_script(Path(script.file).name, units, at, now, digest)
+        if import_order.is_known([*imports, *rows], import_rows):
             done.notes.append(f"{script.file}: it was imported before; nothing of it is done again")
         else:
             fresh.append(TimedScript(script, at, units))

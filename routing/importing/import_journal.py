@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from routing.delta.releases import newer_than, release
+from routing.delta.counted_runs import newer_than, release
 from routing.importing.history import TableChanges
 from routing.schemas import TABLES, ArrayOf, ColumnKind, Schema
 from routing.terms import TableRow

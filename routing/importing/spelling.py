@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from routing.errors import quote
-from routing.importing.tsql.servers import is_local, is_same_server
+from routing.importing.tsql.sqlcmd import is_local, is_same_server
 from routing.terms import TableRow
 
 _LIKE = 0.8

@@ -24,9 +24,8 @@ from routing.plan.candidate_lists import (
 from routing.rules.candidate_order import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
 from routing.schemas import ROUTE_CANDIDATES
 from routing.tables import frames, spark_forms
-from routing.tables.broadcast_joins import JoinSide
-from routing.tables.declared_columns import in_shape
-from routing.tables.frame_cache import HELD_ROWS
+from routing.tables.cached_frames import HELD_ROWS, JoinSide
+from routing.tables.spark_forms import in_shape
 from routing.terms import MSDB, MatchingStep
 
 MESSAGE_ROW = "message_row"

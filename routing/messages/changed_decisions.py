@@ -18,7 +18,7 @@ from routing.messages.job import ResolveJob
 from routing.messages.rejected_rows import add_reasons
 from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables import spark_forms
-from routing.tables.declared_columns import in_shape
+from routing.tables.spark_forms import in_shape
 from routing.terms import REJECTED
 
 BEFORE, AFTER = (tuple(f"{name}_{when}" for name in DECIDED) for when in ("before", "after"))

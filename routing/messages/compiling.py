@@ -15,19 +15,15 @@ from pyspark.sql import DataFrame
 from routing.config import size_in_bytes
 from routing.messages import results
 from routing.messages.dialog_hash import choose_implementation
-from routing.messages.job import DialogJoin, KeyPass, MessageSource, ResolveJob
+from routing.messages.job import DialogJoin, KeyPass, MessageSource, PreparedPlan, ResolveJob, RoutingPlan, as_plan
 from routing.messages.keying import OF_INSTANCE, OF_TEXTS, MessageKeying
 from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests
-from routing.messages.plan_frames import PreparedPlan, RoutingPlan, as_plan
-from routing.plan.checked import CheckedInputs
-from routing.plan.estate import network_of
-from routing.plan.keys import TEXTS, KeyCounts
-from routing.plan.options import ResolveOptions
-from routing.plan.rows import DecidedKeys, decide_keys, follow_keys
+from routing.plan.checked_inputs import CheckedInputs, ResolveOptions, network_of
+from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, decide_keys, follow_keys
 from routing.rules.estate import SqlInstance
-from routing.tables import frame_cache
-from routing.tables.broadcast_joins import BroadcastBudget, JoinSide
+from routing.tables import cached_frames
+from routing.tables.cached_frames import BroadcastBudget, JoinSide
 from routing.tables.frames import collect
 from routing.tables.table_columns import TableColumns
 
@@ -62,7 +58,7 @@ def compile_messages(
     messages: DataFrame,
     checked: CheckedInputs,
     options: ResolveOptions,
-    keeper: frame_cache.FrameCache,
+    keeper: cached_frames.FrameCache,
     clock: StageClock,
     *,
     keying: MessageKeying = OF_INSTANCE,
@@ -141,7 +137,7 @@ def plan_of(
 
 
 def _choose(
-    counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, keeper: frame_cache.FrameCache
+    counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, keeper: cached_frames.FrameCache
 ) -> ResolveJob:
     """Return the job of a plan, before it is known who asks for routes."""
     broadcasts = counted.broadcasts

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.messages.validate import may_change_decision
-from routing.plan.checked import CheckedInputs
-from routing.plan.keys import FROM_NETWORK
+from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.key_rows import FROM_NETWORK
 from routing.rules.requesting import ConversationEndpoint
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, ColumnKind, Field, Schema
 from routing.tables import frames, spark_forms
-from routing.tables.frame_cache import HELD_ROWS, FrameCache
+from routing.tables.cached_frames import HELD_ROWS, FrameCache
 from routing.tables.spark_forms import read_brokers
 from routing.tables.table_columns import TableColumns
 

@@ -12,8 +12,8 @@ from routing.messages.results import add_requests, is_pending
 from routing.rules.requesting import contract_of, escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables import spark_forms
-from routing.tables.broadcast_joins import JoinSide
-from routing.tables.declared_columns import no_rows
+from routing.tables.cached_frames import JoinSide
+from routing.tables.spark_forms import no_rows
 from routing.terms import MSDB
 
 _SCOPE = ("instance_name", "ask_database", "to_service_name")

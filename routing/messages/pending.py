@@ -9,9 +9,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.schemas import MESSAGES, PENDING_MESSAGES, ColumnKind
-from routing.tables.broadcast_joins import JoinSide
-from routing.tables.declared_columns import in_shape
-from routing.tables.spark_forms import readable
+from routing.tables.cached_frames import JoinSide
+from routing.tables.spark_forms import in_shape, readable
 from routing.terms import Outcome
 
 KEY = ["instance_name", "message_id"]

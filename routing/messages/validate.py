@@ -9,14 +9,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from routing.plan.checked import CheckedInputs, check_without_spark
+from routing.plan.checked_inputs import CheckedInputs, check_without_spark
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, ColumnKind
 from routing.tables import spark_forms
-from routing.tables.declared_columns import conform
 from routing.tables.input_columns import read_settings
 from routing.tables.row_faults import SHOWN, RowFault, refuse_faults
-from routing.tables.spark_forms import is_missing, is_utf8, readable
+from routing.tables.spark_forms import conform, is_missing, is_utf8, readable
 from routing.tables.table_columns import Table, TableColumns, is_frame
 
 _KEY = KEYS["dialogs"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
-from routing.plan.keys import KEY, key_of
-from routing.plan.rows import CHOICE, Choice, DecidedKeys, SharedRows, choice_of
+from routing.plan.key_rows import CHOICE, KEY, Choice, DecidedKeys, SharedRows, choice_of, key_of
 from routing.process.garbage import no_search_for_cycles
 from routing.rules.candidate_order import CandidateRow, in_order, list_candidates, row_of
 from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey, signature

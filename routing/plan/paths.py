@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
 
-from routing.plan.estate import NamedThings
+from routing.plan.checked_inputs import NamedThings
 from routing.plan.planner import MOST_KEYS, plan_decisions, remember
 from routing.rules import hashing, text
 from routing.rules.deciding import Decision, scope_of
@@ -24,13 +24,21 @@ from routing.rules.following import (
     follow,
     follow_dialogs,
 )
+from routing.rules.hops import HopPath, MessageTrace
 from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.path_rows import PathRow, path_row, reads_address
-from routing.rules.pathing import PathSender, PathWithReturn, earliest, trace_back, trace_reply
+from routing.rules.pathing import (
+    PathRow,
+    PathSender,
+    PathWithReturn,
+    earliest,
+    path_row,
+    reads_address,
+    trace_back,
+    trace_reply,
+)
 from routing.rules.resolving import RoutedMessage, Verdict, verdict_of
 from routing.rules.timeline import TimeInterval
-from routing.rules.ways import HopPath, MessageTrace
 from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending
 
 _EVER = -(2**63)

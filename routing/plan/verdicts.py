@@ -5,20 +5,23 @@ Nothing is decided before a message asks for it, and nothing twice as long as th
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
-from routing.plan.dialogs import DialogEnds, KnownDialogs
 from routing.plan.planner import MOST_KEYS, DecisionTimeline, Planner, plan_decisions, remember
-from routing.plan.requests import AskingMessage, AskingMessages, requests_on_record
+from routing.rules import text
 from routing.rules.deciding import Decision, RoutingKey, named_broker, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.hashing import dialog_id_hash
 from routing.rules.network import EstateNetwork
 from routing.rules.rejecting import TEXTS, is_sound, rejections
-from routing.rules.requesting import InstanceRequests
+from routing.rules.requesting import InstanceRequests, RouteRequest
 from routing.rules.resolving import (
+    DIALOG_COLUMNS,
+    MATTERS,
     MESSAGE_COLUMNS,
     NO_DIALOG,
     DialogFacts,
@@ -32,8 +35,161 @@ from routing.rules.resolving import (
     verdict_of,
 )
 from routing.rules.text import address_in_name
-from routing.tables.table_columns import TableColumns
+from routing.schemas import KEYS
+from routing.tables.row_faults import read_suspects, refuse_faults
+from routing.tables.table_columns import Table, TableColumns, shape_of, stream_arrow
 from routing.terms import BROKER_CONFIGURATION_SERVICE, ReadRow
+
+# The dialogs of messages in plain Python: one small object for each that can change a decision.
+
+
+_END = KEYS["dialogs"]
+
+DialogEnds = tuple[Mapping[str, DialogFacts], Mapping[str, DialogFacts]]
+"""The dialogs of a database by folded conversation id: the ends of targets, then those of initiators."""
+_NO_ENDS: DialogEnds = ({}, {})
+
+
+@dataclass(frozen=True)
+class KnownDialogs:
+    """Dialogs by the instance and database of their end."""
+
+    by_database: Mapping[tuple[str, str], DialogEnds]
+
+    @classmethod
+    def of_columns(cls, batches: Iterable[TableColumns]) -> KnownDialogs:
+        """Return the dialogs of columns; a row without a conversation or a role is nobody's."""
+        by_database: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
+        for batch in batches:
+            ends, rows = batch.rows(*_END), batch.rows(*DIALOG_COLUMNS)
+            for (instance, database, conversation, is_initiator), row in zip(ends, rows, strict=True):
+                if conversation is None or is_initiator is None:
+                    continue
+                there = by_database.setdefault((instance, database), ({}, {}))
+                there[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
+        return cls(by_database)
+
+    @classmethod
+    def of_table(cls, dialogs: Table | None) -> KnownDialogs:
+        """Return the dialogs of an Arrow table that can change a decision.
+
+        Raises InputError where a row is at fault, as a run does.
+        """
+        if dialogs is None:
+            return cls({})
+        refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
+        return cls.of_columns(_read_mattering(dialogs))
+
+    def ends_of(self, instance: str, database: str | None) -> DialogEnds:
+        """Return the dialogs of a database; what has arrived over the network has none."""
+        return _NO_ENDS if database is None else self.by_database.get((instance, database), _NO_ENDS)
+
+    def of(self, message: RoutedMessage) -> DialogFacts:
+        """Return the dialog of a message; one that is not listed says nothing."""
+        ends = self.ends_of(message.instance, message.database)[message.is_initiator]
+        return ends.get(message.conversation_id or "", NO_DIALOG)
+
+
+def _read_mattering(dialogs: Table) -> Iterable[TableColumns]:
+    """Read the dialogs that may change a decision, in the few columns that say so."""
+    import pyarrow.compute as pc
+
+    shape = shape_of(dialogs, "dialogs")
+    conditions: list[Any] = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
+    if not conditions:
+        return ()
+    return stream_arrow(dialogs, "dialogs", reduce(operator.or_, conditions), (*_END, *DIALOG_COLUMNS))
+
+
+# Which messages open a request for a route (rule book, section 5): all that ask, taken in their order.
+#
+# The one settling of requests in plain Python; afterwards `rules.requesting.Scope` tells of each message
+# whether it opens one, waits with its conversation, or goes on.
+
+
+def order_of_asking(message: RoutedMessage) -> tuple[int, str, str, bool]:
+    """Return the place of a message among those that ask; rows equal in (t, message_id) by their endpoint."""
+    return message.t, message.message_id, message.conversation_id or "", message.is_initiator
+
+
+class AskingMessage(NamedTuple):
+    """A message that meets step 4, with what is decided for it."""
+
+    message: RoutedMessage
+    dialog: DialogFacts
+    decision: Decision
+
+    @property
+    def position(self) -> tuple[int, str]:
+        """When it asks: (t, message_id)."""
+        return self.message.t, self.message.message_id
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """Where it asks, in this order: in its scope, and in msdb once it has come back."""
+        decision = self.decision
+        searches = (decision.first, decision.again)
+        return tuple(search.scope for search in searches if search is not None and search.asks)
+
+
+def open_requests(asking: Iterable[AskingMessage], requests: InstanceRequests) -> None:
+    """Open the requests of one instance's messages, which come in the order of `order_of_asking`.
+
+    Afterwards any message can be judged by ``requests``, in any order.
+    """
+    for one in asking:
+        judge(one.message, one.dialog, one.decision, requests)
+
+
+@dataclass
+class AskingMessages:
+    """The messages of one instance that may open a request; ``requests`` are those on record.
+
+    Few of them have to be remembered: of the messages that ask in one database alone, and whose request is not on
+    record, the first opens one, and every later one finds it pending, whether it then waits or goes on.
+    """
+
+    requests: InstanceRequests
+    _first: dict[tuple[str, str], AskingMessage] = field(default_factory=dict)
+    _others: list[AskingMessage] = field(default_factory=list)
+
+    def add(self, asking: AskingMessage) -> None:
+        """Remember a message if it may open a request; they come in any order."""
+        databases = asking.databases
+        if len(databases) > 1:
+            self._others.append(asking)
+            return
+        place = databases[0], asking.message.service
+        scope = self.requests.of(*place)
+        if scope.is_pending_on_record(*asking.position):
+            return
+        if scope.is_on_record(*asking.position):
+            self._others.append(asking)
+        elif place not in self._first or _order(asking) < _order(self._first[place]):
+            self._first[place] = asking
+
+    def open_requests(self) -> InstanceRequests:
+        """Return all requests, those that the messages open included."""
+        open_requests(sorted(self._all(), key=_order), self.requests)
+        return self.requests
+
+    def _all(self) -> Iterator[AskingMessage]:
+        yield from self._first.values()
+        yield from self._others
+
+
+def _order(asking: AskingMessage) -> tuple[int, str, str, bool]:
+    return order_of_asking(asking.message)
+
+
+def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]:
+    """Collect the requests on record by instance."""
+    rows_by_instance: dict[str, list[tuple[str, str, RouteRequest]]] = {name: [] for name in network.instances}
+    for (instance, database, service), requests in network.on_record.items():
+        if instance in rows_by_instance:
+            rows_by_instance[instance] += [(database, service, request) for request in requests]
+    return {name: InstanceRequests.on_record(rows) for name, rows in rows_by_instance.items()}
+
 
 _Row = tuple[Any, ...]
 

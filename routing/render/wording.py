@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 
 from routing.document import Cell, Tone, TonedText, Words
@@ -95,3 +96,17 @@ def plain_words(words: Words) -> str:
     """Return the words of a sentence as one text, without what stands out."""
     parts = [words] if isinstance(words, (str, TonedText)) else words
     return "".join(part.text if isinstance(part, TonedText) else part for part in parts)
+
+
+# The values of a result as JSON: one form of a time in every command.
+
+
+def write_json(value: object) -> str:
+    """Return a value as JSON in one line; times read as `format_time` writes them. Raises TypeError."""
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return format_time(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")

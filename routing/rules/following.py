@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from routing.rules.deciding import Decision, RouteSearch, RoutingKey
 from routing.rules.estate import ARRIVALS, SqlInstance
+from routing.rules.hops import HopPath, MessageTrace, PathHop
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.requesting import ConversationEndpoint
 from routing.rules.resolving import Verdict, requested, verdict_of
 from routing.rules.timeline import TimeInterval
-from routing.rules.ways import HopPath, MessageTrace, PathHop
 from routing.terms import Ending, MatchingStep, Outcome
 
 MOST_WAYS = 100

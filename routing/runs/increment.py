@@ -20,16 +20,14 @@ from routing.delta.opening import TableOpener
 from routing.delta.protocol import LastRun
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InternalError, OutputError
-from routing.messages import duplicates, openers, pending, results
+from routing.messages import openers, pending, rejected_rows, results
 from routing.messages.job import ResolveJob
 from routing.messages.lookups import RunLookups
-from routing.runs.stages import Stages
+from routing.runs.run_work import Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
-from routing.tables.broadcast_joins import BroadcastBudget
-from routing.tables.declared_columns import conform, in_shape
-from routing.tables.frame_cache import HELD_ROWS, FrameCache, hold
+from routing.tables.cached_frames import HELD_ROWS, BroadcastBudget, FrameCache, hold
 from routing.tables.frames import at_once, has_arrow, with_columns_of
-from routing.tables.spark_forms import readable_texts
+from routing.tables.spark_forms import conform, in_shape, readable_texts
 from routing.tables.table_columns import Table, as_dataset, in_files, is_frame
 from routing.terms import Outcome
 
@@ -122,7 +120,7 @@ def read(
             doubled_keys = _search_doubles(spark, messages_table, new, stored, keeper)
             if doubled_keys is None:
                 before = None if last is None else stored.read(spark, "resolved_routes")
-                doubled_keys = duplicates.find_doubles(messages, before, keeper, broadcasts, new.count)
+                doubled_keys = rejected_rows.find_doubles(messages, before, keeper, broadcasts, new.count)
             step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, keeper)
     if requests is not None:
         with clock.stage("requests"):
@@ -205,7 +203,7 @@ def _search_doubles(
     new: AppendedRows,
     stored: StoredOutputs,
     keeper: FrameCache,
-) -> duplicates.DoubledKeys | None:
+) -> rejected_rows.DoubledKeys | None:
     """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
     is_first = stored.last is None
     if not has_arrow() or (new.files is None and not is_first):
@@ -219,18 +217,18 @@ def _search_doubles(
         # Maintenance has moved rows to other files.
         if len(messages.files) != len(new.files):
             return None
-    return duplicates.search_doubles(spark, messages, resolved, keeper)
+    return rejected_rows.search_doubles(spark, messages, resolved, keeper)
 
 
 def _without_duplicates(
     step: NewMessages,
-    doubled_keys: duplicates.DoubledKeys,
+    doubled_keys: rejected_rows.DoubledKeys,
     scopes: DataFrame,
     broadcasts: BroadcastBudget,
     keeper: FrameCache,
 ) -> NewMessages:
     """Return the step without message rows whose id is stored already, or stands twice."""
-    rest = duplicates.set_doubles_aside(step.as_read, doubled_keys, scopes, keeper, broadcasts)
+    rest = rejected_rows.set_doubles_aside(step.as_read, doubled_keys, scopes, keeper, broadcasts)
     return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 

@@ -5,20 +5,63 @@ Only for those whose configuration asks for it: OpenLineage's client is imported
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import os
+import re
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 
-from routing.config import Config
+from routing.config import Config, LineageSettings, TableLocation
 from routing.config.secrets import without_secrets
-from routing.delta.releases import release
+from routing.delta.counted_runs import release
 from routing.errors import EnvironmentFault, first_sentence
-from routing.runs.naming import dataset_of, uuid_of
 from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset, OutputDataset, RunEvent, RunState
     from openlineage.client.generated.base import DatasetFacet, OutputDatasetFacet, RunFacet
+    from openlineage.client.transport import Transport
+
+# What OpenLineage calls a table and a run: names by which other tools know the same things.
+
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
+# The schemes that stand for one store, and the one by which OpenLineage knows it; names there begin with no slash.
+_STORES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **dict.fromkeys(("abfs", "abfss"), "abfss"),
+    **dict.fromkeys(("wasb", "wasbs"), "wasbs"),
+    "gs": "gs",
+}
+
+
+def dataset_of(location: TableLocation, settings: LineageSettings) -> tuple[str, str]:
+    """Return a table's namespace and name: ``file`` and path, ``s3://bucket`` and key, catalog and name."""
+    if location.is_name:
+        return settings.catalog_namespace or settings.namespace, location.text
+    uri = _URI.fullmatch(location.text)
+    if uri is None:
+        return "file", location.text
+    scheme, authority, path = uri[1].lower(), uri[2] or "", uri[3].strip("/")
+    if scheme in _STORES:
+        return f"{_STORES[scheme]}://{authority}", path or "/"
+    return f"{scheme}://{authority}" if authority else scheme, f"/{path}"
+
+
+def uuid_of(run_id: str, runs: TableLocation) -> str:
+    """Return a run's id where it is a UUID, else one made of it and of its job's table ``runs``, ever the same."""
+    try:
+        if str(uuid.UUID(run_id)) == run_id.lower():
+            return run_id.lower()
+    except ValueError:
+        # An id of a scheduler's own.
+        pass
+    # As JSON, which writes every character in ASCII.
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([runs.text, run_id])))
+
 
 _COUNTED = {"resolved_routes": "rows_resolved", "rejected_messages": "rows_rejected"}
 # What of a run's row OpenLineage has no place of its own for.
@@ -140,3 +183,79 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     return dict(value) if isinstance(value, Mapping) else value
+
+
+# An event of OpenLineage on its way, to the server or file that the configuration names and nowhere else.
+#
+# Of OpenLineage's own environment variables and files only OPENLINEAGE_API_KEY is read: whatever others name
+# gets nothing.
+
+
+API_KEY = "OPENLINEAGE_API_KEY"
+# Seconds: for each answer of a server, and for all of it, since a server may answer drop by drop.
+ANSWER_SECONDS, TOTAL_SECONDS = 5.0, 10.0
+_THREAD = "lineage event"
+
+
+def send(
+    make: Callable[[], RunEvent],
+    settings: LineageSettings,
+    *,
+    answer_seconds: float = ANSWER_SECONDS,
+    total_seconds: float = TOTAL_SECONDS,
+) -> str | None:
+    """Create an event and send it, once; return why it was not sent, as the end of a sentence, or None.
+
+    Raises nothing, and takes ``total_seconds`` at most; for each answer of a server it waits ``answer_seconds``.
+    """
+    faults: list[str] = []
+    # Nobody waits for this thread when the process ends: what does not answer holds nothing up.
+    thread = threading.Thread(
+        target=_send, args=(make, settings, answer_seconds, faults), name=_THREAD, daemon=True
+    )
+    thread.start()
+    thread.join(total_seconds)
+    if thread.is_alive():
+        return f"no answer within {total_seconds:g} seconds"
+    return faults[0] if faults else None
+
+
+def _send(
+    make: Callable[[], RunEvent], settings: LineageSettings, answer_seconds: float, faults: list[str]
+) -> None:
+    try:
+        transport = _transport(settings, answer_seconds)
+        try:
+            transport.emit(make())
+        finally:
+            transport.close()
+    # Whatever goes wrong here is told, and no reason for a run that counts to fail.
+    except Exception as error:  # noqa: BLE001
+        faults.append(first_sentence(error))
+
+
+def _transport(settings: LineageSettings, answer_seconds: float) -> Transport:
+    """Create the transport of the settings. Raises ValueError for a key that no header takes."""
+    if settings.file is not None:
+        from openlineage.client.transport.file import FileConfig, FileTransport
+
+        return FileTransport(FileConfig(settings.file, append=True))
+    from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
+    from requests import Session
+
+    key = os.environ.get(API_KEY, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        # The libraries below would put the key into their own error.
+        raise ValueError(f"{API_KEY} holds characters that no header takes")
+    session = Session()
+    # A server that leads elsewhere gets no event there: a POST that is led on becomes a GET.
+    session.max_redirects = 0
+    return HttpTransport(
+        HttpConfig(
+            url=f"{str(settings.url).rstrip('/')}/",
+            timeout=answer_seconds,
+            auth=ApiKeyTokenProvider({"api_key": key}) if key else TokenProvider({}),
+            session=session,
+            retry={"total": 0},
+        )
+    )

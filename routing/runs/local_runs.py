@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING
 from routing.config import Config
 from routing.delta import protocol
 from routing.delta.data_files import DataFiles, DataFileWriter
-from routing.delta.local_opening import LocalOpener, check_packages
-from routing.delta.local_outputs import LocalOutputs, RowSource
+from routing.delta.ledger import LocalOutputs, RowSource
+from routing.delta.opening import LocalOpener, check_packages
 from routing.engines.arrow import open_requests
-from routing.engines.arrow.message_rows import MessageRows
+from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
-from routing.engines.arrow.parallel import for_each_thread
-from routing.engines.arrow.rejected_batches import RejectedRows
-from routing.engines.arrow.resolved_batches import BatchResolver, KeyedBatch, MessageScan
+from routing.engines.arrow.resolved_batches import (
+    BatchResolver,
+    KeyedBatch,
+    MessageScan,
+    RejectedRows,
+    for_each_thread,
+)
 from routing.errors import ConfigError
-from routing.plan.checked import check_without_spark
-from routing.runs.counting import RunCounts, count_resolved, count_rows, note_unended_requests
-from routing.runs.done import Run
-from routing.runs.run_work import RunWork
+from routing.plan.checked_inputs import check_without_spark
+from routing.runs.run_results import Run
+from routing.runs.run_work import Progress, RunCounts, RunWork, count_resolved, count_rows, note_unended_requests
 from routing.runs.running import run_by
-from routing.runs.stages import Progress
 from routing.tables.input_columns import read_settings
 from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE

@@ -11,25 +11,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import Config
-from routing.delta import local_disks, protocol, spark_tables
+from routing.delta import file_systems, protocol, spark_tables
+from routing.delta.counted_runs import new_run_id
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
-from routing.delta.run_by_id import new_run_id
 from routing.errors import ConfigError, InputError
 from routing.messages import openers, results
-from routing.plan.options import ResolveOptions
-from routing.runs.changing import telling_what_may_change
-from routing.runs.counting import RunCounts
-from routing.runs.done import Run
-from routing.runs.full import run_full
-from routing.runs.incremental import run_incremental
-from routing.runs.message_frames import compile_tables
-from routing.runs.run_work import RunWork
+from routing.plan.checked_inputs import ResolveOptions
+from routing.runs.run_results import Run
+from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
 from routing.runs.running import run_by
-from routing.runs.stages import Progress, UntimedStages
-from routing.runs.work import SparkWork
-from routing.sessions.holding import ExistingSession
-from routing.tables.frame_cache import FrameCache, released_on_failure
+from routing.runs.spark_outputs import compile_tables, telling_what_may_change
+from routing.runs.spark_runs import SparkWork, run_full, run_incremental
+from routing.sessions.session_settings import ExistingSession
+from routing.tables.cached_frames import FrameCache, released_on_failure
 from routing.tables.spark_forms import last_rows
 from routing.tables.table_columns import Table
 from routing.tables.times import as_utc
@@ -212,7 +207,7 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
         >>> done.resolved_routes.count()
         5
     """
-    config = local_disks.place_all(config, spark)
+    config = file_systems.place_all(config, spark)
     runs = spark_tables.snapshots(ExistingSession(spark), {"runs": config.output["runs"]})["runs"].read(spark)
     recorded_rows = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
     if not recorded_rows:
@@ -244,7 +239,7 @@ def current_routes(spark: SparkSession, config: Config) -> DataFrame:
         >>> routing.current_routes(spark, routing.load_config("job.yaml")).count()
         5
     """
-    config = local_disks.place_all(config, spark)
+    config = file_systems.place_all(config, spark)
     outputs = DeltaTables(TableOpener.of_session(spark), config)
     last = outputs.last_run()
     if last is None:

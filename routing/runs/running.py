@@ -10,19 +10,16 @@ from typing import Protocol
 
 from routing.config import Config
 from routing.delta import current_routes_view, import_times, ledger, protocol, spark_tables
+from routing.delta.counted_runs import check_run_id, new_run_id, release
 from routing.delta.ledger import JobTables
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import LastRun, RunStart
-from routing.delta.releases import release
-from routing.delta.run_by_id import check_run_id, new_run_id
 from routing.delta.run_lock import only_run
-from routing.delta.table_places import check_writable
+from routing.delta.table_details import check_writable
 from routing.errors import ConfigError, RecordedAlready
-from routing.plan.options import ResolveOptions
-from routing.runs.counting import RunCounts
-from routing.runs.done import Run, done_before, find_run_before
-from routing.runs.run_work import RunWork
-from routing.runs.stages import Progress, Stages
+from routing.plan.checked_inputs import ResolveOptions
+from routing.runs.run_results import Run, done_before, find_run_before
+from routing.runs.run_work import Progress, RunCounts, RunWork, Stages
 from routing.tables.times import as_utc
 
 

@@ -18,13 +18,14 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from routing.errors import ConfigError, EnvironmentFault, NoJavaFault, first_sentence
+from routing.errors import ConfigError, EnvironmentFault, NoJavaFault, condition, first_sentence, is_refusal
 from routing.sessions import jars
-from routing.sessions.settings import apply_settings, find_setting
+from routing.sessions.session_settings import apply_settings, find_setting
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from routing.config import Config
 
@@ -289,3 +290,73 @@ def check_udf(spark: SparkSession) -> None:
     # A session that does not tell has what is its default.
     if spark.version.startswith("4.2.0") and str(find_setting(spark, _COLUMNAR_UDF)).lower() != "false":
         raise ConfigError.hanging_udf(spark.version, _COLUMNAR_UDF)
+
+
+# Whether a session keeps frames (`persist`), and letting go of what it keeps.
+
+
+# What the errors of a session are called once it has ended.
+_ENDED = ("INVALID_HANDLE", "NO_ACTIVE_SESSION")
+# Whether sessions of Spark Connect keep frames, as far as it was tried.
+_tried: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
+
+
+def takes_persist(spark: SparkSession) -> bool:
+    """Return True if a session keeps frames, found out once by trying: Spark does, serverless compute refuses."""
+    if not is_connect(spark):
+        return True
+    if spark not in _tried:
+        _tried[spark] = _try_to_persist(spark)
+    return _tried[spark]
+
+
+def _try_to_persist(spark: SparkSession) -> bool:
+    from pyspark.errors import PySparkException
+
+    # A session knows kept frames by what they are made of: this one is nobody else's.
+    frame = spark.createDataFrame([("whether this session keeps frames",)], "asked string")
+    try:
+        frame.persist()
+        frame.count()
+        frame.unpersist()
+    except PySparkException as error:
+        if not is_refusal(error):
+            raise
+        return False
+    return True
+
+
+def let_go(cached_frame: DataFrame) -> None:
+    """Release a cached frame; a session that has ended keeps none."""
+    from pyspark.errors import PySparkException
+
+    try:
+        cached_frame.unpersist()
+    except PySparkException as error:
+        if condition(error).partition(".")[0] not in _ENDED:
+            raise
+
+
+# How far Spark has come with the tasks of what it works at.
+
+
+def count_tasks(spark: SparkSession) -> Callable[[], tuple[int, int] | None]:
+    """Return a function that tells how many tasks of the active stages are done, and how many there are.
+
+    None where no stage is active, and always on Spark Connect, which does not tell. All stages of the application
+    are counted, in a session that is shared those of others too. It raises what a session raises that refuses to
+    tell, or whose Java has ended.
+    """
+    if is_connect(spark):
+        return lambda: None
+
+    def count() -> tuple[int, int] | None:
+        tracker = spark.sparkContext.statusTracker()
+        active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        # One that has ended since.
+        stages = [stage for stage in active if stage is not None]
+        if not stages:
+            return None
+        return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+
+    return count

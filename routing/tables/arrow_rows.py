@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class _NoPandas(MetaPathFinder):
@@ -170,3 +172,30 @@ def _texts(chunk: Any) -> list[str | None]:
     encoded = chunk.dictionary_encode()
     texts = [*plain_values(encoded.dictionary), None]
     return [texts[place] for place in encoded.indices.fill_null(len(texts) - 1).to_pylist()]
+
+
+# Rows of plain Python that a function returns, and the same as an Arrow table or a DataFrame.
+
+
+@dataclass(frozen=True)
+class SchemaRows:
+    """Rows of a known schema; times are aware, in UTC."""
+
+    schema: Schema
+    rows: tuple[ReadRow, ...]
+
+    def __iter__(self) -> Iterator[ReadRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Convert the rows to an Arrow table in their declared types."""
+        return table_of(self.rows, self.schema)
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """Return the rows as a DataFrame."""
+        from routing.tables.frames import frame_of
+
+        return frame_of(spark, self.rows, self.schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from routing.schemas import SETTINGS
 from routing.tables.arrow_rows import plain_values
@@ -18,9 +18,6 @@ from routing.tables.table_columns import (
     stream_arrow,
 )
 
-if TYPE_CHECKING:
-    pass
-
 MOST_MESSAGES = 1_000_000
 """Up to so many messages of local tables are judged without Spark."""
 
@@ -31,8 +28,8 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns
     Raises InputError naming every column that is missing or of a type that is not accepted (tables.md).
     """
     if is_frame(table):
-        from routing.tables.declared_columns import conform
         from routing.tables.frames import collect, where_in
+        from routing.tables.spark_forms import conform
 
         return collect(where_in(conform(table, key), only or {}))
     return read_arrow(table, key, condition_of(table, only or {}))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
 
-from routing.schemas import ColumnKind, Schema
+from routing.errors import OutputError
+from routing.schemas import AnyKind, ColumnKind, Schema
+from routing.tables.column_kinds import spark_name
 from routing.tables.input_columns import condition_of
-from routing.tables.table_columns import Only, Table, columns_in, is_frame, select_arrow, spell
+from routing.tables.table_columns import Only, Table, as_dataset, columns_in, is_frame, select_arrow, spell
 from routing.tables.times import with_moments
 from routing.terms import TableRow
 
@@ -54,3 +58,111 @@ def _read_frame(
     if last_by:
         rows = rows.orderBy(*(F.desc(name) for name in last_by))
     return rows_of(rows if limit is None else rows.limit(limit))
+
+
+# Keys, and which of them a table holds: rows are read once by Arrow, some at a time.
+
+
+# So many parts of a file, and files, are read ahead of the search: Arrow's own numbers are 16 and 4.
+_PARTS, _FILES = 4, 2
+
+
+def find_held(table: Any, keys: pyarrow.Table) -> pyarrow.Table:
+    """Return the keys that a table of Arrow has.
+
+    ``keys`` are distinct, in columns of texts by the table's names for them in lower case. Texts are compared
+    exactly; null is equal to nothing.
+    """
+    import pyarrow
+    import pyarrow.compute as pc
+    from pyarrow import acero
+
+    rows, spelled, names = as_dataset(table), spell(table), keys.column_names
+    columns = {name: pc.field(spelled[name]) for name in names}
+    ahead = {"batch_readahead": _PARTS, "fragment_readahead": _FILES}
+    scan = acero.Declaration("scan", acero.ScanNodeOptions(rows, columns=columns, **ahead))
+    # A scan of some columns still hands on all that a table has, and some that it has not.
+    texts = [column.cast(pyarrow.string()) for column in columns.values()]
+    stored = acero.Declaration("project", acero.ProjectNodeOptions(texts, names), [scan])
+    wanted = acero.Declaration("table_source", acero.TableSourceNodeOptions(keys))
+    join = acero.HashJoinNodeOptions("right semi", names, names)
+    return acero.Declaration("hashjoin", join, [stored, wanted]).to_table(use_threads=True)
+
+
+def read_keys(table: Any, names: Mapping[str, str], most: int) -> pyarrow.Table | None:
+    """Read some columns of an Arrow table, without rows that lack one; None where these are over ``most`` bytes.
+
+    ``names`` are the columns' in the table, by those in the result, where they are texts.
+    """
+    import pyarrow
+    import pyarrow.compute as pc
+
+    columns = {name: pc.field(there).cast(pyarrow.string()) for name, there in names.items()}
+    present = reduce(and_, (pc.field(there).is_valid() for there in names.values()))
+    scanner = as_dataset(table).scanner(
+        columns=columns, filter=present, batch_readahead=_PARTS, fragment_readahead=_FILES
+    )
+    parts, size = [], 0
+    for part in scanner.to_batches():
+        parts.append(part)
+        size += part.nbytes
+        if size > most:
+            return None
+    return pyarrow.Table.from_batches(parts, scanner.projected_schema)
+
+
+# What columns a table has, as texts, and what keeps it from being of a schema.
+
+
+def types_of(table: Table) -> dict[str, str]:
+    """Return the types of a table's columns, by Spark's names for them."""
+    if is_frame(table):
+        return {field.name: field.dataType.simpleString() for field in table.schema}
+    fields: Any = table.schema
+    return {field.name: spark_name(field.type) for field in fields}
+
+
+def check_shape(table: Table, key: str, location: str, schema: Schema) -> list[str]:
+    """Refuse a table of another schema than that of output ``key``. Raises OutputError.
+
+    Columns that may be null may be missing, as in a table of an older release: these are returned.
+    """
+    types = types_of(table)
+    missing = lacks(types, schema)
+    if missing is None:
+        raise OutputError.other_schema(key, location, differences(types, schema))
+    return missing
+
+
+def lacks(types: Mapping[str, str], wanted: Schema) -> list[str] | None:
+    """List the nullable columns that alone keep a table from a schema; None where more does."""
+    missing = [field for field in wanted if field.nullable and field.name not in types]
+    rest = Schema(tuple(field for field in wanted if field not in missing))
+    return None if differences(types, rest) else [field.name for field in missing]
+
+
+def cannot_hold(stored_types: Mapping[str, str], wanted: Schema) -> list[str]:
+    """List the columns of a table that rows of a schema cannot be written to, a text each."""
+    types = {name.lower(): kind for name, kind in stored_types.items()}
+    return [
+        f"column {field.name} is {types[field.name]}, not {field.kind}"
+        for field in wanted
+        if field.name in types and not _holds(types[field.name], field.kind)
+    ]
+
+
+def _holds(types: str, wanted: AnyKind) -> bool:
+    """Return True if a column takes every value of a kind, and gives it back."""
+    if wanted == ColumnKind.STRING:
+        return types == str(wanted) or types.startswith(("char(", "varchar("))
+    return types == str(wanted) or (wanted == ColumnKind.INT and types == str(ColumnKind.BIGINT))
+
+
+def differences(types: Mapping[str, str], wanted: Schema) -> list[str]:
+    """List the differences between a table's schema and another, a text each."""
+    faults = [
+        f"column {field.name} is {types.get(field.name, 'missing')}, not {field.kind}"
+        for field in wanted
+        if types.get(field.name) != str(field.kind)
+    ]
+    return faults + [f"column {name} is unknown" for name in types if name not in wanted.names]

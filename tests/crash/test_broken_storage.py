@@ -6,15 +6,11 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from routing import cli
 from tests.crash.estate import NOW, Case, copied, run_ids
-
-if TYPE_CHECKING:
-    pass
 
 
 def _fails(case: Case, capsys: pytest.CaptureFixture[str]) -> str:

@@ -201,7 +201,7 @@ MUTANTS = (
     Mutant(
         "greatest-of-equal-rows-opens",
         "5: of equal rows the smallest end opens the request, false first",
-        "routing/plan/requests.py",
+        "routing/plan/verdicts.py",
         'message.conversation_id or "", message.is_initiator',
         'message.conversation_id or "", not message.is_initiator',
         breaks=("D10",),

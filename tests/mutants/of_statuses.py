@@ -70,7 +70,7 @@ MUTANTS = (
         "    if port != TSQL_PORT:\n",
     ),
     _of_advice(
-        "dialog_advice",
+        "service_remedies",
         "client-is-there",
         "nobody waits for messages to a client of query notifications that is gone",
         "    if name.startswith(QUERY_NOTIFICATION):\n",

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from routing import cli
-from routing.delta.run_by_id import LONGEST_ID, check_run_id
+from routing.delta.counted_runs import LONGEST_ID, check_run_id
 from routing.errors import EXIT_CONTRACT, EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 
 ROOT = Path(__file__).parents[2]

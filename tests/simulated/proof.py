@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import routing
-from routing.importing.events.event_rows import read_event
-from routing.importing.events.event_xml import parse_event
+from routing.importing.events.event_rows import parse_event, read_event
 from routing.schemas import OBSERVED_ROUTING, TABLES
 from tests.frames import arrow_of
 from tests.simulated.day import Day

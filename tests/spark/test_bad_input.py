@@ -164,15 +164,15 @@ def test_the_command_stops_and_writes_nothing(
 def test_settings_for_spark_s_start_come_too_late_in_a_file_that_it_reads(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from routing.commands import common
+    from routing.commands import command_context
 
     file = tmp_path / "job.yaml"
     late = "spark:\n  spark.driver.memory: 64g\n  spark.sql.shuffle.partitions: 7\n"
     file.write_text(config_text(stored, tmp_path / "out") + late, encoding="utf-8")
-    monkeypatch.setattr(common, "session", lambda *_: spark)
+    monkeypatch.setattr(command_context, "session", lambda *_: spark)
     options = argparse.Namespace(config=file.as_uri(), overrides=[], verbose=False)
     # A given session is used as it is.
-    assert common.load(options).spark["spark.driver.memory"] == "64g"
+    assert command_context.load(options).spark["spark.driver.memory"] == "64g"
     monkeypatch.setattr(session, "is_given", lambda: False)
     with pytest.raises(ConfigError, match=r"too early for spark\.driver\.memory \(copy the file"):
-        common.load(options)
+        command_context.load(options)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.cli import main
-from routing.delta.releases import release
+from routing.delta.counted_runs import release
 from routing.errors import InternalError, OutputError
-from routing.runs import ranking
+from routing.runs import spark_outputs
 from tests.frames import rows_of
 from tests.stored import config_of, config_text, store, written
 
@@ -78,7 +78,7 @@ def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path
     store(spark.range(3), tmp_path / "candidates")
     before = written(tmp_path)
     with pytest.raises(OutputError, match=r"output.route_candidates: .* holds a table of another schema"):
-        ranking.write_candidates(spark, config)
+        spark_outputs.write_candidates(spark, config)
     assert written(tmp_path) == before
 
 
@@ -87,7 +87,7 @@ def test_without_a_place_spark_is_not_asked(
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
-    monkeypatch.setattr("routing.commands.common.session", lambda *_: pytest.fail("Spark is started"))
+    monkeypatch.setattr("routing.commands.command_context.session", lambda *_: pytest.fail("Spark is started"))
     assert main(["candidates", "--config", str(file)]) == 2
     assert "has no output.route_candidates, which candidates writes" in capsys.readouterr().err
 
@@ -95,7 +95,7 @@ def test_without_a_place_spark_is_not_asked(
 def test_a_candidate_that_is_lost_is_told(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = vars(ranking)["route_candidates"]
-    monkeypatch.setattr(ranking, "route_candidates", lambda *args: whole(*args).where("candidate_rank != 2"))
+    whole = vars(spark_outputs)["route_candidates"]
+    monkeypatch.setattr(spark_outputs, "route_candidates", lambda *args: whole(*args).where("candidate_rank != 2"))
     with pytest.raises(InternalError, match=r"the messages have \d+ candidates, but \d+ rows were written"):
-        ranking.write_candidates(spark, _config(stored, tmp_path))
+        spark_outputs.write_candidates(spark, _config(stored, tmp_path))

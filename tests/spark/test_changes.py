@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from routing.config import TableLocation
-from routing.plan.options import ResolveOptions
+from routing.plan.checked_inputs import ResolveOptions
 from routing.schemas import MESSAGE_CHANGES
-from routing.tables.frame_cache import FrameCache
+from routing.tables.cached_frames import FrameCache
 from routing.tables.table_columns import is_frame
 from tests.frames import Tables, arrow, frame_of, frames, rows_of
 from tests.plans import main_paths
@@ -56,8 +56,8 @@ def decided(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, keeper: FrameCache) -> DataFrame:
     """Every message with both decisions; messages are a Delta table, so that plans show it."""
     from routing.messages import changed_decisions
-    from routing.runs.message_frames import compile_tables
-    from routing.runs.stages import UntimedStages
+    from routing.runs.run_work import UntimedStages
+    from routing.runs.spark_outputs import compile_tables
 
     store(frames(spark, sides.before)["messages"], folder)
     messages = spark.read.format("delta").load(str(folder))

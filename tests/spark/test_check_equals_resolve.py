@@ -43,7 +43,7 @@ class Both(NamedTuple):
 def import_all(folder: Path, config: Config, instances: list[Exported]) -> None:
     """Import the exports, then the scripts, without Spark."""
     from routing.importing.from_tsql import import_scripts
-    from routing.importing.scripts import read_scripts
+    from routing.importing.script_rows import read_scripts
 
     now = NOON + timedelta(days=1)
     import_views(no_spark(), config, [str(folder)], now)

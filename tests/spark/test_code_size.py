@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import routing
-from routing.tables import frame_cache
+from routing.tables import cached_frames
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.frames import Tables, frames
 from tests.reference.estates import joined, random_estate
@@ -47,7 +47,7 @@ def _no_requests_and_no_addresses() -> Tables:
 @pytest.fixture(autouse=True)
 def _planned_as_for_many(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Frames are kept as those of a large configuration are; plans are whole from the start."""
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", -1)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", -1)
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     yield
     spark.conf.unset("spark.sql.adaptive.enabled")

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from routing.cli import main
 from routing.demo import build
-from routing.demo.estates import document_estates
+from routing.demo.example_estates import document_estates
 from routing.schemas import INPUTS
 from tests.demo_screen import day_lines, estate_lines
 from tests.frames import assert_same_frames

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.config import TableLocation
-from routing.features.diff import opened_sides
+from routing.features.diff import comparison
 from routing.features.diff.comparison import Scripts, TableVersions
 from routing.features.diff.diffing import Diff, diff
 from routing.schemas import MESSAGE_CHANGES
@@ -48,7 +48,7 @@ def test_many_messages_of_files_go_by_spark(
     for against in (Scripts([str(tmp_path / "change.sql")], "hub"), TableVersions({"routes": 0})):
         local = told(diff(config, against, at=AT, with_messages=True))
         with monkeypatch.context() as patched:
-            patched.setattr(opened_sides, "MOST_MESSAGES", 6)
+            patched.setattr(comparison, "MOST_MESSAGES", 6)
             place = TableLocation(str(tmp_path / "changes"))
             done = diff(config, against, at=AT, with_messages=True, out=place, spark=spark)
             assert is_frame(done.messages)

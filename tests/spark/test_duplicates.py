@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routing.messages import duplicates
+from routing.messages import rejected_rows
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
-from routing.tables.broadcast_joins import BroadcastBudget
-from routing.tables.frame_cache import FrameCache
+from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from tests.frames import arrow_of, frame_of, rows_of
 from tests.stored import message
 
@@ -43,7 +42,7 @@ TWICE = {("hub", "m3"): False, ("hub", ""): False}
 FOUND = {**TWICE, ("hub", "m2"): True, ("hub", "m4"): True}
 
 
-def _found(doubled: duplicates.DoubledKeys) -> dict[tuple[str, str], bool]:
+def _found(doubled: rejected_rows.DoubledKeys) -> dict[tuple[str, str], bool]:
     rows = rows_of(doubled.keys)
     assert len(rows) == doubled.count
     return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
@@ -53,15 +52,15 @@ def test_arrow_finds_the_doubled_keys_that_spark_finds(spark: SparkSession) -> N
     new, stored = arrow_of(NEW, MESSAGES), arrow_of(STORED, RESOLVED_ROUTES)
     frames = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
     with FrameCache() as keeper:
-        searched = duplicates.search_doubles(spark, new, stored, keeper)
-        first = duplicates.search_doubles(spark, new, None, keeper)
-        none = duplicates.search_doubles(spark, new.slice(0, 1), stored, keeper)
+        searched = rejected_rows.search_doubles(spark, new, stored, keeper)
+        first = rejected_rows.search_doubles(spark, new, None, keeper)
+        none = rejected_rows.search_doubles(spark, new.slice(0, 1), stored, keeper)
         assert searched is not None
         assert first is not None
         assert none is not None
         assert _found(searched) == FOUND
-        assert _found(duplicates.find_doubles(*frames, keeper, BroadcastBudget(1_000_000))) == FOUND
+        assert _found(rejected_rows.find_doubles(*frames, keeper, BroadcastBudget(1_000_000))) == FOUND
         assert _found(first) == {**TWICE, ("hub", "m4"): False}
         assert none.count == 0
         # What this process does not hold is Spark's to find.
-        assert duplicates.search_doubles(spark, new, stored, keeper, most_bytes=100) is None
+        assert rejected_rows.search_doubles(spark, new, stored, keeper, most_bytes=100) is None

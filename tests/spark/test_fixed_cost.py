@@ -13,7 +13,7 @@ import pytest
 
 import routing
 from routing.schemas import OUTPUTS
-from routing.sessions.tasks import count_tasks
+from routing.sessions.session import count_tasks
 from tests.spark.conftest import DemoRun
 
 if TYPE_CHECKING:

@@ -71,9 +71,9 @@ def test_a_run_says_that_an_import_is_not_finished(
     import yaml
 
     from routing import cli
-    from routing.commands import common
+    from routing.commands import command_context
 
-    monkeypatch.setattr(common, "session", lambda *_, **__: spark)
+    monkeypatch.setattr(command_context, "session", lambda *_, **__: spark)
 
     estate(FIRST, route("stock", "old"), **traffic(1))(no_spark(), tmp_path)
     with ended_after(1), pytest.raises(Killed):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.config import TableLocation
-from routing.delta import local_disks
+from routing.delta import file_systems
 from routing.delta.opening import TableOpener
 from routing.errors import InputError
 from routing.importing.catalog import CatalogExport, StandIns, read_export
 from routing.importing.fetching import reach_by
-from routing.importing.scripts import read_scripts
+from routing.importing.script_rows import read_scripts
 from routing.schemas import ROUTES
 from tests.frames import arrow_of
 from tests.imports import DATABASES, MONDAY
@@ -162,9 +162,9 @@ def test_a_default_file_system_that_is_not_the_disk(spark: SparkSession, tmp_pat
     store_local(arrow_of([route("Decoy", None, "LOCAL")], ROUTES), path / "routes")
     write(path / "out", "a file")
     with another_disk(spark, path, behind) as session:
-        assert local_disks.place(TableLocation(str(path / "routes")), session).is_elsewhere
-        assert not local_disks.place(TableLocation(f"file:{path}/routes"), session).is_elsewhere
-        assert not local_disks.place(TableLocation(str(path / "routes")), spark).is_elsewhere
+        assert file_systems.place(TableLocation(str(path / "routes")), session).is_elsewhere
+        assert not file_systems.place(TableLocation(f"file:{path}/routes"), session).is_elsewhere
+        assert not file_systems.place(TableLocation(str(path / "routes")), spark).is_elsewhere
         opener = TableOpener.of_session(session)
         found = opener.open_at("tables.routes", TableLocation(str(path / "routes")))
         assert sorted(row["name"] for row in found.collect()) == ["Ask", "Far", "Stock", "Store"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.tables import frame_cache, frames
+from routing.tables import cached_frames, frames
 from tests.frames import frame_of
 from tests.plans import printed_plan
 
@@ -34,17 +34,17 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", 2)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     stored_frames = {
         "routes": frame_of(spark, ROUTES, ROUTES_SCHEMA).coalesce(1),
         "instances": frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1),
     }
-    held = {key: frame_cache.hold(frame) for key, frame in stored_frames.items()}
+    held = {key: cached_frames.hold(frame) for key, frame in stored_frames.items()}
     assert frames.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
     # Two rows are as many as are held.
     assert held["instances"] is stored_frames["instances"]
     assert (held["routes"] is stored_frames["routes"]) is not frames.has_arrow()
-    with frame_cache.FrameCache() as keeper:
+    with cached_frames.FrameCache() as keeper:
         kept = {key: keeper.keep(frame) for key, frame in stored_frames.items()}
         assert frames.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
         assert frames.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
@@ -62,7 +62,7 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
     """A few rows may be many bytes: one name of a million characters is enough."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(frame_cache, "HELD_BYTES", 50)
+    monkeypatch.setattr(cached_frames, "HELD_BYTES", 50)
     names = INSTANCES_SCHEMA.names
     bytes_of_them: dict[str, dict[str, Any]] = {
         "a name": {"instance_name": "é" * 25, "addresses": None},
@@ -73,9 +73,9 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
         short = {**row, "instance_name": row["instance_name"][:5], "addresses": None}
         long = {**row, "instance_name": row["instance_name"] + "x"}
         few, many = (frame_of(spark, [short, last], INSTANCES_SCHEMA).coalesce(1) for last in (short, long))
-        assert (frame_cache.hold(few) is few) is not frames.has_arrow(), what
-        assert frame_cache.hold(many) is many, what
-        with frame_cache.FrameCache() as keeper:
+        assert (cached_frames.hold(few) is few) is not frames.has_arrow(), what
+        assert cached_frames.hold(many) is many, what
+        with cached_frames.FrameCache() as keeper:
             assert frames.rows_of(keeper.keep(many)) == _whole([short, long], names), what
             assert keeper.frames, what
 
@@ -85,17 +85,17 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
 ) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(frame_cache, "takes_persist", lambda spark: False)
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", 2)
+    monkeypatch.setattr(cached_frames, "takes_persist", lambda spark: False)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     for has_arrow in {False, frames.has_arrow()}:
-        monkeypatch.setattr(frame_cache, "has_arrow", lambda known=has_arrow: known)
+        monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
         four = frame_of(spark, [*INSTANCES, INSTANCES[0]], INSTANCES_SCHEMA).coalesce(1)
         # 31 bytes of text, arrays as they are printed, and 8 for each of nine values.
         for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
-            monkeypatch.setattr(frame_cache, "CLIENT_ROWS", most)
-            monkeypatch.setattr(frame_cache, "CLIENT_BYTES", size)
-            with frame_cache.FrameCache() as keeper:
+            monkeypatch.setattr(cached_frames, "CLIENT_ROWS", most)
+            monkeypatch.setattr(cached_frames, "CLIENT_BYTES", size)
+            with cached_frames.FrameCache() as keeper:
                 kept = keeper.keep_sized(three)
                 assert (kept.rows is not three) is fits, (most, size)
                 assert (kept.size is not None) is fits
@@ -107,8 +107,8 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
 
 def test_a_client_carries_much_less_than_it_may_send() -> None:
     """128 MB of local data at a time are what serverless compute takes."""
-    assert frame_cache.CLIENT_BYTES * 3 < 128_000_000
-    assert frame_cache.HELD_ROWS * frame_cache.HELD_BYTES < 128_000_000
+    assert cached_frames.CLIENT_BYTES * 3 < 128_000_000
+    assert cached_frames.HELD_ROWS * cached_frames.HELD_BYTES < 128_000_000
 
 
 @pytest.mark.core
@@ -118,11 +118,11 @@ def test_what_is_kept_is_computed_once(
     """Kept in a classic session and on Spark Connect: once its files are gone a table can be read no other way."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", 2)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     table = tmp_path / "instances"
     frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1).write.parquet(str(table))
     read = spark.read.parquet(str(table))
-    with frame_cache.FrameCache() as keeper:
+    with cached_frames.FrameCache() as keeper:
         kept = keeper.keep(read)
         is_kept = [kept.storageLevel.useMemory]
         for file in table.glob("part-*"):
@@ -166,8 +166,8 @@ def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.Monk
         for place, (time, text) in enumerate(zip(micros, hexed, strict=True))
     ]
     for has_arrow in _with_and_without_arrow():
-        monkeypatch.setattr(frame_cache, "has_arrow", lambda known=has_arrow: known)
-        with frame_cache.FrameCache() as keeper:
+        monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
+        with cached_frames.FrameCache() as keeper:
             kept = keeper.keep(nested)
             assert kept.schema.simpleString() == nested.schema.simpleString()
             assert [tuple(row) for row in kept.selectExpr(*form).orderBy("id").collect()] == expected, has_arrow
@@ -179,9 +179,9 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
 ) -> None:
     """A frame kept of frames that are kept would print the plans of all, each as often as it is read."""
     for has_arrow in _with_and_without_arrow():
-        monkeypatch.setattr(frame_cache, "has_arrow", lambda known=has_arrow: known)
+        monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         lengths = []
-        with frame_cache.FrameCache() as keeper:
+        with cached_frames.FrameCache() as keeper:
             kept = keeper.keep(spark.range(3).groupBy("id").count())
             for _ in range(3):
                 kept = keeper.keep(kept.join(kept.groupBy("id").agg({"count": "max"}), "id").groupBy("id").count())
@@ -193,11 +193,11 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
 def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", 2)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
 
     def work() -> None:
-        with frame_cache.FrameCache() as keeper:
+        with cached_frames.FrameCache() as keeper:
             assert keeper.keep(frame).storageLevel.useMemory
             raise LookupError
 
@@ -211,11 +211,11 @@ def test_what_outlives_a_block_is_released_only_when_that_fails(
 ) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", 2)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
 
-    def work(error: type[Exception] | None) -> frame_cache.FrameCache:
-        with frame_cache.released_on_failure() as keeper:
+    def work(error: type[Exception] | None) -> cached_frames.FrameCache:
+        with cached_frames.released_on_failure() as keeper:
             assert keeper.keep(frame).storageLevel.useMemory
             if error is not None:
                 raise error

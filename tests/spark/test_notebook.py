@@ -144,7 +144,7 @@ def test_names_of_a_catalog_and_a_given_session_tell_the_same(
     from altair import TopLevelMixin
 
     import routing
-    from routing.features.report.pictures.drawn_picture import DrawnPicture
+    from routing.features.report.pictures.estate_picture import DrawnPicture
 
     monkeypatch.setenv("SBROUTE_DEMO", str(demo.folder))
     known: dict[str, Any] = {}

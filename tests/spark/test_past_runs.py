@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.config import TableLocation
-from routing.delta import last_run
+from routing.delta import counted_runs
+from routing.delta.counted_runs import check_release
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.delta.opening import TableOpener
-from routing.delta.releases import check_release
 from routing.errors import OutputError
-from routing.features import past_runs
+from routing.features import run_documents
 from routing.schemas import RUNS as SCHEMA
-from routing.tables.table_shapes import types_of
+from routing.tables.read_rows import types_of
 from tests.frames import frame_of
 from tests.stored import store
 from tests.unit.test_runs_command import RUNS, recorded
@@ -45,10 +45,10 @@ def test_both_ways_give_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
     here, there = dataset_of(str(folder), opened), spark.read.format("delta").load(str(folder))
     assert types_of(here) == types_of(there) == {field.name: str(field.kind) for field in SCHEMA}
     for limit in (None, 2):
-        assert past_runs.list_runs(here, limit) == past_runs.list_runs(there, limit)
+        assert run_documents.read_runs(here, limit) == run_documents.read_runs(there, limit)
     for row in [*RUNS, edges]:
-        assert past_runs.find_run(here, row["run_id"], "") == past_runs.find_run(there, row["run_id"], "")
-    [found] = past_runs.find_run(here, "edges", "")
+        assert run_documents.find_run(here, row["run_id"], "") == run_documents.find_run(there, row["run_id"], "")
+    [found] = run_documents.find_run(here, "edges", "")
     assert (found["started_at"].year, found["as_of"].microsecond, found["finished_at"].year) == (1, 1, 9999)
     assert [stage["seconds"] for stage in found["slow_stages"]] == [1e300, 0.1, 1e-300]
     assert found["outcome_counts"] == edges["outcome_counts"]
@@ -62,5 +62,5 @@ def test_a_newer_release_is_told_before_its_columns(spark: SparkSession, tmp_pat
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
         check_release(frame, "there")
     with pytest.raises(OutputError, match=r"release '99.10.1'"):
-        last_run.last_run(TableOpener.of_session(spark), TableLocation(str(tmp_path / "runs")))
+        counted_runs.last_run(TableOpener.of_session(spark), TableLocation(str(tmp_path / "runs")))
     check_release(frame.where("release < '9'"), "there")

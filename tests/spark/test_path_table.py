@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.delta.releases import release
+from routing.delta.counted_runs import release
 from routing.errors import ConfigError, InternalError, OutputError
-from routing.runs import traced_paths
-from routing.runs.stages import Progress
+from routing.runs import spark_outputs
+from routing.runs.run_work import Progress
 from tests.frames import rows_of
 from tests.stored import config_of, message, save_estate, small_estate, store, written
 
@@ -41,7 +41,7 @@ def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Pa
     stored, folder = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"
     config = _config(stored, folder)
     stages: list[Progress] = []
-    first = traced_paths.write_paths(spark, config, progress=stages.append)
+    first = spark_outputs.write_paths(spark, config, progress=stages.append)
     assert (first.version, first.read, first.rejected, first.traced) == (0, 7, 2, 5)
     assert first.outcomes == {"DELAYED": 2, "DELIVERED": 2, "LEFT_ESTATE": 1}
     assert [told.stage for told in stages if told.seconds is not None] == [
@@ -57,7 +57,7 @@ def test_each_time_the_whole_table_is_replaced(spark: SparkSession, tmp_path: Pa
     # Nobody knows who sent them.
     assert {row["return_outcome"] for row in rows.values()} == {"NOT_KNOWN", None}
     save_estate({"messages": [message(8, "//far", from_service_name="")]}, stored, files=1)
-    second = traced_paths.write_paths(spark, config)
+    second = spark_outputs.write_paths(spark, config)
     assert (second.version, second.read, second.traced) == (1, 8, 6)
     assert _paths(spark, folder / "paths")["m8"]["from_service_name"] is None
     told = [json.loads(row["userMetadata"]) for row in _history(spark, folder / "paths")]
@@ -79,19 +79,19 @@ def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path
     store(spark.range(3), tmp_path / "paths")
     before = written(tmp_path)
     with pytest.raises(OutputError, match=r"output.message_paths: .* holds a table of another schema"):
-        traced_paths.write_paths(spark, config)
+        spark_outputs.write_paths(spark, config)
     assert written(tmp_path) == before
 
 
 def test_without_a_place_nothing_is_read(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has no output.message_paths, which trace --all writes"):
-        traced_paths.write_paths(spark, config_of(stored, tmp_path))
+        spark_outputs.write_paths(spark, config_of(stored, tmp_path))
 
 
 def test_a_message_that_is_lost_is_told(
     spark: SparkSession, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = vars(traced_paths)["message_paths"]
-    monkeypatch.setattr(traced_paths, "message_paths", lambda *args: whole(*args).where("message_id != 'm1'"))
+    whole = vars(spark_outputs)["message_paths"]
+    monkeypatch.setattr(spark_outputs, "message_paths", lambda *args: whole(*args).where("message_id != 'm1'"))
     with pytest.raises(InternalError, match=r"7 messages were read, but 4 traced and 2 rejected"):
-        traced_paths.write_paths(spark, _config(stored, tmp_path))
+        spark_outputs.write_paths(spark, _config(stored, tmp_path))

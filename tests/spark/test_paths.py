@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.messages.message_paths import message_paths
-from routing.messages.path_keying import OF_ESTATE
-from routing.plan.options import ResolveOptions
-from routing.runs.message_frames import compile_tables
-from routing.runs.stages import UntimedStages
-from routing.runs.traced_paths import TracedPaths, trace_all
-from routing.tables import frame_cache
+from routing.messages.keying import OF_ESTATE
+from routing.messages.results import message_paths
+from routing.plan.checked_inputs import ResolveOptions
+from routing.runs.run_work import UntimedStages
+from routing.runs.spark_outputs import TracedPaths, compile_tables, trace_all
+from routing.tables import cached_frames
 from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of
 from tests.plans import broadcast_tables, columns_read, join_keys
 from tests.random_estates import TRACED_AS_OF as AS_OF
@@ -114,7 +113,7 @@ def test_random_networks_under_the_plan_law(
 ) -> None:
     """Between the scan of the messages and the result no Exchange, no Sort and no Python node."""
     # Frames are planned and kept as those of a large configuration are, not held as rows.
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", -1)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", -1)
     found = _traced(spark, tables, stored)
     try:
         frame = found.message_paths
@@ -172,7 +171,7 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     garbage = spark.range(GARBAGE).crossJoin(clean).withColumns(columns).drop("id")
     tables["routes"].append({**tables["routes"][0], "name": "T", "address": "TRANSPORT"})
     input_tables = {**frames(spark, tables), "messages": garbage}
-    with frame_cache.FrameCache() as keeper:
+    with cached_frames.FrameCache() as keeper:
         job = compile_tables(input_tables, ResolveOptions(""), keeper, UntimedStages(), keying=OF_ESTATE)
         # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
         assert 3 * 2 * 3 < len(job.counted.counts.keys) <= 3 * 2 * 4

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.tables import broadcast_joins, frame_cache
+from routing.tables import cached_frames
 from tests.frames import arrow_of, frame_of, frames, rows_of
 from tests.plans import (
     EXCHANGE,
@@ -54,7 +54,7 @@ def messages(
 @pytest.fixture(autouse=True)
 def _as_in_a_large_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames are planned and kept as those of a large configuration are, not held as rows."""
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", -1)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", -1)
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
     held_by_tasks: bool,
 ) -> None:
     if not held_by_tasks:
-        monkeypatch.setattr(broadcast_joins, "TASK_BYTES", 0)
+        monkeypatch.setattr(cached_frames, "TASK_BYTES", 0)
     done = resolved(spark, tables, messages, broadcast_limit="1B")
     try:
         path = main_path(done.resolved_routes, messages)

@@ -104,7 +104,7 @@ def test_the_table_is_replaced_by_spark(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are more observations than are reconciled without it."""
-    monkeypatch.setattr("routing.features.reconcile.reconciled_tables.MOST_MESSAGES", 10)
+    monkeypatch.setattr("routing.features.reconcile.reconciling.MOST_MESSAGES", 10)
     tables = {**estate(), "observed_routing": ROWS}
     save_estate(tables, tmp_path, files=1)
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")

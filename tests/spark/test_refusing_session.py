@@ -11,7 +11,7 @@ import pytest
 import routing
 from routing import cli
 from routing.config import load
-from routing.sessions import persisting
+from routing.sessions import session
 from tests.frames import rows_of
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
@@ -51,8 +51,8 @@ def refusing(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(conf, "set", refuse)
     monkeypatch.setattr(conf, "get", get_own)
     # A classic session keeps frames without being tried.
-    monkeypatch.setattr(persisting, "is_connect", lambda spark: True)
-    monkeypatch.setattr(persisting, "_tried", {})
+    monkeypatch.setattr(session, "is_connect", lambda spark: True)
+    monkeypatch.setattr(session, "_tried", {})
     return tried
 
 

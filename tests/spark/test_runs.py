@@ -15,10 +15,10 @@ import pytest
 
 import routing
 from routing import cli
-from routing.delta.releases import release
+from routing.delta.counted_runs import release
 from routing.errors import InputError, InternalError, StorageError
 from routing.messages import results
-from routing.runs import full
+from routing.runs import spark_runs
 from tests.frames import moment, rows_of
 from tests.hooks import hooked
 from tests.random_estates import assert_same
@@ -59,14 +59,14 @@ def full_rows(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[st
 def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something once the keys are known and before anything is written."""
 
-    compile_messages = vars(full)["compile_messages"]
+    compile_messages = vars(spark_runs)["compile_messages"]
 
     def compile_and_act(*arguments: Any, **options: Any) -> object:
         job = compile_messages(*arguments, **options)
         act()
         return job
 
-    patch.setattr(full, "compile_messages", compile_and_act)
+    patch.setattr(spark_runs, "compile_messages", compile_and_act)
 
 
 def _append_messages(inputs: Path) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from routing.messages import openers
 from routing.messages.rejected_rows import add_reasons
-from routing.plan.keys import FROM_NETWORK
+from routing.plan.key_rows import FROM_NETWORK
 from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from routing.schemas import MESSAGES

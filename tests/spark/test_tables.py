@@ -16,8 +16,8 @@ from routing.delta.appended_rows import RecordedVersion, read_appended
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InputError
 from routing.schemas import ROUTES
-from routing.tables.declared_columns import conform
 from routing.tables.read_rows import read_rows
+from routing.tables.spark_forms import conform
 from tests.frames import assert_same_frames, frame_of, frames, rows_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_of, message, route, save_estate, small_estate, store

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.tables import frame_cache
+from routing.tables import cached_frames
 from tests.frames import assert_same_frames, frames, moment, rows_of
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
@@ -71,12 +71,15 @@ def _without_run(row: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     "most",
-    [pytest.param(frame_cache.HELD_ROWS, id="small"), pytest.param(-1, id="as if large", marks=pytest.mark.long)],
+    [
+        pytest.param(cached_frames.HELD_ROWS, id="small"),
+        pytest.param(-1, id="as if large", marks=pytest.mark.long),
+    ],
 )
 def test_rows_are_the_same_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(frame_cache, "HELD_ROWS", most)
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", most)
     with_arrow = routing.resolve(spark, frames(spark, _estate()), run_id="rows")
-    monkeypatch.setattr(frame_cache, "has_arrow", lambda: False)
+    monkeypatch.setattr(cached_frames, "has_arrow", lambda: False)
     without = routing.resolve(spark, frames(spark, _estate()), run_id="rows")
     try:
         assert_same_frames(without.resolved_routes, with_arrow.resolved_routes)

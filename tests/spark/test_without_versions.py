@@ -16,7 +16,7 @@ import routing
 from routing.cli import main
 from routing.errors import InputError, InternalError, OutputError, RoutingError, StorageError
 from routing.messages.results import UNSEEN
-from routing.runs.traced_paths import write_paths
+from routing.runs.spark_outputs import write_paths
 from tests.frames import frame_of, rows_of
 from tests.hooks import Hook, hooked
 from tests.stored import conversation, message, save_estate, small_estate, store_estate

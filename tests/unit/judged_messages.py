@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from routing.plan.dialogs import KnownDialogs
-from routing.plan.estate import network_of
+from routing.plan.checked_inputs import network_of
 from routing.plan.planner import MOST_KEYS
-from routing.plan.verdicts import JudgedRow, RowJudge
+from routing.plan.verdicts import JudgedRow, KnownDialogs, RowJudge
 from routing.tables.input_columns import columns_of, read_messages
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of

@@ -6,10 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from routing.features.check.near_misses import NearMisses
 from routing.features.check.remedies import MessageRemedy, StuckGroup, remedy_of
+from routing.features.check.stuck_groups import NearMisses
 from routing.importing.tsql import ReadScript, apply_script, read_script
-from routing.importing.tsql.state import DatabaseState, EndpointState, InstanceState, RouteState, ServiceState
+from routing.importing.tsql.instance_state import (
+    DatabaseState,
+    EndpointState,
+    InstanceState,
+    RouteState,
+    ServiceState,
+)
 from routing.rules import estate as rules
 from routing.rules.deciding import scope_of
 from routing.rules.requesting import InstanceRequests

@@ -9,7 +9,7 @@ import pytest
 
 from routing.delta import appended_by_tracking
 from routing.delta.appended_by_log import _absolute, check_appends
-from routing.delta.session_files import as_pattern
+from routing.delta.file_systems import as_pattern
 from routing.errors import InputError
 
 

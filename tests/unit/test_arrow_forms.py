@@ -10,9 +10,9 @@ import pyarrow
 import pyarrow.dataset
 import pytest
 
-from routing.engines.arrow.message_rows import MessageRows
-from routing.engines.arrow.rejected_batches import RejectedRows
-from routing.plan.checked import check_without_spark
+from routing.engines.arrow.message_keys import MessageRows
+from routing.engines.arrow.resolved_batches import RejectedRows
+from routing.plan.checked_inputs import check_without_spark
 from routing.schemas import MESSAGES
 from routing.tables.arrow_forms import (
     fold_texts,

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from routing.config import TableLocation
-from routing.delta.local_opening import LocalOpener
+from routing.delta.opening import LocalOpener
 
 # The log keeps the least of these values and not the greatest, whose bytes are no UTF-8.
 _TEXTS = pyarrow.array([b"", b"z", b"\xff"], pyarrow.binary()).view(pyarrow.string())

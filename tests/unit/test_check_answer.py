@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from routing import cli
+from routing.features.check.check_phrases import split_sentences
 from routing.features.check.check_report import make_document
 from routing.features.check.checking import check
-from routing.features.check.phrases import split_sentences
 from routing.importing.tsql import read_script
 from routing.render.text import write_text
 from tests.exported import conversation, database, endpoint, route, waiting, whole_shop

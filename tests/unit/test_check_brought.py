@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from routing.errors import ContractError
+from routing.features.check.check_json import as_object
+from routing.features.check.check_sources import FileOptions
 from routing.features.check.checking import check
-from routing.features.check.json_form import as_object
-from routing.features.check.sources import FileOptions
-from routing.features.repository.file_linting import lint_files
+from routing.features.file_linting import lint_files
 from routing.importing.catalog import StandIns, read_export
 
 UTC = timezone.utc

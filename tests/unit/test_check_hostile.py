@@ -325,7 +325,7 @@ def test_thousands_of_groups_are_bounded(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of lists as long as the estate is large the first are printed and the others counted, in linear time."""
-    from routing.features.check import bearing_findings
+    from routing.features.check import checking
 
     many = 1_500
     place = {"instance_name": "SHOP", "database_name": "Orders"}
@@ -364,13 +364,13 @@ def test_thousands_of_groups_are_bounded(
         )
     )
     asked = []
-    names_of = bearing_findings._names
+    names_of = checking._names
 
     def looked_at(group: MessageGroup) -> set[str | None]:
         asked.append(group)
         return names_of(group)
 
-    monkeypatch.setattr(bearing_findings, "_names", looked_at)
+    monkeypatch.setattr(checking, "_names", looked_at)
     out = run(capsys, str(tmp_path), "--all", "--database", "Orders", "--then", str(script))
     assert_harmless(out)
     assert out.count("\n") < 700

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from routing.features.check.check_report import as_report
 from routing.features.check.checking import check
-from routing.features.check.page_form import as_report
 from routing.features.report.facts import EstateInstance, FlowAdvice, MessageFlow, Report, RouteChange, WordCount
 from routing.features.report.report_page import render
 from tests.exported import endpoint, export, route, waiting, whole_shop

@@ -16,7 +16,7 @@ import pytest
 
 from routing import cli
 from routing.errors import InputError, StorageError
-from routing.runs.stages import Progress, Stages
+from routing.runs.run_work import Progress, Stages
 from tests.golden_texts import assert_golden, assert_golden_help
 from tests.stored import save_estate, small_estate
 

@@ -16,7 +16,7 @@ from routing.engines.arrow import message_keys
 from routing.features.check.checking import check
 from routing.messages import validate
 from routing.plan.candidate_lists import LISTED_CANDIDATE, CandidateLists
-from routing.plan.rows import CHOICE, decide_keys
+from routing.plan.key_rows import CHOICE, decide_keys
 from tests.exported import route as exported_route
 from tests.exported import waiting, whole_shop
 from tests.frames import Tables, arrow

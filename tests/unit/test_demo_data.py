@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from routing.demo.day import generate_day
-from routing.demo.estates import document_estates
+from routing.demo.demo_day import generate_day
+from routing.demo.example_estates import document_estates
 from routing.schemas import INPUTS
 from routing.terms import Outcome, Reason
 from tests.reference.resolver import Resolution, resolve

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from routing.demo.estates import document_estates
+from routing.demo.example_estates import document_estates
 from tests.reference.resolver import resolve
 
 # Checked line by line against the worked cases.

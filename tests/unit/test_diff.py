@@ -12,11 +12,10 @@ import pytest
 
 from routing.cli import main
 from routing.errors import ContractError, InputError
-from routing.features.diff.affected import find_affected
-from routing.features.diff.comparing import WORSE, MessageChanges, count_changes, fails
 from routing.features.diff.comparison import Scripts, TableVersions, versions_of, words_of
+from routing.features.diff.configuration_changes import find_route_changes
+from routing.features.diff.decision_comparison import WORSE, MessageChanges, count_changes, fails, find_affected
 from routing.features.diff.diffing import Diff, diff
-from routing.features.diff.route_changes import find_route_changes
 from routing.features.diff.sides import DiffSides, GivenTables, OneSide, read
 from routing.schemas import KEY_CHANGES, ROUTES, SETTINGS
 from routing.tables.input_columns import read_messages

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from routing.config import TableLocation
-from routing.delta import local_disks, session_files
+from routing.delta import file_systems
 from routing.delta.commits import is_local, newest_version
 from routing.delta.local_tables import UnreadableTable, find_log
 from routing.delta.opening import TableOpener
 from routing.delta.run_lock import lock_file, only_run
-from routing.delta.table_places import check_vacant, check_writable
-from routing.delta.table_sizes import are_small
+from routing.delta.table_details import are_small, check_vacant, check_writable
 from routing.errors import EnvironmentFault, OutputError
 from routing.sessions import session
 
@@ -88,20 +87,20 @@ def session_of(*seen: str) -> Any:
 )
 def test_a_path_is_where_the_session_looks_for_it(text: str, of_disk: bool, of_hdfs: bool) -> None:
     here, elsewhere = session_of(""), session_of()
-    assert local_disks.place(TableLocation(text), here).is_elsewhere is of_disk
-    assert local_disks.place(TableLocation(text), elsewhere).is_elsewhere is of_hdfs
-    assert not local_disks.place(TableLocation(text), None).is_elsewhere
+    assert file_systems.place(TableLocation(text), here).is_elsewhere is of_disk
+    assert file_systems.place(TableLocation(text), elsewhere).is_elsewhere is of_hdfs
+    assert not file_systems.place(TableLocation(text), None).is_elsewhere
 
 
 def test_a_name_is_of_no_disk() -> None:
     name = TableLocation("main.shop.runs", is_name=True)
-    assert local_disks.place(name, session_of()) == name
+    assert file_systems.place(name, session_of()) == name
 
 
 def test_a_session_is_asked_once() -> None:
     spark = session_of()
     for path in ("/a", "/b", "/a"):
-        assert local_disks.place(TableLocation(path), spark).is_elsewhere
+        assert file_systems.place(TableLocation(path), spark).is_elsewhere
     assert spark.asked == [""]
 
 
@@ -109,8 +108,8 @@ def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.Mon
     monkeypatch.setattr(session, "is_connect", lambda spark: True)
     far, near = session_of(), session_of("", "file:")
     for text in ("/data/runs", "file:/data/runs"):
-        assert local_disks.place(TableLocation(text), far).is_elsewhere
-        assert not local_disks.place(TableLocation(text), near).is_elsewhere
+        assert file_systems.place(TableLocation(text), far).is_elsewhere
+        assert not file_systems.place(TableLocation(text), near).is_elsewhere
     assert far.asked == near.asked == ["", "file:"]
 
 
@@ -118,8 +117,8 @@ def test_a_session_that_may_read_nothing_of_this_disk(monkeypatch: pytest.Monkey
     def refuse(*_: str) -> None:
         raise PermissionError(13, "no rights")
 
-    monkeypatch.setattr(local_disks, "is_there", refuse)
-    assert local_disks.place(TableLocation("/data/runs"), session_of("")).is_elsewhere
+    monkeypatch.setattr(file_systems, "is_there", refuse)
+    assert file_systems.place(TableLocation("/data/runs"), session_of("")).is_elsewhere
 
 
 def test_every_path_of_databricks_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,10 +126,10 @@ def test_every_path_of_databricks_is_its_own(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     spark = session_of("")
     for path in ("/Volumes/main/shop/in/runs", "/tmp/runs"):
-        assert local_disks.place(TableLocation(path), spark).is_elsewhere
-        assert local_disks.place(TableLocation(path), None).is_elsewhere
-        assert not local_disks.is_open(TableLocation(path), {})
-    assert not local_disks.place(TableLocation("file:/tmp/runs"), spark).is_elsewhere
+        assert file_systems.place(TableLocation(path), spark).is_elsewhere
+        assert file_systems.place(TableLocation(path), None).is_elsewhere
+        assert not file_systems.is_open(TableLocation(path), {})
+    assert not file_systems.place(TableLocation("file:/tmp/runs"), spark).is_elsewhere
     assert spark.asked == []
 
 
@@ -159,16 +158,16 @@ def test_files_of_a_cluster_may_name_another_disk(
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text, encoding="utf-8")
     monkeypatch.setenv(variable, str(tmp_path))
-    assert local_disks.is_open(TableLocation("/data/runs"), {}) is is_open
-    assert not local_disks.is_open(TableLocation("s3a://bucket/runs"), {})
+    assert file_systems.is_open(TableLocation("/data/runs"), {}) is is_open
+    assert not file_systems.is_open(TableLocation("s3a://bucket/runs"), {})
 
 
 def test_settings_and_platforms_leave_it_open(monkeypatch: pytest.MonkeyPatch) -> None:
     path = TableLocation("/data/runs")
-    assert not local_disks.is_open(path, {"spark.sql.shuffle.partitions": "8"})
-    assert local_disks.is_open(path, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
+    assert not file_systems.is_open(path, {"spark.sql.shuffle.partitions": "8"})
+    assert file_systems.is_open(path, {"spark.hadoop.fs.defaultFS": "hdfs://name:8020"})
     monkeypatch.setenv("SPARK_REMOTE", "sc://far")
-    assert local_disks.is_open(path, {})
+    assert file_systems.is_open(path, {})
 
 
 def table(folder: Path) -> TableLocation:
@@ -181,7 +180,7 @@ def table(folder: Path) -> TableLocation:
 def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_path: Path) -> None:
     """Neither a log, nor a lock, nor whether one may write there, nor what else lies in the table's folder."""
     here = table(tmp_path / "runs")
-    there = local_disks.place(here, session_of())
+    there = file_systems.place(here, session_of())
     assert (is_local(here), newest_version(here), find_log(here)) == (True, 0, tmp_path / "runs" / "_delta_log")
     assert (is_local(there), newest_version(there), find_log(there)) == (False, None, None)
     with pytest.raises(OutputError):
@@ -191,7 +190,7 @@ def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_
     below = TableLocation(str(tmp_path / "file" / "runs"))
     with pytest.raises(OutputError):
         check_writable("output.runs", below)
-    check_writable("output.runs", local_disks.place(below, session_of()))
+    check_writable("output.runs", file_systems.place(below, session_of()))
     assert lock_file(there) is None
     with only_run(there, "first"), only_run(there, "second"):
         assert not list(tmp_path.rglob("*.lock"))
@@ -252,4 +251,4 @@ def test_what_is_elsewhere_may_be_of_any_size(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_a_path_is_no_pattern(path: str, pattern: str) -> None:
-    assert session_files.as_pattern(path) == pattern
+    assert file_systems.as_pattern(path) == pattern

@@ -12,8 +12,7 @@ import pytest
 from routing import cli
 from routing.commands import explain
 from routing.commands.parser import CommandParser
-from routing.features.explain.posing import question
-from routing.features.explain.questions import DescribedMessage, QuestionError, StoredMessage
+from routing.features.explain.questions import DescribedMessage, QuestionError, StoredMessage, question
 from tests.golden_texts import assert_golden, assert_golden_help
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)

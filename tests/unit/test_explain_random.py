@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from routing.features.explain.explaining import answer
-from routing.features.explain.judging import QuestionedMessage
+from routing.features.explain.judging import RUN_ID, QuestionedMessage
 from routing.features.explain.known_tables import KnownTables, narrow_to
 from routing.features.explain.questions import QuestionError
-from routing.features.explain.verdict_row import RUN_ID
 from tests.frames import Tables
 from tests.open_messages import CONVERSATIONS, message_to
 from tests.random_estates import SEED, assert_same

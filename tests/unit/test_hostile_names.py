@@ -21,9 +21,8 @@ from routing.features.explain import path_sentences
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import read_script
 from routing.importing.tsql.script_statements import CreateRoute, CreateService
-from routing.render.json_text import write_json
 from routing.render.text import write_text
-from routing.render.wording import printable
+from routing.render.wording import printable, write_json
 from tests.hostile import NAMES, TEXTS
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.commands import common, exports, import_
+from routing.commands import command_context, import_, shared_arguments
 from routing.errors import ConfigError, ContractError
 from tests.golden_texts import assert_golden
 from tests.screens import Busy
@@ -109,7 +109,7 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def session(*_: object, **__: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(common, "session", session)
+    monkeypatch.setattr(command_context, "session", session)
 
 
 def test_what_is_refused_before_a_table_is_opened(
@@ -180,10 +180,12 @@ def test_what_is_refused_before_a_table_is_opened(
     ],
 )
 def test_the_time_of_an_export_on_a_clock(text: str, zone: str | None, at: str, notes: list[str]) -> None:
-    from routing.importing.catalog.clock_zones import time_zone
+    from routing.importing.catalog.cell_values import time_zone
 
     screen = Screen()
-    found = exports.moment_on_clock(text, "--exported-at", None if zone is None else time_zone(zone), screen)
+    found = shared_arguments.moment_on_clock(
+        text, "--exported-at", None if zone is None else time_zone(zone), screen
+    )
     assert found is not None
     assert (found.isoformat(), screen.notes) == (at, notes)
 

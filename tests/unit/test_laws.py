@@ -117,9 +117,9 @@ _READERS = ("appended_rows", "appended_by_log", "commits", "session_files", "spa
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # How far it has come with its tasks Spark tells there alone.
-    "the JVM and RDDs": (_is_jvm, ("sessions/tasks.py",)),
+    "the JVM and RDDs": (_is_jvm, ("sessions/session.py",)),
     "cache": (_is_cache, ()),
-    "print": (_is_print, ("commands/streams.py",)),
+    "print": (_is_print, ("commands/terminal_streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
     "reading tables": (_is_read, tuple(f"delta/{name}.py" for name in _READERS)),
     # os.write is no table: the last line of an interrupted command.
@@ -127,14 +127,14 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
         _is_write,
         (
             *("delta/local_tables.py", "delta/data_files.py", "tables/sql_statements.py", "delta/spark_tables.py"),
-            "process/guard.py",
+            "process/process_guard.py",
         ),
     ),
     "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.
-    "hints to joins": (_is_hint, ("tables/broadcast_joins.py", "errors.py")),
+    "hints to joins": (_is_hint, ("tables/cached_frames.py", "errors.py")),
     # Of a known size; all else is measured.
-    "sides not measured": (_is_side, ("tables/broadcast_joins.py", "messages/results.py")),
+    "sides not measured": (_is_side, ("tables/cached_frames.py", "messages/results.py")),
 }
 OF_MESSAGES: dict[str, Law] = {"actions": _is_action, "clocks and chance": _is_clock}
 

@@ -15,8 +15,8 @@ import pytest
 from routing import cli
 from routing.config import Config, LineageSettings, TableLocation
 from routing.errors import InputError, StorageError
-from routing.runs import lineage, naming, sending
-from routing.runs.done import Run
+from routing.runs import lineage
+from routing.runs.run_results import Run
 from tests.hostile import NAMES
 from tests.lineage_server import serving
 from tests.unit.test_config import WHOLE, faults, loaded
@@ -234,19 +234,19 @@ def test_an_event_has_what_the_specification_requires() -> None:
 )
 def test_tables_have_the_names_of_openlineage(location: TableLocation, namespace: str, name: str) -> None:
     named = LineageSettings(namespace="night", catalog_namespace="metastore")
-    assert naming.dataset_of(location, named) == (namespace, name)
+    assert lineage.dataset_of(location, named) == (namespace, name)
 
 
 def test_a_run_id_that_is_no_uuid_becomes_one_for_each_job() -> None:
     mine, yours = TableLocation("/mine/runs"), TableLocation("/yours/runs")
-    assert naming.uuid_of(RUN.upper(), mine) == RUN
-    made = naming.uuid_of("nightly-7", mine)
+    assert lineage.uuid_of(RUN.upper(), mine) == RUN
+    made = lineage.uuid_of("nightly-7", mine)
     # uuid5 of the URL namespace and of ["/mine/runs", "nightly-7"].
     assert made == "19bac2e7-b00f-5ed8-8095-d2c2ce9c5e7a"
-    assert naming.uuid_of("nightly-7", yours) != made
+    assert lineage.uuid_of("nightly-7", yours) != made
     # What uuid.UUID would take as well, and what is not in UTF-8.
-    assert naming.uuid_of(f"{{{RUN}}}", mine) != RUN
-    assert naming.uuid_of("\ud800", mine) != naming.uuid_of("\ud801", mine)
+    assert lineage.uuid_of(f"{{{RUN}}}", mine) != RUN
+    assert lineage.uuid_of("\ud800", mine) != lineage.uuid_of("\ud801", mine)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -255,7 +255,7 @@ def test_any_name_is_one_line_of_the_file(name: str, tmp_path: Path) -> None:
     config = settings(file=str(file), namespace=name, job=name, catalog_namespace=name)
     row = {**ROW, "run_id": name}
     for _ in range(2):
-        assert sending.send(lambda: lineage.completed(config, row), config.lineage) is None
+        assert lineage.send(lambda: lineage.completed(config, row), config.lineage) is None
     first, second, *rest = file.read_bytes().split(b"\n")
     assert rest == [b""]
     assert first == second
@@ -267,7 +267,7 @@ def test_any_name_is_one_line_of_the_file(name: str, tmp_path: Path) -> None:
 
 def sent_to(url: str, **seconds: float) -> str | None:
     config = settings(url=url)
-    return sending.send(lambda: lineage.completed(config, ROW), config.lineage, **seconds)
+    return lineage.send(lambda: lineage.completed(config, ROW), config.lineage, **seconds)
 
 
 @pytest.mark.parametrize("path", ["", "/", "/behind/a/proxy"])
@@ -331,14 +331,14 @@ def test_a_server_that_does_not_answer() -> None:
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     config = settings(file=str(tmp_path / "none" / "events.jsonl"))
-    why = sending.send(lambda: lineage.completed(config, ROW), config.lineage)
+    why = lineage.send(lambda: lineage.completed(config, ROW), config.lineage)
     assert why is not None
     assert "none/events.jsonl" in why
 
 
 def test_an_event_that_cannot_be_made_is_told() -> None:
     config = settings(file="/nowhere")
-    assert sending.send(lambda: lineage.completed(config, {}), config.lineage) == "'output_versions'"
+    assert lineage.send(lambda: lineage.completed(config, {}), config.lineage) == "'output_versions'"
 
 
 def test_no_thread_is_left() -> None:
@@ -363,7 +363,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return Run({**ROW, "run_id": run_id}, (), how["was_recorded"])
 
     monkeypatch.setattr("routing.runs.pipeline.run_with", run)
-    monkeypatch.setattr("routing.commands.common.session", lambda *_, **__: None)
+    monkeypatch.setattr("routing.commands.command_context.session", lambda *_, **__: None)
     return how
 
 

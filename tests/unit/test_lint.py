@@ -11,16 +11,15 @@ import pytest
 
 from routing import cli
 from routing.commands import lint as command
-from routing.commands.findings import SEVERITIES
 from routing.commands.parser import CommandParser
+from routing.commands.shared_arguments import SEVERITIES
 from routing.errors import ConfigError, ContractError
 from routing.features.lint.catalogue import FINDINGS, Severity
-from routing.features.lint.lint_settings import LintSettings, LintSuppression, check_code, settings
+from routing.features.lint.lint_settings import LintSettings, LintSuppression, check_code, page, settings
 from routing.features.lint.linting import LintResult
-from routing.features.lint.pages import page
 from routing.schemas import FINDINGS as FOUND
 from routing.schemas import ROUTE_COVERAGE
-from routing.tables.schema_rows import SchemaRows
+from routing.tables.arrow_rows import SchemaRows
 from tests.golden_texts import assert_golden
 from tests.screens import Busy
 

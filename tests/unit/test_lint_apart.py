@@ -6,8 +6,7 @@ from collections import Counter
 
 from routing.features.lint import lint_tables, linting
 from routing.features.lint.catalogue import BY_CODE
-from routing.features.lint.finding_rows import rows_of
-from routing.features.lint.linting import Moment, lint_apart
+from routing.features.lint.linting import Moment, lint_apart, rows_of
 from routing.tables.times import micros_of
 from tests.frames import arrow
 from tests.random_estates import draw_sides

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from routing.features.lint.lint_finding import LintFinding
+from routing.features.lint.lint_estate import LintFinding
 from routing.features.lint.linting import find_all
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns

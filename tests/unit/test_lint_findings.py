@@ -12,7 +12,7 @@ import pytest
 
 from routing.demo.company import found_company
 from routing.demo.drafting import EstateDraft
-from routing.demo.estates import document_estates
+from routing.demo.example_estates import document_estates
 from routing.features.lint.catalogue import FINDINGS
 from routing.features.lint.lint_settings import LintSuppression
 from routing.features.lint.linting import LintResult, lint

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from routing.features.lint.hazards import prove_hazards
+from routing.features.lint.endpoint_hazards import OpenChoice, OpenMessageFollower, prove_hazards
 from routing.features.lint.lint_estate import estate_of
-from routing.features.lint.open_messages import OpenChoice, OpenMessageFollower
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of

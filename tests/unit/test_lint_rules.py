@@ -13,11 +13,9 @@ import pytest
 import routing
 from routing import cli
 from routing.errors import ConfigError, RuleError
-from routing.features.lint.configuration import ROWS, configuration_of
-from routing.features.lint.custom_rules import find_own
-from routing.features.lint.lint_settings import settings
+from routing.features.lint.custom_rules import ROWS, configuration_of, find_own
+from routing.features.lint.lint_settings import load_rules, settings
 from routing.features.lint.linting import lint_apart
-from routing.features.lint.rule_files import load_rules
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of

@@ -18,9 +18,8 @@ from pyarrow.dataset import dataset
 from routing import cli
 from routing.delta.opening import TableOpener
 from routing.features.lint import traffic_findings
-from routing.features.lint.contract import refused_rows
-from routing.features.lint.lint_estate import LintEstate
-from routing.features.lint.lint_finding import LintFinding
+from routing.features.lint.address_rules import refused_rows
+from routing.features.lint.lint_estate import LintEstate, LintFinding
 from routing.features.lint.lint_tables import read_traffic
 from routing.features.lint.linting import lint
 from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema

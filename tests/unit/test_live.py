@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from routing.commands import live
-from routing.sessions.tasks import count_tasks
+from routing.commands import terminal_streams
+from routing.sessions.session import count_tasks
 from tests.signalled import ROOT, TOLD
 from tests.terminals import open_terminal, read_all, see, start_on
 
@@ -32,7 +32,7 @@ import os, sys, time, warnings
 from routing import __main__, cli
 from routing.commands import live
 from routing.errors import StorageError
-from routing.runs.stages import Stages
+from routing.runs.run_work import Stages
 from routing.sessions import session
 live._PAUSE = 0.05
 
@@ -138,7 +138,7 @@ def test_of_what_fails_the_error_alone_is_left(within: str, why: str) -> None:
 
 def test_steps_within_and_after_each_other() -> None:
     program = """
-from routing.commands.common import steps
+from routing.commands.command_context import steps
 with steps(console) as step:
     step("reading the tables")
     time.sleep(0.3)
@@ -264,11 +264,11 @@ class OnScreen:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.screen, end = open_terminal()
-        monkeypatch.setattr(live, "_PAUSE", 0.01)
+        monkeypatch.setattr(terminal_streams, "_PAUSE", 0.01)
         monkeypatch.setenv("TERM", "xterm")
         for name in ("COLUMNS", "NO_COLOR"):
             monkeypatch.delenv(name, raising=False)
-        self.line = live.LiveLine(os.fdopen(end, "w", encoding="utf-8"))
+        self.line = terminal_streams.LiveLine(os.fdopen(end, "w", encoding="utf-8"))
 
     def wait_for(self, text: str) -> str:
         """What is written until it holds a text."""
@@ -291,7 +291,7 @@ def on_screen(monkeypatch: pytest.MonkeyPatch) -> OnScreen:
 
 
 def test_tasks_done_of_all(on_screen: OnScreen) -> None:
-    told: Iterator[live.Tasks | None] = iter([(0, 4), (1200, 1204), None])
+    told: Iterator[terminal_streams.Tasks | None] = iter([(0, 4), (1200, 1204), None])
     on_screen.line.watch(lambda: next(told, None))
     on_screen.line.begin("write")
     on_screen.wait_for("write\x1b[2m  0/4 tasks  0 s")
@@ -303,7 +303,7 @@ def test_tasks_done_of_all(on_screen: OnScreen) -> None:
 def test_whatever_a_session_raises_stages_go_on_without_tasks(on_screen: OnScreen) -> None:
     asked: list[int] = []
 
-    def ask() -> live.Tasks | None:
+    def ask() -> terminal_streams.Tasks | None:
         asked.append(1)
         raise ConnectionError("Java has ended")
 
@@ -318,7 +318,7 @@ def test_whatever_a_session_raises_stages_go_on_without_tasks(on_screen: OnScree
 def test_a_session_that_does_not_answer_holds_nobody_up(on_screen: OnScreen) -> None:
     is_asked, answer = threading.Event(), threading.Event()
 
-    def ask() -> live.Tasks | None:
+    def ask() -> terminal_streams.Tasks | None:
         is_asked.set()
         answer.wait(30)
         return 1, 2
@@ -388,9 +388,9 @@ class _Broken(io.StringIO):
 def test_whatever_fails_in_it_ends_the_line_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(live, "_PAUSE", 0.01)
+    monkeypatch.setattr(terminal_streams, "_PAUSE", 0.01)
     monkeypatch.setenv("TERM", "xterm")
-    ours, line = sys.stderr, live.LiveLine(_Broken())
+    ours, line = sys.stderr, terminal_streams.LiveLine(_Broken())
     line.begin("read")
     drawer = next(thread for thread in threading.enumerate() if thread.name == "live line")
     drawer.join(10)
@@ -463,5 +463,5 @@ def test_the_tasks_of_all_active_stages(
             return _Tracker(stages)
 
     session: Any = SimpleNamespace(sparkContext=Context())
-    ask: Callable[[], live.Tasks | None] = count_tasks(session)
+    ask: Callable[[], terminal_streams.Tasks | None] = count_tasks(session)
     assert ask() == told

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from routing import cli
-from routing.delta.last_run import last_run
-from routing.delta.local_opening import LocalOpener
+from routing.delta.counted_runs import last_run
+from routing.delta.opening import LocalOpener
 from tests.signalled import TOLD, ended, started
 from tests.stored import config_of, config_text, save_estate, small_estate, written
 

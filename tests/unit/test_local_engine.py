@@ -31,7 +31,7 @@ def run_on(folder: Path, tables: Tables, *overrides: str, files: int = 2) -> rou
 def written(folder: Path, key: str) -> list[dict[str, Any]]:
     """The rows of an output."""
     from routing.config import TableLocation
-    from routing.delta.local_opening import LocalOpener
+    from routing.delta.opening import LocalOpener
 
     rows = LocalOpener().open_at(f"output.{key}", TableLocation(str(folder / "out" / key)))
     return read_rows(rows, OUTPUTS[key])

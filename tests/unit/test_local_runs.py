@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 
 import routing
+from routing.delta.counted_runs import last_run, open_left
 from routing.delta.data_files import DataFiles
-from routing.delta.last_run import last_run, open_left
-from routing.delta.local_opening import LocalOpener
 from routing.delta.local_tables import LocalTable
+from routing.delta.opening import LocalOpener
 from routing.errors import ContractError, StorageError
 from routing.runs import local_runs
 from routing.schemas import INPUTS, MESSAGES, OUTPUTS

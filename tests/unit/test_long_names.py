@@ -13,16 +13,15 @@ import pytest
 import routing
 from routing.config import TableLocation
 from routing.delta.data_files import DataFiles
-from routing.delta.local_opening import LocalOpener
 from routing.delta.local_tables import open_to_write
-from routing.engines.arrow.asking import AskingRows, kinds_of_rows
+from routing.delta.opening import LocalOpener
+from routing.engines.arrow.asking_messages import AskingRows, kinds_of_rows
 from routing.engines.arrow.decisions import DecisionColumns
-from routing.engines.arrow.message_rows import MessageRows
+from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests, first_of_each
-from routing.engines.arrow.rejected_batches import RejectedRows
-from routing.engines.arrow.resolved_batches import KeyedBatch
-from routing.engines.arrow.text_columns import same_for_all
-from routing.plan.checked import check_without_spark
+from routing.engines.arrow.resolved_batches import KeyedBatch, RejectedRows
+from routing.engines.arrow.text_numbers import same_for_all
+from routing.plan.checked_inputs import check_without_spark
 from routing.schemas import MESSAGES
 from routing.tables.input_columns import read_settings
 from tests.frames import arrow_of

@@ -16,7 +16,7 @@ import pytest
 
 from routing.delta.opening import TableOpener
 from routing.errors import EnvironmentFault, NoJavaFault
-from routing.runs.stages import Progress, Stages
+from routing.runs.run_work import Progress, Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

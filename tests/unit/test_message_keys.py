@@ -15,12 +15,12 @@ import pytest
 from pyarrow import parquet
 
 from routing.engines.arrow import message_keys, text_numbers
-from routing.engines.arrow.message_rows import NUMBERED, MessageRows
-from routing.engines.arrow.parallel import read_ahead
+from routing.engines.arrow.message_keys import NUMBERED, MessageRows
+from routing.engines.arrow.resolved_batches import read_ahead
 from routing.errors import InputError
 from routing.messages import validate
 from routing.messages.job import KeyPass
-from routing.plan.keys import KEY, TEXTS, KeyCounts
+from routing.plan.key_rows import KEY, TEXTS, KeyCounts
 from routing.rules import text
 from routing.rules.rejecting import rejections
 from routing.schemas import DIALOGS, MESSAGES

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from routing.features.check.near_misses import NearMisses
+from routing.features.check.stuck_groups import NearMisses
 from routing.rules.estate import EstateRoute, SqlInstance, estate_of
 
 B, C, D = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "bcd")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from routing.engines.arrow.parallel import for_each_thread
+from routing.engines.arrow.resolved_batches import for_each_thread
 
 MANY = 2_000
 

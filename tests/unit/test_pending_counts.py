@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from routing.errors import InternalError
-from routing.runs.counting import check_pending
+from routing.runs.run_work import check_pending
 
 if TYPE_CHECKING:
-    from routing.runs.work import SparkWork
+    from routing.runs.spark_runs import SparkWork
 
 # By outcome, reason and database; what came over the network is not tried again.
 RESOLVED = Counter(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from routing.sessions.persisting import let_go, takes_persist
-from routing.tables.frame_cache import FrameCache
+from routing.sessions.session import let_go, takes_persist
+from routing.tables.cached_frames import FrameCache
 from tests.refusing import refused
 
 NO_PERSIST = refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported on serverless compute.")

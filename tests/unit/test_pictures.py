@@ -13,8 +13,8 @@ import vl_convert
 
 from routing.features.report import pictures
 from routing.features.report.facts import BalancedInstance, DialogBalance, MessageFlow, MessageSeries, TimePoint
-from routing.features.report.pictures import by_lane, over_time, runtime, sharing, theme
-from routing.features.report.pictures.largest import largest
+from routing.features.report.pictures import bar_pictures, over_time, picture_theme
+from routing.features.report.pictures.bar_pictures import largest
 
 HOSTILE = "'+alert(1)+\"</script>\u202e${datum.x}"
 # The mark that turns the writing round is not for a page.
@@ -92,7 +92,7 @@ named = pytest.mark.parametrize("name", list(PICTURES))
 def test_rows_by_instance() -> None:
     hq = {"place": 0, "instance": "HQ", "others": False}
     hostile = {"place": 1, "instance": HARMLESS, "others": False}
-    assert by_lane.instance_rows(FLOWS) == [
+    assert bar_pictures.instance_rows(FLOWS) == [
         {**hq, "outcome": "DELAYED", "messages": 1_230},
         {**hq, "outcome": "DELIVERED", "messages": 12_345},
         {**hq, "outcome": "NOT_KNOWN", "messages": 7},
@@ -102,7 +102,7 @@ def test_rows_by_instance() -> None:
 
 def test_rows_by_reason() -> None:
     no_route = {"place": 1, "reason": "NO_ROUTE", "others": False, "outcome": "DELAYED", "messages": 1_030}
-    assert by_lane.reason_rows(FLOWS) == [
+    assert bar_pictures.reason_rows(FLOWS) == [
         {"place": 0, "reason": "HOP_LIMIT", "others": False, "outcome": "DROPPED", "messages": 1_100},
         no_route,
         {"place": 2, "reason": "BROKER_DISABLED", "others": False, "outcome": "DELAYED", "messages": 200},
@@ -111,7 +111,7 @@ def test_rows_by_reason() -> None:
 
 def test_one_reason_of_two_outcomes_has_two_lanes() -> None:
     flows = [_flow("//a", "DELAYED", None, 1), _flow("//a", "DROPPED", None, 2)]
-    assert by_lane.reason_rows(flows) == [
+    assert bar_pictures.reason_rows(flows) == [
         {"place": 0, "reason": "NOT_KNOWN", "others": False, "outcome": "DROPPED", "messages": 2},
         {"place": 1, "reason": "NOT_KNOWN", "others": False, "outcome": "DELAYED", "messages": 1},
     ]
@@ -119,7 +119,7 @@ def test_one_reason_of_two_outcomes_has_two_lanes() -> None:
 
 def test_rows_of_what_is_stuck_tell_since_when() -> None:
     one_in_the_afternoon, eleven = NOON + 3_600_000, ELEVEN
-    assert by_lane.stuck_rows(FLOWS) == [
+    assert bar_pictures.stuck_rows(FLOWS) == [
         {"place": 0, "service": "//b", "others": False, "messages": 1_200, "oldest": one_in_the_afternoon},
         {"place": 1, "service": HARMLESS, "others": False, "messages": 30, "oldest": eleven},
     ]
@@ -127,7 +127,7 @@ def test_rows_of_what_is_stuck_tell_since_when() -> None:
 
 def test_others_are_counted_together() -> None:
     flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 87 + n, hour=8 if n == 0 else 9) for n in range(14)]
-    rows = by_lane.stuck_rows(flows)
+    rows = bar_pictures.stuck_rows(flows)
     assert len(rows) == 13
     assert rows[11] == {"place": 11, "service": "//02", "others": False, "messages": 89, "oldest": NINE}
     assert rows[12] == {
@@ -141,7 +141,7 @@ def test_others_are_counted_together() -> None:
 
 def test_one_other_is_named() -> None:
     flows = [_flow(f"//{n:02d}", "DELAYED", "NO_ROUTE", 100 - n) for n in range(13)]
-    assert [row["service"] for row in by_lane.stuck_rows(flows)][-1] == "//12"
+    assert [row["service"] for row in bar_pictures.stuck_rows(flows)][-1] == "//12"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_no_more_than_eight_strips() -> None:
 
 def test_rows_of_balance() -> None:
     chance = {"expected": 50.0, "low": 37.0, "high": 63.0}
-    assert sharing.pick_rows(SHARED) == [
+    assert bar_pictures.pick_rows(SHARED) == [
         {"place": 0, "broker": f"ID-2, HQ.{HARMLESS}", "dialogs": 1_060, **chance},
         {"place": 1, "broker": "ID-1", "dialogs": 40, **chance},
     ]
@@ -210,7 +210,7 @@ def test_rows_of_balance() -> None:
 
 def test_of_many_ids_those_furthest_from_chance_are_shown() -> None:
     picks = [BalancedInstance(f"{n:02d}", None, 50 + n, 60.0, 55.0, 65.0) for n in range(21)]
-    rows = sharing.pick_rows(DialogBalance("HQ", "Sales", "//a", None, None, picks, (), None, None))
+    rows = bar_pictures.pick_rows(DialogBalance("HQ", "Sales", "//a", None, None, picks, (), None, None))
     assert [row["broker"] for row in rows] == [f"{n:02d}" for n in range(20, -1, -1) if n != 10]
 
 
@@ -245,7 +245,7 @@ def _words(svg: str) -> list[str]:
 @named
 def test_names_are_data_and_nothing_else(name: str) -> None:
     """Neither in an expression nor in the name of a field nor in the description: only among the rows."""
-    spec = runtime.to_vega(PICTURES[name])
+    spec = picture_theme.to_vega(PICTURES[name])
     rows = [one.pop("values") for one in spec["data"] if "values" in one]
     assert len(rows) == 1
     assert (name in {"over time", "reasons"}) == ("alert" not in str(rows)), "the rows of the others hold the name"
@@ -270,7 +270,7 @@ def test_a_name_in_an_expression_would_be_seen() -> None:
 
 @named
 def test_the_page_finds_rows_width_and_colours(name: str) -> None:
-    spec = runtime.to_vega(PICTURES[name])
+    spec = picture_theme.to_vega(PICTURES[name])
     assert [one["name"] for one in spec["data"] if "values" in one] == ["rows"]
     width = next(signal for signal in spec["signals"] if signal["name"] == "width")
     assert "containerSize()[0]" in str(width)
@@ -280,7 +280,7 @@ def test_the_page_finds_rows_width_and_colours(name: str) -> None:
 
 @named
 def test_times_are_utc_wherever_the_page_is_read(name: str) -> None:
-    spec = str(runtime.to_vega(PICTURES[name]))
+    spec = str(picture_theme.to_vega(PICTURES[name]))
     assert "timeFormat" not in spec
     assert "'type': 'time'" not in spec
     assert name not in {"over time", "delays"} or "'type': 'utc'" in spec
@@ -288,7 +288,7 @@ def test_times_are_utc_wherever_the_page_is_read(name: str) -> None:
 
 @named
 def test_nothing_to_show_is_drawn_too(name: str) -> None:
-    assert vl_convert.vega_to_svg(runtime.to_vega(EMPTY[name])).startswith("<svg")
+    assert vl_convert.vega_to_svg(picture_theme.to_vega(EMPTY[name])).startswith("<svg")
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_days_of_a_series_do_not_count_where_it_ends() -> None:
 
 
 def test_the_runtime_is_whole_and_small() -> None:
-    script = runtime.javascript()
+    script = picture_theme.javascript()
     assert "window.draw=" in script
     assert len(script.encode()) < 1_000_000
     assert "</script" not in script
@@ -321,8 +321,8 @@ def test_the_runtime_is_whole_and_small() -> None:
 
 
 # The numbers of WCAG 2: 4.5 for words, 3 for what is drawn.
-@pytest.mark.parametrize("palette", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
-def test_colours_can_be_told_from_the_paper(palette: theme.PicturePalette) -> None:
+@pytest.mark.parametrize("palette", [picture_theme.LIGHT, picture_theme.DARK], ids=["light", "dark"])
+def test_colours_can_be_told_from_the_paper(palette: picture_theme.PicturePalette) -> None:
     words = {
         name: _contrast(colour, palette.paper) for name, colour in (("ink", palette.ink), ("soft", palette.soft))
     }
@@ -348,8 +348,8 @@ def _luminance(colour: str) -> float:
 
 
 def test_the_style_sheet_names_what_pictures_ask_for() -> None:
-    asked = set(re.findall(r"var\((--[a-z-]+)", str(theme.config(theme.by_style_sheet()))))
-    light, dark = theme.css().split("@media", 1)
+    asked = set(re.findall(r"var\((--[a-z-]+)", str(picture_theme.config(picture_theme.by_style_sheet()))))
+    light, dark = picture_theme.css().split("@media", 1)
     assert "--outcome-not-known" in asked
     assert asked - {f"--{name}" for name in re.findall(r"--([a-z-]+):", light)} == set()
     assert re.findall(r"--([a-z-]+):", light) == re.findall(r"--([a-z-]+):", dark)
@@ -368,7 +368,7 @@ def test_a_notebook_holds_pictures_as_png() -> None:
     assert about["image/png"]["width"] > 600
 
 
-def _bar_ends(picture: theme.Picture) -> list[float]:
+def _bar_ends(picture: picture_theme.Picture) -> list[float]:
     """Where the bars of a picture end, from above; of a stacked one its last part."""
     svg = vl_convert.vegalite_to_svg(picture.to_dict())
     ends: dict[float, float] = {}

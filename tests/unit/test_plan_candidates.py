@@ -15,7 +15,7 @@ from routing.plan.candidate_lists import (
     REQUESTED_IN_MSDB,
     CandidateLists,
 )
-from routing.plan.keys import ADDRESS_ELSEWHERE, KEY, NO_ADDRESS, OTHER_BROKER, SERVICE_FACTOR
+from routing.plan.key_rows import ADDRESS_ELSEWHERE, KEY, NO_ADDRESS, OTHER_BROKER, SERVICE_FACTOR
 from routing.rules import choosing, matching
 from routing.rules.estate import EstateRoute, SqlInstance
 from routing.tables.table_columns import TableColumns

@@ -14,14 +14,14 @@ import routing
 
 # Where a verdict has a field more, and where a hop has one; what a program then finds.
 _VERDICT = ("rules/resolving.py", "    rerouted_from: str | None = None\n\n\nVERDICT_COLUMNS")
-_HOP = ("rules/ways.py", "    rerouted_from: str | None = None\n\n\nHOP_COLUMNS")
+_HOP = ("rules/hops.py", "    rerouted_from: str | None = None\n\n\nHOP_COLUMNS")
 _PROGRAM = """
 import json
 from datetime import datetime
 from routing import schemas
-from routing.features.explain.verdict_row import verdict_row
-from routing.features.trace.path_rows_shown import hop_rows
-from routing.plan.rows import CHOICE, decide_keys
+from routing.features.explain.judging import verdict_row
+from routing.features.trace.tracing import hop_rows
+from routing.plan.key_rows import CHOICE, decide_keys
 from routing.plan.paths import PathPlanner
 from routing.rules.network import ServiceAddress, EstateNetwork
 from routing.rules.pathing import PathWithReturn, PathSender

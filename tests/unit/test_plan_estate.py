@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routing.plan.estate import network_of
+from routing.plan.checked_inputs import network_of
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns
 from tests.unit.rules.by_rules import Row

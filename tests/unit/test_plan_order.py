@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from routing.plan.keys import KEY
+from routing.plan.key_rows import CHOICE, KEY, decide_keys
 from routing.plan.paths import PathPlanner
 from routing.plan.planner import plan_decisions
-from routing.plan.rows import CHOICE, decide_keys
 from routing.plan.verdicts import MessageJudge
 from routing.rules import choosing, matching
 from routing.rules.estate import EstateRoute, SqlInstance

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from routing.plan.estate import instances_of as columns_as_instances
-from routing.plan.keys import KEY
-from routing.plan.rows import CHOICE, DecidedKeys, TimelineRows, decide_keys
+from routing.plan.checked_inputs import instances_of as columns_as_instances
+from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, TimelineRows, decide_keys
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
@@ -226,7 +225,7 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
 
 
 def test_keys_are_decided_without_spark() -> None:
-    program = "import sys, routing.plan.rows, routing.plan.verdicts; sys.exit('pyspark' in sys.modules)"
+    program = "import sys, routing.plan.key_rows, routing.plan.verdicts; sys.exit('pyspark' in sys.modules)"
     assert run_python(program).returncode == 0
 
 
@@ -247,8 +246,8 @@ def test_thousands_of_versions_are_swept_once_for_a_thousand_keys() -> None:
 # A key of each of so many services and ids: no two share a timeline, as where every one is decided by itself.
 _MANY_KEYS = """
 import tracemalloc
-from routing.plan.keys import KEY
-from routing.plan.rows import decide_keys
+from routing.plan.key_rows import KEY
+from routing.plan.key_rows import decide_keys
 from routing.rules.estate import EstateRoute, estate_of
 from routing.tables.table_columns import TableColumns
 

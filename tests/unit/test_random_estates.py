@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from routing.features.trace.arrow_trace import ArrowPaths
+from routing.features.trace.paths_table import ArrowPaths
 from routing.plan.planner import MOST_KEYS
 from tests.frames import Tables, arrow
 from tests.random_estates import (

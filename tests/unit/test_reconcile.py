@@ -23,7 +23,7 @@ from routing.schemas import (
     RECONCILIATION,
     TABLES,
 )
-from routing.tables.schema_rows import SchemaRows
+from routing.tables.arrow_rows import SchemaRows
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.reconciled import BALANCED, OBSERVED, Row, arrival, estate, event

@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from routing.features.reconcile.causes.cause_search import find_causes
-from routing.features.reconcile.causes.clock_offsets import find_offset
-from routing.features.reconcile.causes.likeness import is_near
-from routing.features.reconcile.episode import ObservedEpisode
-from routing.features.reconcile.groups import EpisodeGroup, GroupAnswers
+from routing.features.reconcile.cause_search import find_causes, find_offset, is_near
+from routing.features.reconcile.episodes import EpisodeGroup, GroupAnswers, ObservedEpisode
 from routing.rules.network import EstateNetwork
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.terms import Outcome, Reason

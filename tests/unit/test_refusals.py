@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from routing.config import TableLocation
-from routing.delta import ledger, spark_refusals, spark_tables
+from routing.delta import ledger, spark_tables
 from routing.errors import InputError, InternalError, OutputError, StorageError
-from routing.runs.changing import telling_what_may_change
-from routing.sessions.holding import ExistingSession
+from routing.runs.spark_outputs import telling_what_may_change
+from routing.sessions.session_settings import ExistingSession
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ CONDITIONS = [
 
 def _said(condition: str | None, location: TableLocation) -> str:
     error = Refused(condition)
-    absent, loose = spark_refusals.is_absent(error, location), spark_refusals.has_no_versions(error, location)
+    absent, loose = spark_tables.is_absent(error, location), spark_tables.has_no_versions(error, location)
     assert not (absent and loose)
     return ABSENT if absent else LOOSE if loose else UNKNOWN
 
@@ -82,8 +82,8 @@ def test_a_refusal_is_told_apart_by_its_condition(condition: str | None, of_name
 
 
 def test_an_error_without_a_condition_tells_nothing() -> None:
-    assert not spark_refusals.is_absent(ValueError("TABLE_OR_VIEW_NOT_FOUND"), NAME)
-    assert not spark_refusals.has_no_versions(ValueError("EXPECT_TABLE_NOT_VIEW"), NAME)
+    assert not spark_tables.is_absent(ValueError("TABLE_OR_VIEW_NOT_FOUND"), NAME)
+    assert not spark_tables.has_no_versions(ValueError("EXPECT_TABLE_NOT_VIEW"), NAME)
 
 
 def _raising(condition: str) -> Callable[..., Any]:

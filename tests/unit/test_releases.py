@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.delta.releases import newer_than, parts
+from routing.delta.counted_runs import newer_than, parts
 
 OLDEST_FIRST = ["0.1.0.dev1", "0.1.0", "0.1.1", "0.2", "0.9.12", "0.10.0", "1.0.0rc1", "1.0", "1.0.1", "2", "10.0"]
 

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from routing.features.check.remedies import MessageRemedy
+from routing.importing.tsql.instance_state import RouteState
 from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterRoute,
@@ -21,7 +22,6 @@ from routing.importing.tsql.script_statements import (
     RouteOptions,
     ScriptStatement,
 )
-from routing.importing.tsql.state import RouteState
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.hostile import TEXTS

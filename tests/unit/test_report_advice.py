@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.features.report.advice import advice_of
+from routing.features.report.report_page import advice_of
 from routing.terms import Reason
 
 # As the rule book's table has them, that of the event first.

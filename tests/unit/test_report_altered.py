@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from routing.demo.drafting import EstateDraft
-from routing.features.report.altered_routes import list_altered
+from routing.features.report.run_changes import list_altered
 from routing.schemas import ROUTES
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.features.report.choices import ChoiceScope, InstanceChoice
-from routing.features.report.dialog_balance import find_balances, spans_of
+from routing.features.report.dialog_balance import ChoiceScope, InstanceChoice, find_balances, spans_of
 from routing.features.report.facts import BalancedInstance, NeverPicked
 
 S = ChoiceScope("one", "Sales", "S")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from routing.config import Config
+from routing.delta.counted_runs import open_runs
 from routing.delta.opening import TableOpener
-from routing.delta.run_by_id import open_runs
 from routing.features.report.facts import ReportChanges, RouteChange, WordCount
 from routing.features.report.run_changes import changes_since
 from routing.schemas import ROUTES, RUNS

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from routing.demo.drafting import EstateDraft
-from routing.features.report.choices import InstanceChoice, find_choices
+from routing.features.report.dialog_balance import InstanceChoice, find_choices
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of

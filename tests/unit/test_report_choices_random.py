@@ -8,8 +8,13 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from routing.features.report.choices import ChoiceScope, InstanceChoice, find_choices
-from routing.features.report.dialog_balance import find_balances, spans_of
+from routing.features.report.dialog_balance import (
+    ChoiceScope,
+    InstanceChoice,
+    find_balances,
+    find_choices,
+    spans_of,
+)
 from routing.features.report.flows import count_dialogs
 from routing.schemas import INPUTS, RESOLVED_ROUTES
 from routing.tables.table_columns import TableColumns

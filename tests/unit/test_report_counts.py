@@ -12,7 +12,7 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
-from routing.features.report import scale
+from routing.features.report import flows
 from routing.features.report.facts import MessageFlow, MessageSeries, TimePoint
 from routing.features.report.flows import count_all, count_dialogs
 from routing.schemas import RESOLVED_ROUTES
@@ -95,12 +95,12 @@ def test_no_message(tmp_path: Path) -> None:
     ],
 )
 def test_as_fine_as_a_picture_can_show(first: str, last: str, seconds: int) -> None:
-    assert scale.choose_seconds(micros(first), micros(last)) == seconds
+    assert flows.choose_seconds(micros(first), micros(last)) == seconds
 
 
 def test_the_whole_calendar_has_steps() -> None:
     first, last = micros("0001-01-01T00:00:00Z"), micros("9999-12-31T23:59:59Z")
-    step = scale.choose_seconds(first, last) * 1_000_000
+    step = flows.choose_seconds(first, last) * 1_000_000
     assert step % (28 * 24 * HOUR * 1_000_000) == 0
     assert last // step - first // step < 96
 
@@ -121,8 +121,8 @@ def test_a_step_holds_its_beginning_and_not_its_end() -> None:
 
 
 def test_many_services_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scale, "_MOST_SERVICES", 1)
-    monkeypatch.setattr(scale, "_MOST_INSTANCES", 1)
+    monkeypatch.setattr(flows, "_MOST_SERVICES", 1)
+    monkeypatch.setattr(flows, "_MOST_INSTANCES", 1)
     rows = [
         *(resolved(f"a{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(5)),
         *(resolved(f"b{n}", "//some", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(3)),

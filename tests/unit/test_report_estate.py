@@ -13,11 +13,10 @@ import pytest
 import vl_convert
 
 from routing.features.report.facts import EstateInstance, MessageFlow
-from routing.features.report.pictures import theme
-from routing.features.report.pictures.box_columns import arrange
-from routing.features.report.pictures.edge_curves import MOST, curves_of
+from routing.features.report.pictures import picture_theme
+from routing.features.report.pictures.estate_layout import BOX, arrange, lay_out
+from routing.features.report.pictures.estate_marks import MOST, curves_of
 from routing.features.report.pictures.estate_picture import edge_rows, estate, stop_rows
-from routing.features.report.pictures.layout import BOX, lay_out
 from routing.features.report.report_network import ReportNetwork, network_of
 from tests.hostile import NAMES
 from tests.unit.test_report_network import FLOWS, HUB, SPOKE, crowd, flow
@@ -68,7 +67,7 @@ def texts(svg: ElementTree.Element, mark: str) -> list[str]:
 
 def faint(svg: ElementTree.Element) -> list[str]:
     """The names that stand back."""
-    found = [one for one in svg.iter(f"{SVG}text") if one.text and one.get("fill") == theme.LIGHT.soft]
+    found = [one for one in svg.iter(f"{SVG}text") if one.text and one.get("fill") == picture_theme.LIGHT.soft]
     return sorted(one.text or "" for one in found)
 
 
@@ -220,10 +219,17 @@ def test_more_curves_than_one_can_see_are_not_drawn() -> None:
 
 def test_colours_are_those_of_the_palette() -> None:
     network = network_of(FLOWS, (HUB, SPOKE))
-    dark, page = (drawn(estate(network, palette)) for palette in (theme.DARK, theme.by_style_sheet()))
+    dark, page = (
+        drawn(estate(network, palette)) for palette in (picture_theme.DARK, picture_theme.by_style_sheet())
+    )
     fills = {one.get("fill") for one in dark.iter()} | {one.get("stroke") for one in dark.iter()}
-    assert {theme.DARK.ink, theme.DARK.paper, theme.DARK.outcomes["SENT"], theme.DARK.outcomes["DROPPED"]} <= fills
-    assert not set(theme.LIGHT.outcomes.values()) & fills
+    assert {
+        picture_theme.DARK.ink,
+        picture_theme.DARK.paper,
+        picture_theme.DARK.outcomes["SENT"],
+        picture_theme.DARK.outcomes["DROPPED"],
+    } <= fills
+    assert not set(picture_theme.LIGHT.outcomes.values()) & fills
     assert all(one.get("fill", "var(").startswith(("var(", "none")) for one in page.iter(f"{SVG}text"))
 
 

@@ -24,7 +24,7 @@ from routing.features.report.facts import (
     Report,
     TimePoint,
 )
-from routing.features.report.filling import shorten_age
+from routing.features.report.page_tables import shorten_age
 from routing.features.report.report_page import render
 from tests.report_samples import (
     BILLING,

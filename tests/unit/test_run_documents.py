@@ -12,12 +12,11 @@ import pytest
 
 import routing
 from routing.config import Config
-from routing.delta.last_run import last_run
-from routing.delta.local_opening import LocalOpener
-from routing.delta.run_by_id import EarlierRun
-from routing.features.run_documents import describe_run, list_runs, summarize_run
+from routing.delta.counted_runs import EarlierRun, last_run
+from routing.delta.opening import LocalOpener
+from routing.features.run_documents import describe_run, make_run_list, summarize_run
 from routing.render.text import write_text
-from routing.runs.done import Run, find_done, find_run_before
+from routing.runs.run_results import Run, find_done, find_run_before
 from routing.schemas import RUNS
 from tests.frames import arrow_of
 from tests.stored import config_of, save_estate, small_estate, store_local
@@ -99,7 +98,7 @@ def test_no_run_before() -> None:
     ],
 )
 def test_an_id_is_as_long_as_it_takes(ids: list[str], shown: list[str]) -> None:
-    lines = write_text(list_runs([row_of(run_id=one) for one in ids], are_more=False), width=120).splitlines()
+    lines = write_text(make_run_list([row_of(run_id=one) for one in ids], are_more=False), width=120).splitlines()
     assert [line.split()[0] for line in lines[2:4]] == shown
 
 
@@ -116,7 +115,7 @@ def test_a_list_of_large_runs_of_both_modes_fits_80_columns() -> None:
         )
         for number, mode in enumerate(("full", "incremental"))
     ]
-    text = write_text(list_runs(rows, are_more=True), width=80)
+    text = write_text(make_run_list(rows, are_more=True), width=80)
     assert max(map(len, text.splitlines())) <= 80
     assert "0f2c9d  full         2026-01-05T11:00:00Z   12,346  12,000,000  DELAYED 400,000," in text
     assert "DROPPED 1" in text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.delta.run_by_id import check_run_id
+from routing.delta.counted_runs import check_run_id
 from routing.schemas import RUNS
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden

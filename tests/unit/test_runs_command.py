@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.delta.releases import check_release
+from routing.delta.counted_runs import check_release
 from routing.errors import OutputError, RunError
-from routing.features import past_runs
+from routing.features import run_documents
 from routing.schemas import LISTED_RUNS, ONE_RUN
 from routing.schemas import RUNS as SCHEMA
 from tests.frames import arrow_of
@@ -217,10 +217,10 @@ def test_what_release_0_1_0_recorded(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_in_a_notebook() -> None:
     """A table in, rows out; no location is needed."""
     runs = arrow_of(RUNS, SCHEMA)
-    listed = past_runs.list_runs(runs)
+    listed = run_documents.read_runs(runs)
     assert [row["run_id"] for row in listed] == [EMPTY, SLOW, FULL]
     assert listed.to_arrow().column_names == LISTED_RUNS.names
-    found = past_runs.find_run(runs, EMPTY, "there")
+    found = run_documents.find_run(runs, EMPTY, "there")
     assert found.to_arrow().column_names == ONE_RUN.names
     # A run of no time has no shares.
     [row] = found
@@ -229,12 +229,12 @@ def test_in_a_notebook() -> None:
 
 def test_no_run_yet() -> None:
     runs = arrow_of([], SCHEMA)
-    assert list(past_runs.list_runs(runs)) == []
+    assert list(run_documents.read_runs(runs)) == []
     with pytest.raises(RunError, match=r"no run 'x' is recorded in 'there' \(no run is recorded there\)"):
-        past_runs.find_run(runs, "x", "there")
+        run_documents.find_run(runs, "x", "there")
 
 
 def test_more_runs_begin_alike_than_are_looked_through() -> None:
     runs = arrow_of([{**RUNS[0], "run_id": f"run {number}"} for number in range(1_500)], SCHEMA)
     with pytest.raises(RunError, match=r"'run' is the beginning of 1500 runs: 'run 999'; 'run 998'; "):
-        past_runs.find_run(runs, "run", "there")
+        run_documents.find_run(runs, "run", "there")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.tables.key_search import find_held, read_keys
+from routing.tables.read_rows import find_held, read_keys
 
 if TYPE_CHECKING:
     import pyarrow

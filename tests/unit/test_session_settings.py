@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
-from routing.commands import common
+from routing.commands import command_context
 from routing.delta import ledger
 from routing.delta.protocol import RUN, CommitMark
 from routing.errors import ConfigError, is_refusal
 from routing.sessions import session
-from routing.sessions.settings import apply_settings, find_setting
+from routing.sessions.session_settings import apply_settings, find_setting
 from routing.tables import sql_statements
-from routing.tables.broadcast_joins import _partitions
+from routing.tables.cached_frames import _partitions
 from tests.refusing import Settings, not_available, refused, session_of
 from tests.screens import Busy
 
@@ -140,7 +140,7 @@ def test_every_command_notes_once_what_the_session_refuses(monkeypatch: pytest.M
     _have(refusing, refusing, monkeypatch)
     console: Any = _Notes()
     settings: Any = argparse.Namespace(spark={ADAPTIVE: "false"})
-    opener = common.opener(settings, argparse.Namespace(verbose=False), console)
+    opener = command_context.opener(settings, argparse.Namespace(verbose=False), console)
     assert opener.spark is opener.spark is refusing
     why = "([CONFIG_NOT_AVAILABLE] Configuration spark.sql.adaptive.enabled is not available. SQLSTATE: 42K0I)"
     sentence = f"the Spark session has refused 1 setting: 'spark.sql.adaptive.enabled' {why}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from routing.config import TableLocation
-from routing.delta.table_sizes import LITTLE, are_small
+from routing.delta.table_details import LITTLE, are_small
 
 
 def table(folder: Path, size: int) -> TableLocation:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.features.check.subjects import VIEW_OF
+from routing.features.check.evidence import VIEW_OF
 from routing.importing.tsql import DatabaseState, InstanceState, ScriptStatement
-from routing.importing.tsql.holdings import NamedRows
-from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.instance_state import NamedRows
+from routing.importing.tsql.refusals import RefusalError
 from routing.importing.tsql.script_statements import BrokerSetting
 from routing.importing.tsql.state_changes import change
 from tests.exported import waiting, whole_shop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.features.status_meanings import CAUSES, WORDS, StatusTrouble, find_trouble
-from routing.importing.catalog.transmission_status import error_number
+from routing.importing.catalog.conversation_rows import error_number
 from routing.rules.observed import NUMBERS
 
 ENQUEUING = "An exception occurred while enqueueing a message in the target queue. Error: {}, State: 1. {}"

@@ -13,8 +13,8 @@ from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import TableOpener
 from routing.errors import ConfigError, OutputError
 from routing.features.trace import paths_table
-from routing.features.trace.paths_table import write_paths
-from routing.runs.paths_written import WrittenPaths
+from routing.features.trace.paths_table import write_path_table
+from routing.runs.run_results import WrittenPaths
 from routing.schemas import MESSAGE_PATHS
 from tests.frames import Tables, arrow
 from tests.random_estates import TRACED_AS_OF as AS_OF
@@ -49,11 +49,11 @@ def _stored(folder: Path) -> list[Row]:
 def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
     settings = _config(tables, tmp_path)
     expected = own_rows(None)
-    done = write_paths(settings, _opener())
+    done = write_path_table(settings, _opener())
     assert isinstance(done, WrittenPaths)
     assert (done.read, done.traced) == (len(tables["messages"]), len(expected))
     assert_same(_stored(tmp_path / "paths"), expected, "message_paths")
-    again = write_paths(settings, _opener(), as_of=AS_OF)
+    again = write_path_table(settings, _opener(), as_of=AS_OF)
     assert isinstance(again, WrittenPaths)
     assert again.version == done.version + 1
     assert_same(_stored(tmp_path / "paths"), own_rows(AS_OF), "message_paths")
@@ -73,12 +73,12 @@ def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_pat
     settings = _config(tables, tmp_path)
     older = Schema(tuple(field for field in MESSAGE_PATHS if field.name != "final_address"))
     DeltaTable.create(str(tmp_path / "paths"), arrow_schema(older.optional()))
-    assert isinstance(write_paths(settings, _opener()), WrittenPaths)
+    assert isinstance(write_path_table(settings, _opener()), WrittenPaths)
     assert_same(_stored(tmp_path / "paths"), own_rows(None), "message_paths")
 
 
 def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:
-    done = write_paths(_config({**small_estate(), "messages": []}, tmp_path), _opener())
+    done = write_path_table(_config({**small_estate(), "messages": []}, tmp_path), _opener())
     assert isinstance(done, WrittenPaths)
     assert (done.read, done.rejected, done.outcomes) == (0, 0, {})
     assert _stored(tmp_path / "paths") == []
@@ -87,7 +87,7 @@ def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:
 def test_more_messages_than_are_followed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths_table, "MOST_MESSAGES", 4)
     estate = {**small_estate(), "messages": [message(number, "//stock") for number in range(5)]}
-    assert write_paths(_config(estate, tmp_path), _opener()) == UnreadableTable("there are 5 messages")
+    assert write_path_table(_config(estate, tmp_path), _opener()) == UnreadableTable("there are 5 messages")
     assert not (tmp_path / "paths").exists()
 
 
@@ -96,13 +96,13 @@ def test_what_stands_at_the_output_is_not_lost(tmp_path: Path) -> None:
     (tmp_path / "paths").mkdir()
     (tmp_path / "paths" / "file").touch()
     with pytest.raises(OutputError, match="is not empty and holds no Delta table"):
-        write_paths(settings, _opener())
+        write_path_table(settings, _opener())
     (tmp_path / "paths" / "file").unlink()
     store_local(arrow(small_estate())["services"], tmp_path / "paths")
     with pytest.raises(OutputError, match="holds a table of another schema"):
-        write_paths(settings, _opener())
+        write_path_table(settings, _opener())
 
 
 def test_the_output_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no output\.message_paths"):
-        write_paths(config_of(save_estate(small_estate(), tmp_path), tmp_path), _opener())
+        write_path_table(config_of(save_estate(small_estate(), tmp_path), tmp_path), _opener())

@@ -10,7 +10,7 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
-from routing.features.lint.resolved import used_routes
+from routing.features.lint.traffic_findings import used_routes
 from routing.schemas import RESOLVED_ROUTES
 from routing.tables import encoded_texts
 from tests.frames import arrow_of

@@ -14,7 +14,7 @@ from routing.features.diff.comparison import TableVersions
 from routing.features.diff.diffing import diff
 from routing.features.explain.explaining import explain
 from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
-from routing.features.trace.arrow_trace import ArrowPaths
+from routing.features.trace.paths_table import ArrowPaths
 from routing.features.trace.tracing import trace
 from routing.schemas import OBSERVED_ROUTING, ROUTE_REQUESTS
 from tests.frames import Tables, arrow, arrow_of

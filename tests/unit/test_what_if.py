@@ -10,8 +10,8 @@ import vl_convert
 
 import routing
 from routing.features.report import pictures
+from routing.features.report.pictures.bar_pictures import CHANGED_SERVICES, change_rows
 from routing.features.report.pictures.path_picture import STATIONS, WAYS, station_rows
-from routing.features.report.pictures.what_if import SERVICES, change_rows
 from tests.frames import arrow
 from tests.report_samples import sample_report
 from tests.stored import small_estate
@@ -57,9 +57,9 @@ def test_a_bar_before_and_one_after() -> None:
 
 def test_many_services_share_a_place() -> None:
     rows = change_rows(_key(f"//{number:04}", OFF, HERE, 5) for number in range(1_000))
-    assert len(rows) == 2 * (SERVICES + 1)
+    assert len(rows) == 2 * (CHANGED_SERVICES + 1)
     assert rows[-1] == {
-        "place": SERVICES,
+        "place": CHANGED_SERVICES,
         "service": "990 other services",
         "side": "after",
         "outcome": "DELIVERED",

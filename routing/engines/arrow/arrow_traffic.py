@@ -19,7 +19,7 @@ from routing.schemas import TABLES, ColumnKind
 from routing.tables.arrow_forms import Attempts, fold_texts, read_brokers, split_attempts, without
 from routing.tables.arrow_rows import micros_in, plain_values, values_of, with_readable_texts
 from routing.tables.encoded_texts import GroupSums, MappedTexts, TextNumbering, TextPlaces, encoded
-from routing.tables.rows_to_check import read_where, repeated_values, suspicion
+from routing.tables.row_faults import read_where, repeated_values, suspicion
 from routing.tables.table_columns import (
     FILE,
     TableColumns,

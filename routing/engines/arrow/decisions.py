@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.text_numbers import TextNumbers
-from routing.plan.checked import CheckedInputs
-from routing.plan.keys import FROM_NETWORK, KeyRow
-from routing.plan.rows import CHOICE, Choice, KeyDecider, TimelineRows
+from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyRow, TimelineRows
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
 from routing.tables.arrow_forms import hash_dialog_ids

@@ -13,21 +13,20 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.asking import (
+from routing.engines.arrow.asking_messages import (
     ORDER,
     PARTS,
     AskingRow,
     AskingRows,
+    RequestsOnRecord,
     Scopes,
     kinds_of_rows,
     number_places,
     objects_of,
     own_databases,
 )
-from routing.engines.arrow.on_record import RequestsOnRecord
-from routing.plan.estate import requests_of
-from routing.plan.requests import requests_on_record
-from routing.plan.verdicts import may_ask
+from routing.plan.checked_inputs import requests_of
+from routing.plan.verdicts import may_ask, requests_on_record
 from routing.rules.network import EstateNetwork
 from routing.rules.requesting import InstanceRequests, RequestScope, RouteRequest, contract_of, missing_route
 from routing.schemas import NEW_ROUTE_REQUESTS

@@ -15,10 +15,9 @@ from routing.engines.traffic_tables import ALL, COUNT, Filter, RouteUse, TimeSpa
 from routing.rules.text import fold
 from routing.schemas import INPUTS, KEYS, ColumnKind, Field, Schema
 from routing.tables import spark_forms
-from routing.tables.broadcast_joins import small_side
-from routing.tables.declared_columns import conform
+from routing.tables.cached_frames import small_side
 from routing.tables.frames import collect, frame_of_tuples
-from routing.tables.spark_forms import is_missing, is_utf8, last_rows, readable
+from routing.tables.spark_forms import conform, is_missing, is_utf8, last_rows, readable
 from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB, MatchingStep
 

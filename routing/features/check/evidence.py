@@ -3,31 +3,101 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
-from routing.features.check.check_faults import no_queue, no_row
-from routing.features.check.sources import FileOptions, ScriptFiles, find_files, read_exports, read_scripts
-from routing.features.check.subjects import (
-    VIEW_OF,
-    Spot,
-    SubjectKey,
-    spots_of_export,
-    spots_of_statements,
-    subject_of,
+from routing.features.check.check_sources import (
+    FileOptions,
+    ScriptFiles,
+    find_files,
+    no_queue,
+    no_row,
+    read_exports,
+    read_scripts,
 )
 from routing.importing.catalog import CatalogExport, StandIns, cover
-from routing.importing.covered import CoveredRows, Doubt, Unit
-from routing.importing.moments import find_exports_to_come, find_scripts_to_come
-from routing.importing.reach import on_this_disk
-from routing.importing.result import ImportResult
-from routing.importing.script_rows import apply_all, rows_of, say_nothing, state_of
+from routing.importing.covered_rows import CoveredRows, Doubt, Unit
+from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
+from routing.importing.import_files import on_this_disk
+from routing.importing.import_results import ImportResult
+from routing.importing.script_rows import ROUTES, apply_all, rows_of, say_nothing, state_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import ReadScript, ScriptStatement, StatementProblem
-from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
+from routing.importing.tsql.script_statements import (
+    AlterDatabase,
+    AlterDatabaseState,
+    AlterEndpoint,
+    AlterRoute,
+    CreateDatabase,
+    CreateEndpoint,
+    CreateRoute,
+    CreateService,
+    DetachDatabase,
+    DropDatabase,
+    DropEndpoint,
+    DropService,
+    RenameDatabase,
+)
 from routing.rules.text import collated
 from routing.terms import TableRow
+
+# What a script's statements and an export's rows are about, and where that is defined.
+
+
+VIEW_OF: dict[type[ScriptStatement], str] = {
+    **dict.fromkeys(ROUTES, "routes"),
+    **dict.fromkeys((CreateService, DropService), "services"),
+    **dict.fromkeys((CreateDatabase, AlterDatabase, AlterDatabaseState, RenameDatabase), "databases"),
+    **dict.fromkeys((DropDatabase, DetachDatabase), "databases"),
+    **dict.fromkeys((CreateEndpoint, AlterEndpoint, DropEndpoint), "service_broker_endpoints"),
+}
+"""Which view says all of what statements speak of; the last two are the instance's own."""
+_OF_A_DATABASE = ("routes", "services")
+# Of all other views one row tells where the whole view is.
+_NAMED = (*_OF_A_DATABASE, "databases")
+SubjectKey = tuple[str, str, str, str]
+"""View, instance, database and name, these as a collation without case compares them; empty for what has none."""
+Spot = tuple[str, "int | None"]
+"""A file, and the line of a script's statement."""
+
+
+def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling) -> tuple[str, Unit]:
+    """Return the view that shows what a statement changes, and whose."""
+    view = VIEW_OF[type(statement)]
+    if view not in _OF_A_DATABASE or statement.database is None:
+        return view, (instance, None)
+    return view, (instance, spelling.database(instance, statement.database))
+
+
+def subject_key(view: str, instance: str, database: str | None, name: str | None) -> SubjectKey:
+    """Return the key of what has these names; a database is one of its instance."""
+    return view, instance, collated(database or ""), collated(name or "")
+
+
+def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey, Spot]:
+    """Return the files of an export's rows; that of the first row of a view stands for whose it is, too."""
+    spots: dict[SubjectKey, Spot] = {}
+    for view, rows in views.items():
+        units = {(row["instance_name"], row.get("database_name")): row for row in reversed(rows)}
+        for row in rows if view in _NAMED else units.values():
+            spot = (row["place"].rpartition(", row ")[0] or row["place"], None)
+            for name in (row.get("name"), None):
+                spots.setdefault(subject_key(view, row["instance_name"], row.get("database_name"), name), spot)
+    return spots
+
+
+def spots_of_statements(
+    statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
+) -> dict[SubjectKey, Spot]:
+    """Return the file and line where statements create or change things; the last one counts."""
+    spots: dict[SubjectKey, Spot] = {}
+    for one in statements:
+        view, (_, database) = subject_of(one, instance, spelling)
+        name = one.new_name if isinstance(one, RenameDatabase) else one.name
+        spots[subject_key(view, instance, database, name)] = (one.file, one.line)
+    return spots
+
 
 _QUEUE = "transmission_queue"
 CONFIGURATION = ("instances", "databases", "services", "routes")
@@ -267,3 +337,28 @@ def _apply_to_rows(
     after = apply_all(done, before, [script], leaves_out=leaves_out)
     changed = rows_of(instance_rows, before, after, instance)
     return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}
+
+
+# What was read, view by view, for those who ask whether it was all.
+
+
+@dataclass(frozen=True)
+class ViewRead:
+    """A view of one instance: of how many databases (0 for an instance's own), how many rows, how new."""
+
+    view: str
+    instance: str
+    databases: int
+    rows: int
+    newest: datetime
+
+
+def views_read(evidence: FileEvidence) -> Iterator[ViewRead]:
+    """Yield every exported view of every instance."""
+    for instance in evidence.instances:
+        for view, units in evidence.units.items():
+            theirs = {database: at for (name, database), at in units.items() if name == instance}
+            if theirs:
+                databases = sum(database is not None for database in theirs)
+                rows = evidence.rows_of[view, instance]
+                yield ViewRead(view, instance, databases, rows, max(theirs.values()))

@@ -8,29 +8,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from routing.document import Block, DocumentHeading, LabelledFact, Paragraph
-from routing.features.check.check_faults import unknown_message
+from routing.features.check.check_json import gap_object, path_object
+from routing.features.check.check_phrases import cut, named, status, where
 from routing.features.check.check_report import describe_message
-from routing.features.check.checking import Check
+from routing.features.check.check_sources import unknown_message
+from routing.features.check.checking import Check, notes_on_times
 from routing.features.check.grouping import ProblemKind
-from routing.features.check.json_form import gap_object, path_object
 from routing.features.check.message_results import CheckedEstate, MessageResult
-from routing.features.check.notes import notes_on_times
-from routing.features.check.pasting import named
-from routing.features.check.phrases import cut, status, where
 from routing.features.check.problem_evidence import ReportLimits, list_needed, list_path, name_result
 from routing.features.check.problems import MessageProblem, find_problems
 from routing.features.explain.background import MessageBackground, find_gap
-from routing.features.explain.explain_document import list_steps
-from routing.features.explain.explain_json import write_explanation
+from routing.features.explain.explain_document import list_steps, write_explanation
 from routing.features.explain.explaining import Explanation, answer
 from routing.features.explain.judging import QuestionedMessage
-from routing.features.explain.known_tables import KnownTables, narrow_to
-from routing.features.explain.request_path import OtherInstances
+from routing.features.explain.known_tables import KnownTables, OtherInstances, narrow_to
 from routing.features.status_meanings import WORDS, find_trouble
-from routing.importing.keyed import name_message
+from routing.importing.covered_rows import name_message
 from routing.render.wording import count
+from routing.rules.hops import PathHop
 from routing.rules.text import fold, printed_guid
-from routing.rules.ways import PathHop
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.terms import TableRow

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from routing.features.check.evidence import FileEvidence
-from routing.features.check.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.features.check.path_ends import KnowledgeGap, MissingKnowledge
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, Database, SqlInstance

@@ -9,18 +9,17 @@ from datetime import datetime
 from typing import NamedTuple
 
 from routing.features.check.message_results import CheckedEstate, MessageResult
-from routing.features.check.missing_knowledge import OF_ROUTES, KnowledgeGap
-from routing.features.check.near_misses import NearMiss, NearMisses, near_in_common
-from routing.features.check.path_ends import IS_DROPPED, MessagePath
-from routing.features.check.path_remedies import (
-    AskStuck,
-    HopToMend,
-    find_remedies,
-    remedy_of_silence,
+from routing.features.check.path_ends import IS_DROPPED, OF_ROUTES, KnowledgeGap, MessagePath
+from routing.features.check.remedies import AskStuck, HopToMend, find_remedies, remedy_of, remedy_of_silence
+from routing.features.check.status_advice import StatusAdviser
+from routing.features.check.stuck_groups import (
+    MessageRemedy,
+    NearMiss,
+    NearMisses,
+    PlacedRemedy,
+    StuckGroup,
+    near_in_common,
 )
-from routing.features.check.remedies import remedy_of
-from routing.features.check.status_adviser import StatusAdviser
-from routing.features.check.stuck_groups import MessageRemedy, PlacedRemedy, StuckGroup
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.rules.observed import NumberAgreement, ReasonComparison

@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Tone, TonedText, make_columns
-from routing.features.check.bearing_findings import severity_of
-from routing.features.check.checking import Check
+from routing.features.check.check_phrases import cut, gap_sentence, named, shorten, when, where
+from routing.features.check.checking import Check, severity_of
 from routing.features.check.gaps import EstateKnowledge
 from routing.features.check.grouping import MessageGroup
 from routing.features.check.message_results import MessageResult
-from routing.features.check.near_misses import ROUTE, NearMiss
-from routing.features.check.pasting import named
 from routing.features.check.path_ends import MessagePath, PathWay
-from routing.features.check.phrases import cut, gap_sentence, shorten, when, where
 from routing.features.check.problems import MessageProblem, state_silence, state_status
+from routing.features.check.stuck_groups import ROUTE, NearMiss
 from routing.features.explain.background import StatusText
 from routing.features.explain.path_sentences import error_number
-from routing.features.lint.lint_finding import LintFinding
+from routing.features.lint.lint_estate import LintFinding
 from routing.features.near_differences import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
-from routing.features.trace.way_blocks import ENDING_WORDS, HAZARD, way_blocks
+from routing.features.trace.trace_document import ENDING_WORDS, HAZARD, way_blocks
 from routing.render.wording import count
 from routing.rules.observed import NumberAgreement
 from routing.terms import Ending

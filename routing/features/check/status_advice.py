@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from routing.features.check import connection_advice, target_advice
-from routing.features.check.dialog_advice import end_conversations, end_dead_dialog
-from routing.features.check.message_results import ON_ITS_WAY
-from routing.features.check.serving import tell_twins_apart
+from routing.features.check import connection_advice
+from routing.features.check.message_results import ON_ITS_WAY, CheckedEstate, MessageResult
+from routing.features.check.remedies import remedy_of
+from routing.features.check.service_remedies import end_conversations, end_dead_dialog, tell_twins_apart
 from routing.features.check.status_facts import ReportedStatus
-from routing.features.check.stuck_groups import MessageRemedy, PlacedRemedy
+from routing.features.check.stuck_groups import MessageRemedy, NearMisses, PlacedRemedy, StuckGroup
 from routing.features.explain.background import StatusText
-from routing.features.status_meanings import WORDS, StatusTrouble
+from routing.features.status_meanings import WORDS, StatusTrouble, find_trouble
+from routing.plan.verdicts import MessageJudge, may_ask
+from routing.rules.network import EstateNetwork
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
-from routing.rules.resolving import Verdict
-from routing.terms import MSDB
+from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
+from routing.terms import MSDB, Outcome
 
 TRIES_AGAIN = (
     "A status is of the last attempt: by these exports a route takes the messages now, and SQL Server tries again"
@@ -99,9 +102,9 @@ def _end_dialogs(status: ReportedStatus) -> PlacedRemedy:
 
 
 ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], PlacedRemedy]] = {
-    StatusTrouble.SENDER_BROKER_OFF: target_advice.enable_own_broker,
-    StatusTrouble.MSDB_BROKER_OFF: target_advice.enable_msdb_broker,
-    StatusTrouble.NOT_TAKEN_THERE: target_advice.look_at_target,
+    StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
+    StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_msdb_broker,
+    StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
     StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
     StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
     StatusTrouble.NOTHING_LISTENS: connection_advice.start_listening,
@@ -114,15 +117,154 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], PlacedRemedy]] = {
     StatusTrouble.NO_DIALOG_CERTIFICATE: connection_advice.renew_dialog_certificate,
     StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
     StatusTrouble.NO_BINDING: connection_advice.bind_user,
-    StatusTrouble.OWNER_NOT_VALID: target_advice.give_owner,
-    StatusTrouble.MASTER_KEY_CLOSED: target_advice.open_master_key,
-    StatusTrouble.NO_SESSION_KEY: target_advice.make_master_key,
-    StatusTrouble.NO_PERMISSION: target_advice.grant_send,
-    StatusTrouble.QUEUE_OFF: target_advice.turn_queue_on,
-    StatusTrouble.TARGET_BROKER_OFF: target_advice.enable_target_broker,
+    StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
+    StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
+    StatusTrouble.NO_SESSION_KEY: connection_advice.make_master_key,
+    StatusTrouble.NO_PERMISSION: connection_advice.grant_send,
+    StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
+    StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
     StatusTrouble.DOUBLED_ID: _part_twins,
     StatusTrouble.SERVICE_GONE: _end_dialogs,
     StatusTrouble.CONVERSATION_ENDED: _end_dialogs,
     StatusTrouble.RESTORED: _end_dialogs,
 }
 """What is more than words."""
+
+
+# What to do about all that SQL Server reports of a group of messages, with how many each thing is for.
+
+
+CountedRemedy = tuple[PlacedRemedy, int]
+"""What to do and where, and for how many messages."""
+
+
+class StatusAdviser:
+    """Answers the statuses of messages of an estate.
+
+    ``services`` are the names of all services that messages are sent to.
+    """
+
+    def __init__(
+        self,
+        estate: CheckedEstate,
+        index: NearMisses,
+        addresses: Mapping[str, Sequence[str]],
+        services: Collection[str],
+    ) -> None:
+        self._estate, self._index, self._addresses = estate, index, addresses
+        self._services = frozenset(services)
+        self._network = EstateNetwork(estate.instances)
+
+    def answer(
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    ) -> list[CountedRemedy]:
+        """Return the remedies for messages of one result, first those for most of them.
+
+        ``is_failing``: they do not arrive where they are sent. ``has_remedy``: what to do about their routes is
+        known without their statuses.
+        """
+        first = self._make_endpoint(results)
+        return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
+
+    def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
+        """Yield the advice on an endpoint for a sender without one, where a route leads elsewhere."""
+        first = results[0]
+        if first.outcome != Outcome.SENT:
+            return
+        if any(
+            find_trouble(result.status_text.number, result.status_text.text) is StatusTrouble.NO_ENDPOINT
+            for result in results
+        ):
+            # SQL Server says so itself.
+            return
+        status = self._reported(
+            first, StatusTrouble.NO_ENDPOINT, StatusText(first.status_text.observed_at, None, None)
+        )
+        if status.has_no_endpoint(status.instance):
+            yield answer_status(status), len(results)
+
+    def _answer_statuses(
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    ) -> Iterator[CountedRemedy]:
+        """Yield the remedies for each status; last for those that contradict the routing."""
+        dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
+        counts: Counter[PlacedRemedy] = Counter()
+        contradicting: Counter[PlacedRemedy] = Counter()
+        # What is answered may hang on the id that a message is bound to.
+        for alike in _by_status_and_broker(results):
+            result, status_text = alike[0], alike[0].status_text
+            trouble = find_trouble(status_text.number, status_text.text)
+            if trouble is None and dead is not None:
+                counts[dead] += len(alike)
+            if trouble is None or not needs_answer(
+                result.verdict, status_text, result.scope, has_remedy=has_remedy
+            ):
+                continue
+            lacking = None
+            if trouble is StatusTrouble.NOT_TAKEN_THERE:
+                if is_failing:
+                    # The path tells what the destination lacks.
+                    continue
+                lacking = self._mend_target(result)
+            contradicts = result.compared is not None and result.compared.agreement is NumberAgreement.CONTRADICTS
+            of = contradicting if contradicts else counts
+            of[lacking or answer_status(self._reported(result, trouble, status_text))] += len(alike)
+        yield from counts.most_common()
+        yield from contradicting.most_common()
+
+    def _mend_target(self, result: MessageResult) -> PlacedRemedy | None:
+        """Return the remedy at the destination of a message without a verdict, and so a path; else None."""
+        row, supposed = result.row, _in_common(result.possible)
+        if result.verdict is not None or supposed is None or supposed.address is None:
+            return None
+        owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
+        if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
+            return None
+        name, service = owners[0].name, row["to_service_name"]
+        t = self._estate.times[row["instance_name"]]
+        arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
+        verdict = MessageJudge(self._network, is_exact=True).verdict(arriving, NO_DIALOG)
+        if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
+            return None
+        broker = verdict.broker_instance
+        near = self._index.of(name, MSDB, service, broker, t)
+        group_facts = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        return PlacedRemedy(name, remedy_of(StuckGroup(*group_facts, self._services - {service})))
+
+    def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
+        row, verdict = result.row, result.verdict
+        return ReportedStatus(
+            trouble=trouble,
+            status_text=status_text,
+            network=self._network,
+            evidence=self._estate.evidence,
+            addresses=self._addresses,
+            instance=row["instance_name"],
+            database=row["database_name"],
+            service=row["to_service_name"],
+            broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
+            verdict=verdict,
+            supposed=_in_common(result.possible) if verdict is None else verdict,
+        )
+
+
+def _end_dead(result: MessageResult) -> PlacedRemedy | None:
+    """Return the remedy for a message without a verdict to a notification service; None for any other."""
+    remedy = end_dead_dialog(result.row["database_name"], result.row["to_service_name"])
+    return None if remedy is None else PlacedRemedy(result.row["instance_name"], remedy)
+
+
+def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
+    """Return messages in lists of one status and one broker id."""
+    results_by_status: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
+    for result in results:
+        results_by_status[
+            result.status_text, None if result.verdict is None else result.verdict.broker_instance
+        ].append(result)
+    return results_by_status.values()
+
+
+def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
+    """Return one of several verdicts, where all lead to one place by one route; None where they do not."""
+    places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
+    return possible[0] if len(places) == 1 else None

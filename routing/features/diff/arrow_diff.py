@@ -9,12 +9,19 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from routing.features.diff.affected import AffectedServices, find_affected, narrow
-from routing.features.diff.comparing import DECIDED, ENDS, JOINED, SHOWN, MessageChanges
+from routing.features.diff.decision_comparison import (
+    DECIDED,
+    ENDS,
+    JOINED,
+    SHOWN,
+    AffectedServices,
+    MessageChanges,
+    find_affected,
+    narrow,
+)
 from routing.features.diff.sides import DiffSides, OneSide
-from routing.plan.dialogs import KnownDialogs
-from routing.plan.estate import network_of
-from routing.plan.verdicts import JudgedRow, RowJudge
+from routing.plan.checked_inputs import network_of
+from routing.plan.verdicts import JudgedRow, KnownDialogs, RowJudge
 from routing.rules import text
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables.arrow_forms import fold_texts

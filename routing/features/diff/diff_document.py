@@ -19,11 +19,10 @@ from routing.document import (
     Words,
     make_columns,
 )
-from routing.features.diff.comparing import step_of
+from routing.features.diff.configuration_changes import COMES, GOES, list_differences
+from routing.features.diff.decision_comparison import step_of
 from routing.features.diff.diffing import Diff
-from routing.features.diff.finding_changes import COMES, GOES
-from routing.features.diff.route_changes import list_differences
-from routing.render.wording import count, format_time, mark_outcome
+from routing.render.wording import count, format_time, mark_outcome, write_json
 
 SHOWN = 20
 # So many outcomes and reasons stand in a sentence that answers; the table below has all.
@@ -182,3 +181,21 @@ def _join_names(row: Row, *names: str) -> str:
 
 def _text(value: Any) -> str:
     return "-" if value is None else str(value)
+
+
+# A comparison as one JSON object for programs.
+
+
+def write_diff(done: Diff) -> str:
+    """Return one line of JSON; docs/reference/json.md documents its keys."""
+    sides_by_name = {"before": done.before, "after": done.after}
+    return write_json(
+        {
+            **{name: {"what": one_side.label, "at": one_side.moment} for name, one_side in sides_by_name.items()},
+            "compared": done.compared,
+            "changed": done.changed,
+            "worse": done.worse,
+            **{name: [dict(row) for row in vars(done)[name]] for name in ("counts", "keys", "routes", "findings")},
+            "script": None if done.script is None else done.script.as_json(),
+        }
+    )

@@ -2,33 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.config import Config, TableLocation
-from routing.delta.opening import TableOpener
-from routing.features.diff import changed_table, opened_sides, sides
-from routing.features.diff.affected import find_affected
-from routing.features.diff.comparing import MessageChanges, count_changes, is_worse, list_keys
+from routing.delta.commits import is_local
+from routing.delta.local_tables import UnreadableTable, write_new
+from routing.delta.opening import OpenedTable, TableOpener
+from routing.errors import OutputError, StorageError, first_sentence, join_bounded
+from routing.features.diff import comparison, sides
 from routing.features.diff.comparison import Against, Scripts
-from routing.features.diff.finding_changes import find_finding_changes
-from routing.features.diff.route_changes import find_route_changes
+from routing.features.diff.configuration_changes import find_finding_changes, find_route_changes
+from routing.features.diff.decision_comparison import (
+    MessageChanges,
+    count_changes,
+    find_affected,
+    is_worse,
+    list_keys,
+)
 from routing.features.diff.sides import DiffSides, OneSide
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
 from routing.features.lint.lint_tables import read_traffic
-from routing.schemas import TRAFFIC
-from routing.tables.schema_rows import SchemaRows
-from routing.tables.table_columns import Table, TableColumns, check_given, is_frame
+from routing.schemas import MESSAGE_CHANGES, TRAFFIC
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.read_rows import differences, lacks, types_of
+from routing.tables.table_columns import Table, TableColumns, check_given, columns_in, is_frame
 from routing.tables.times import micros_of, moment_of
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import SparkSession
 
-    from routing.importing.result import ImportResult
-    from routing.tables.frame_cache import FrameCache
+    from routing.importing.import_results import ImportResult
+    from routing.tables.cached_frames import FrameCache
+
+# The table of changed messages, replaced as a whole in one commit.
+
+
+_KEY = "message_changes"
+
+
+def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
+    """Parse the location of ``--out``; a path belongs to the working folder. Raises OutputError.
+
+    Raises OutputError where it is a table of a configuration, which would be lost.
+    """
+    place = TableLocation.parse(text, str(Path.cwd()))
+    for config in configs:
+        for section, tables in (("tables", {**config.tables, **config.kept}), ("output", config.output)):
+            for key, location in tables.items():
+                if _is_same(location, place):
+                    raise OutputError.out_is_taken(str(place), f"is {section}.{key} of the configuration")
+    return place
+
+
+def _is_same(one: TableLocation, other: TableLocation) -> bool:
+    """Return True if two tables are one, also by another way through the folders."""
+    if not (is_local(one) and is_local(other)):
+        return str(one) == str(other)
+    return Path(one.text).resolve() == Path(other.text).resolve()
+
+
+def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
+    """Return the table that is to be replaced; None where none stands.
+
+    Raises OutputError where it is another one.
+    """
+    place = opener.placed("--out", place)
+    opened = opener.find("--out", place)
+    if opened is not None:
+        types = types_of(opened.rows)
+        if lacks(types, MESSAGE_CHANGES) is None:
+            why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
+            raise OutputError.out_is_taken(str(place), f"holds a table of another schema, {why}")
+        return opened
+    folder = Path(place.text)
+    if is_local(place) and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError.out_is_taken(str(place), "is not empty and holds no Delta table")
+    return None
+
+
+def replace_table(opener: TableOpener, place: TableLocation, rows: pyarrow.Table) -> None:
+    """Write changed messages in place of what stands there, in one commit. Raises OutputError, StorageError."""
+    place = opener.placed("--out", place)
+    replaced = check(opener, place)
+    writer = opener.open_to_write(place, None if replaced is None else replaced.version)
+    if isinstance(writer, UnreadableTable):
+        _write_by_spark(opener, place, writer, rows)
+        return
+    try:
+        if writer is None:
+            write_new(place, rows)
+        else:
+            writer.commit(rows, adds=False)
+    except Exception as error:
+        raise StorageError.failed(f"writing --out to {place}", first_sentence(error)) from error
+
+
+def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTable, rows: pyarrow.Table) -> None:
+    spark = opener.start_for("--out", "written", why)
+    from routing.delta import spark_tables
+    from routing.tables import frames
+
+    names = MESSAGE_CHANGES.names
+    columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
+    frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
+    spark_tables.overwrite(frame, _KEY, place, "sbroute diff")
 
 
 @dataclass(frozen=True)
@@ -128,12 +211,12 @@ def diff(
     """
     moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
     scripts = against.read(moment) if isinstance(against, Scripts) else []
-    table_cache = opened_sides.TableCache(opener or _opener(tables, spark))
+    table_cache = comparison.TableCache(opener or _opener(tables, spark))
     progress("reading the settings")
     if isinstance(tables, Config):
         # Before the settings, so that none of the messages is newer than these.
         table_cache.open("messages", tables.tables["messages"])
-    both = sides.read(*opened_sides.give_sides(tables, against, moment, table_cache))
+    both = sides.read(*comparison.give_sides(tables, against, moment, table_cache))
     before, after = both.both
     traffic = _traffic(tables, table_cache)
     dialogs = _telling(traffic.get("dialogs"), both)
@@ -170,7 +253,7 @@ def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
     return lint_settings(tables.lint, tables.file) if isinstance(tables, Config) else LintSettings()
 
 
-def _traffic(tables: Mapping[str, Table] | Config, table_cache: opened_sides.TableCache) -> dict[str, Table]:
+def _traffic(tables: Mapping[str, Table] | Config, table_cache: comparison.TableCache) -> dict[str, Table]:
     if isinstance(tables, Config):
         return table_cache.traffic(tables)
     check_given(tables, TRAFFIC)
@@ -202,7 +285,7 @@ def _compare(
     wanted = with_messages or out is not None
     changed = arrow_diff.find_changed(messages, traffic.get("dialogs"), both, with_messages=wanted)
     if out is not None and changed.messages is not None:
-        changed_table.replace_table(opener, out, changed.messages)
+        replace_table(opener, out, changed.messages)
     return changed, None
 
 
@@ -216,8 +299,8 @@ def _compare_in_spark(
 ) -> tuple[MessageChanges, FrameCache | None]:
     """Compare many messages, or those of tables that Spark alone reads."""
     from routing.features.diff import spark_diff
-    from routing.plan.options import ResolveOptions
-    from routing.tables.frame_cache import released_on_failure
+    from routing.plan.checked_inputs import ResolveOptions
+    from routing.tables.cached_frames import released_on_failure
 
     options = ResolveOptions(run_id="diff")
     if isinstance(tables, Config):

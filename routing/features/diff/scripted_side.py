@@ -8,7 +8,7 @@ from dataclasses import replace
 from routing.errors import quote
 from routing.features.diff.sides import OneSide
 from routing.importing.history import apply_changes
-from routing.importing.result import ImportResult
+from routing.importing.import_results import ImportResult
 from routing.importing.script_rows import apply_all, changes_of, state_of
 from routing.importing.spelling import NameSpelling, say_near_names, say_servers
 from routing.importing.tsql import ReadScript

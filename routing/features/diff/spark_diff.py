@@ -10,22 +10,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from routing.config import TableLocation
-from routing.delta import local_disks, spark_tables
+from routing.delta import file_systems, spark_tables
 from routing.delta.opening import TableOpener
-from routing.delta.table_places import check_writable
-from routing.features.diff.comparing import SHOWN, MessageChanges
+from routing.delta.table_details import check_writable
+from routing.features.diff.decision_comparison import SHOWN, MessageChanges
 from routing.features.diff.sides import OneSide, naming
 from routing.messages import changed_decisions, validate
 from routing.messages.compiling import compile_messages
-from routing.plan.checked import CheckedInputs
-from routing.plan.options import ResolveOptions
-from routing.runs.stages import UntimedStages
+from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
+from routing.runs.run_work import UntimedStages
 from routing.schemas import MESSAGE_CHANGES
-from routing.sessions.holding import ExistingSession
-from routing.tables.declared_columns import conform, no_rows
-from routing.tables.frame_cache import FrameCache
+from routing.sessions.session_settings import ExistingSession
+from routing.tables.cached_frames import FrameCache
 from routing.tables.frames import collect
 from routing.tables.row_faults import refuse_faults
+from routing.tables.spark_forms import conform, no_rows
 
 OUT = "message_changes"
 # A condition of more values takes longer to be handed over than it saves.
@@ -60,7 +59,7 @@ def compare(
     """
     spark = traffic.messages.sparkSession
     if out is not None:
-        out = local_disks.place(out, spark)
+        out = file_systems.place(out, spark)
         check_writable(OUT, out)
         TableOpener.of_session(spark).lacks_columns(OUT, out, MESSAGE_CHANGES)
     messages = conform(traffic.messages, "messages")

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.delta.import_times import newest_after, newest_of
-from routing.features.explain.known_tables import Row
-from routing.features.explain.lines import Line, line
-from routing.plan.estate import instances_of
+from routing.features.explain.known_tables import Line, Row, line
+from routing.plan.checked_inputs import instances_of
 from routing.rules import observed, reconciling, text
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.reconciling import PairClass, SeenMessage

@@ -10,7 +10,7 @@ from routing.engines.traffic_tables import COUNT, Filter, TrafficTable, open_tra
 from routing.features.explain.known_tables import Chunks, Row
 from routing.features.explain.message_remedy import RemedyFacts, find_spellings
 from routing.features.explain.questions import AGE, ConversationEnd
-from routing.plan.estate import instances_of
+from routing.plan.checked_inputs import instances_of
 from routing.rules import text
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.schemas import DIALOGS, INPUTS, KEPT, TABLES

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from routing.features.explain.known_tables import KnownTables, Row, message_of
 from routing.features.explain.questions import QuestionError
-from routing.plan.requests import AskingMessage, open_requests
-from routing.plan.verdicts import MessageJudge, place_of_pick
+from routing.plan.verdicts import AskingMessage, MessageJudge, open_requests, place_of_pick
+from routing.rules.columns import ALTERNATIVE_COLUMNS
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import ARRIVALS
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import InstanceRequests, RequestScope
 from routing.rules.resolving import DialogFacts, RoutedMessage, Verdict
+from routing.tables.times import moment_of
 from routing.terms import ZERO_GUID
 
 
@@ -108,3 +110,41 @@ def _asked_scopes(
     databases = [scope_of(message.database) for decision in decisions if decision.first.asks]
     databases += [ARRIVALS for decision in decisions if decision.asks_again]
     return [requests.of(database, message.service) for database in dict.fromkeys(databases)]
+
+
+# The verdict of a question as a row of ``resolved_routes``.
+
+
+# The run_id of verdicts: no run wrote them.
+RUN_ID = "explain"
+
+
+def verdict_row(judged: JudgedQuestion) -> dict[str, Any]:
+    """Return the columns of ``resolved_routes``; null where they hang on a dialog that is not given."""
+    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
+    rows = [{**_of_message(judged.asked, judged.message), **_columns_of(verdict)} for verdict in verdicts]
+    return {
+        name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()
+    } | {"run_id": RUN_ID, "attempt": 1}
+
+
+def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> dict[str, Any]:
+    return {
+        "message_id": message.message_id,
+        "conversation_id": message.conversation_id,
+        "is_initiator": message.is_initiator,
+        "message_sequence_number": asked.row["message_sequence_number"],
+        "enqueue_time": moment_of(asked.row["enqueue_time"]),
+        "instance_name": message.instance,
+        "database_name": message.database,
+        "to_service_name": message.service,
+        "to_broker_instance": message.broker,
+        "decided_at": moment_of(message.t),
+    }
+
+
+def _columns_of(verdict: Verdict) -> dict[str, Any]:
+    columns = verdict.plain()
+    alternatives = columns["alternative_routes"]
+    alternative_rows = [dict(zip(ALTERNATIVE_COLUMNS, each, strict=True)) for each in alternatives or ()]
+    return {**columns, "alternative_routes": alternative_rows or None}

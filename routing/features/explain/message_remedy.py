@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from routing.features.check.near_misses import NearMisses
 from routing.features.check.remedies import remedy_of
-from routing.features.check.stuck_groups import MessageRemedy, StuckGroup
+from routing.features.check.stuck_groups import MessageRemedy, NearMisses, StuckGroup
 from routing.features.explain.judging import JudgedQuestion
 from routing.features.near_differences import likeness
-from routing.plan.estate import instances_of
+from routing.plan.checked_inputs import instances_of
 from routing.rules.estate import SqlInstance
 from routing.rules.resolving import Verdict
 from routing.tables.table_columns import TableColumns

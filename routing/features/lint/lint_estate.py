@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.plan.estate import instances_of
+from routing.features.lint.catalogue import BY_CODE
+from routing.plan.checked_inputs import instances_of
 from routing.plan.planner import Planner, plan_decisions
 from routing.rules.deciding import Decision
 from routing.rules.estate import ARRIVALS, Database, EstateRoute, SqlInstance
 from routing.rules.network import EstateNetwork
+from routing.tables.row_faults import phrase, time_text
 from routing.tables.table_columns import TableColumns
+from routing.tables.times import SECOND
 
 # Every database of SQL Server holds services of these; nobody routes to them.
 _SYSTEM_SERVICES = "http://schemas.microsoft.com/SQL/"
@@ -139,3 +142,47 @@ def sender_of(scope: str) -> str | None:
 def is_users(service: str) -> bool:
     """Return True if somebody made a service, and not every database holds it."""
     return not service.startswith(_SYSTEM_SERVICES)
+
+
+# How a finding is made: one maker of all, and how names and times read in its message.
+
+
+Place = tuple["str | None", "str | None"]
+"""Instance and database."""
+_SHOWN = 5
+
+
+class LintFinding(NamedTuple):
+    """The parts that differ between findings of a code; the rest is in the catalogue."""
+
+    code: str
+    instance_name: str | None
+    database_name: str | None
+    object: str | None
+    message: str
+    error_number: int | None
+
+
+def finding(
+    code: str, place: Place, object_name: str | None, sentence: str, *values: str | None, number: int | None = None
+) -> LintFinding:
+    """Return a finding; all findings are made here.
+
+    ``object_name`` names a route, for example; ``sentence`` holds a ``%s`` for each value; ``number`` is the
+    engine's where it depends on the row.
+    """
+    error_number = BY_CODE[code].error_number if number is None else number
+    return LintFinding(code, *place, object_name, phrase(sentence, *values), error_number)
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Write names as text: sorted, each once, at most five shown and the rest counted."""
+    distinct = sorted(set(names))
+    rest = len(distinct) - _SHOWN
+    shown = ", ".join(distinct[:_SHOWN])
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def utc(micros: int) -> str:
+    """Return a time as ISO 8601 text in UTC, in whole seconds."""
+    return time_text(micros // SECOND * SECOND).replace(" ", "T") + "Z"

@@ -5,18 +5,80 @@ Nothing here imports Spark, so that a wrong key is answered at once.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib import resources
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 from routing.config import is_uri
 from routing.config.config_values import folder_of
-from routing.errors import ConfigError, quote, unknown_key
+from routing.errors import ConfigError, ContractError, RuleError, first_sentence, quote, unknown_key
 from routing.features.lint.catalogue import BY_CODE
-from routing.features.lint.custom_rules import CustomRule
-from routing.features.lint.lint_finding import list_names
-from routing.features.lint.rule_files import load_rules
+from routing.features.lint.custom_rules import MARKED, CustomRule, line_in
+from routing.features.lint.lint_estate import list_names
+from routing.process.ordinary_files import read_ordinary_file
+
+# Files of custom rules → rules. Such a file is a program: it runs with the rights of the user who lints.
+
+
+def load_rules(files: Sequence[str]) -> tuple[CustomRule, ...]:
+    """Load the rules of Python files, in the order of files and functions; a file named twice is read once.
+
+    Raises RuleError for a file that cannot be read or run, that holds no rule, and for a code that stands twice.
+    """
+    rules_by_code: dict[str, CustomRule] = {}
+    for file in dict.fromkeys(str(Path(file).absolute()) for file in files):
+        # Not those that it imports.
+        file_rules = [rule for rule in _run(file) if rule.place[0] == file]
+        if not file_rules:
+            raise RuleError.no_rule(file)
+        for rule in file_rules:
+            if rule.code in rules_by_code:
+                raise RuleError.doubled(rule.code, rules_by_code[rule.code].place, rule.place)
+            rules_by_code[rule.code] = rule
+    return tuple(rules_by_code.values())
+
+
+class _Loader(SourceFileLoader):
+    """Python's own, without the compiled code, which it would write beside the file."""
+
+    def __init__(self, file: str, source: bytes) -> None:
+        super().__init__(file, file)
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the file as it was read."""
+        code: CodeType = self.source_to_code(self._source, self.path)
+        return code
+
+
+def _run(file: str) -> list[CustomRule]:
+    """Run a file, and return the functions that it marks as rules. Raises RuleError."""
+    try:
+        source = read_ordinary_file(Path(file))
+    except OSError as error:
+        raise RuleError.unreadable(file, error.strerror or first_sentence(error)) from error
+    module = ModuleType(file)
+    module.__file__ = file
+    # Where dataclasses look for the names of a class's own module.
+    sys.modules[module.__name__] = module
+    marked: list[CustomRule] = []
+    token = MARKED.set(marked)
+    try:
+        with redirect_stdout(sys.stderr):
+            _Loader(file, source).exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise RuleError.not_run(file, line_in(file, error), error) from error
+    finally:
+        MARKED.reset(token)
+    return marked
+
 
 DEFAULT_DAYS = 30
 _MOST_DAYS = 36_500
@@ -116,3 +178,28 @@ def _mapping(value: object, name: str, keys: tuple[str, ...], faults: list[str])
         return {}
     faults.extend(unknown_key(f"{name}.{key}", [f"{name}.{k}" for k in keys]) for key in value if key not in keys)
     return value
+
+
+# The page of a code: cause, example, remedy. They are data of the package, so that a wheel has them.
+
+
+def page(code: str, rules: Sequence[CustomRule] = ()) -> str:
+    """Return the page of a code, in any case; that of a custom rule is its docstring.
+
+    Raises ContractError where there is no such code.
+    """
+    wanted = code.upper()
+    rules_by_code = {rule.code: rule for rule in rules}
+    fault = check_code(wanted, list(rules_by_code))
+    if fault:
+        raise ContractError(fault, "sbroute lint --explain CODE")
+    if wanted in rules_by_code:
+        return _own_page(rules_by_code[wanted])
+    return (resources.files("routing.features.lint") / "pages" / f"{BY_CODE[wanted].code}.md").read_text("utf-8")
+
+
+def _own_page(rule: CustomRule) -> str:
+    kind = rule.kind
+    docstring = inspect.getdoc(rule.function)
+    parts = [f"# {kind.code}: {kind.title}", f"Severity: {kind.severity}", *([docstring] if docstring else [])]
+    return "\n\n".join([*parts, "## Remedy", kind.advice]) + "\n"

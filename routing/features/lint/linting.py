@@ -2,29 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-from routing.features.lint import lint_tables, registry, traffic_findings
-from routing.features.lint.configuration import configuration_of
-from routing.features.lint.custom_rules import CustomRule, find_own
-from routing.features.lint.finding_rows import kinds_with, rows_of, suppressed_of
-from routing.features.lint.hazards import prove_hazards
-from routing.features.lint.lint_estate import estate_of
-from routing.features.lint.lint_finding import LintFinding
+from routing.features.lint import (
+    address_rules,
+    configuration_rules,
+    endpoint_hazards,
+    lint_tables,
+    probed_rules,
+    traffic_findings,
+)
+from routing.features.lint.catalogue import BY_CODE, LintRule
+from routing.features.lint.configuration_rules import BalancedService
+from routing.features.lint.custom_rules import CustomRule, configuration_of, find_own
+from routing.features.lint.endpoint_hazards import Hazards, OpenDialogsOf, OpenMessageFollower, prove_hazards
+from routing.features.lint.lint_estate import LintEstate, LintFinding, estate_of
 from routing.features.lint.lint_settings import DEFAULT_DAYS, LintSettings, LintSuppression
-from routing.features.lint.open_messages import OpenMessageFollower
-from routing.features.lint.probing import answers_of
-from routing.features.lint.resolved import RebalancedDialogs, RouteName, changed_picks, open_dialogs, used_routes
-from routing.features.lint.targets import OpenDialogsOf
+from routing.features.lint.probing import ProbeAnswers, answers_of
+from routing.features.lint.traffic_findings import (
+    RebalancedDialogs,
+    RouteName,
+    open_dialogs,
+    read_changed_picks,
+    used_routes,
+)
 from routing.process.garbage import no_search_for_cycles
-from routing.schemas import ROUTE_COVERAGE, ROUTES
-from routing.tables.schema_rows import SchemaRows
+from routing.schemas import FINDINGS, ROUTE_COVERAGE, ROUTES
+from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
 from routing.tables.times import micros_of
+
+# Every family of findings, in one order; each is a named function from the evidence to findings.
+
+
+@dataclass(frozen=True)
+class LintEvidence:
+    """The facts that findings are made from.
+
+    hazards: the choices of open dialogs that lead to several targets, proved by following messages. used, changed,
+    dialogs_of: what `resolved` tells of messages, None and empty where none are given. rows: those of routes that
+    are looked at one by one.
+    """
+
+    estate: LintEstate
+    answers: ProbeAnswers
+    follower: OpenMessageFollower
+    hazards: Hazards
+    used: set[RouteName] | None
+    changed: list[RebalancedDialogs]
+    dialogs_of: OpenDialogsOf | None
+    rows: TableColumns
+
+    @cached_property
+    def balanced(self) -> list[BalancedService]:
+        """The services that several broker ids share."""
+        return configuration_rules.balanced_services(self.estate)
+
+
+FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
+    "route rows": lambda evidence: address_rules.route_rows(evidence.estate, evidence.rows),
+    "refused rows": lambda evidence: address_rules.refused_rows(evidence.estate),
+    "broker ids": lambda evidence: configuration_rules.broker_ids(evidence.estate),
+    "disabled brokers": lambda evidence: configuration_rules.disabled_brokers(evidence.estate),
+    "doubled services": lambda evidence: configuration_rules.doubled_services(evidence.estate),
+    "unbalanced routes": lambda evidence: configuration_rules.unbalanced_routes(evidence.balanced),
+    "doubled routes": lambda evidence: configuration_rules.doubled_routes(evidence.balanced),
+    "answers": lambda evidence: probed_rules.answers(evidence.estate, evidence.answers),
+    "returns": lambda evidence: probed_rules.no_return(evidence.answers),
+    "needless requests": lambda evidence: configuration_rules.needless_requests(evidence.answers),
+    "lost requests": lambda evidence: configuration_rules.lost_requests(evidence.estate, evidence.follower),
+    "local routes": lambda evidence: configuration_rules.lacking_services(evidence.answers),
+    "services without a route": lambda evidence: configuration_rules.caught_services(
+        evidence.estate, evidence.answers
+    ),
+    "open routes": lambda evidence: configuration_rules.open_to_several(
+        evidence.estate, evidence.answers, evidence.hazards
+    ),
+    "open routes to one": lambda evidence: configuration_rules.open_to_one(evidence.estate, evidence.follower),
+    "several targets": lambda evidence: endpoint_hazards.several_targets(
+        evidence.follower, evidence.hazards, evidence.dialogs_of
+    ),
+    "shadowed routes": lambda evidence: configuration_rules.shadowed_routes(
+        evidence.estate, evidence.answers, evidence.balanced
+    ),
+    "loops": lambda evidence: probed_rules.loops(evidence.estate, evidence.answers),
+    "conversation groups": lambda evidence: (
+        traffic_findings.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
+    ),
+    "unused routes": lambda evidence: (
+        () if evidence.used is None else traffic_findings.unused_routes(evidence.estate, evidence.used)
+    ),
+    "changed picks": lambda evidence: traffic_findings.changed_picks(evidence.changed),
+}
+
+
+def find_in_families(evidence: LintEvidence) -> set[LintFinding]:
+    """Return the findings of all families."""
+    return {one for family in FAMILIES.values() for one in family(evidence)}
+
+
+# Findings → rows: what is suppressed, in full columns, sorted.
+
+
+def kinds_with(rules: Iterable[CustomRule]) -> Mapping[str, LintRule]:
+    """Return every kind of finding by its code, those of custom rules last."""
+    return {**BY_CODE, **{rule.code: rule.kind for rule in rules}}
+
+
+def suppressed_of(every: Iterable[LintFinding], suppress: Sequence[LintSuppression]) -> set[LintFinding]:
+    """Return the findings that are not to be shown."""
+    return {one for one in every if any(_covers(part, one) for part in suppress)}
+
+
+def _covers(one: LintSuppression, finding: LintFinding) -> bool:
+    """Return True if a suppression's every given part is the finding's."""
+    parts = finding._asdict()
+    return all(parts[name] == value for name, value in vars(one).items() if value is not None)
+
+
+def rows_of(findings: Iterable[LintFinding], kinds: Mapping[str, LintRule]) -> SchemaRows:
+    """Return findings in their full columns, sorted by them."""
+    full = [full_row(one, kinds) for one in findings]
+    full.sort(key=place_of)
+    return SchemaRows(FINDINGS, tuple(full))
+
+
+def place_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a row's place in the order of its columns, null first."""
+    return tuple((value is not None, value or "") for value in row.values())
+
+
+def full_row(one: LintFinding, kinds: Mapping[str, LintRule]) -> dict[str, Any]:
+    """Return a finding in its full columns."""
+    kind = kinds[one.code]
+    values = {**one._asdict(), "severity": str(kind.severity), "advice": kind.advice}
+    return {name: values[name] for name in FINDINGS.names}
+
 
 # What findings in a row of routes are told by, besides the row itself; and what each of them names.
 _AROUND_ROUTES = ("instances", "databases", "services")
@@ -68,7 +185,7 @@ def lint(
         moment,
         LintSettings(tuple(suppress), expiring_within_days, tuple(rules)),
         used=None if resolved is None else used_routes(resolved),
-        changed=[] if resolved is None else changed_picks(resolved),
+        changed=[] if resolved is None else read_changed_picks(resolved),
         dialogs_of=None if resolved is None else partial(open_dialogs, resolved),
     )
 
@@ -117,10 +234,10 @@ def find_all(
         route_rows = columns["routes"] if rows is None else rows
         follower = OpenMessageFollower(estate)
         hazards = prove_hazards(estate, follower)
-        evidence = registry.LintEvidence(
+        evidence = LintEvidence(
             estate, answers_of(estate), follower, hazards, used, list(changed), dialogs_of, route_rows
         )
-        return registry.find_all(evidence)
+        return find_in_families(evidence)
 
 
 Moment = tuple[Mapping[str, TableColumns], int]

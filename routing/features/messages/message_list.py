@@ -8,18 +8,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from routing.config import Config
-from routing.delta import last_run
+from routing.delta import counted_runs
 from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import open_traffic
 from routing.errors import ContractError, InputError
 from routing.features.messages import last_statuses, newest_exports
-from routing.features.messages.message_filter import MessageFilter
-from routing.features.messages.selected_messages import select
-from routing.importing.moments import latest_time
+from routing.features.messages.message_filter import MessageFilter, select
+from routing.importing.import_faults import latest_time
 from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
-from routing.tables.schema_rows import SchemaRows
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.read_rows import cannot_hold, types_of
 from routing.tables.table_columns import Table
-from routing.tables.table_shapes import cannot_hold, types_of
 from routing.tables.times import SECOND, micros_of, moment_of
 
 if TYPE_CHECKING:
@@ -61,10 +60,10 @@ def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> di
         raise ContractError(
             f"--waiting needs {' and '.join(missing)}", "name the tables that sbroute import keeps"
         )
-    last = last_run.last_run(opener, config.output["runs"])
+    last = counted_runs.last_run(opener, config.output["runs"])
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
-    tables = {"resolved_routes": last_run.open_left(opener, config, last, "resolved_routes")}
+    tables = {"resolved_routes": counted_runs.open_left(opener, config, last, "resolved_routes")}
     for key, location in config.kept.items():
         opened = opener.find(f"tables.{key}", location)
         if opened is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from routing.document import (
@@ -21,7 +21,7 @@ from routing.document import (
 )
 from routing.features.messages.message_filter import GROUP, STUCK
 from routing.features.messages.message_list import MessageList
-from routing.render.wording import count, format_duration, mark_outcome
+from routing.render.wording import count, format_duration, mark_outcome, write_json
 from routing.rules.text import fold
 
 Row = Mapping[str, Any]
@@ -222,3 +222,21 @@ def _event_or_text(row: Row) -> str | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
+
+
+# Listed messages as one JSON object for programs.
+
+
+def write_messages(done: MessageList, now: datetime) -> str:
+    """Return one line: now, total, more, counts, groups, held and messages (docs/reference/json.md)."""
+    return write_json(
+        {
+            "now": now,
+            "total": done.total,
+            "more": done.total - len(done.messages),
+            "held": done.held,
+            "counts": [dict(row) for row in done.counts],
+            "groups": [dict(row) for row in done.groups],
+            "messages": [dict(row) for row in done.messages],
+        }
+    )

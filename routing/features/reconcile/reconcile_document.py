@@ -19,8 +19,7 @@ from routing.document import (
     make_columns,
 )
 from routing.features.reconcile.reconciling import Reconciliation
-from routing.render.json_text import write_json
-from routing.render.wording import count
+from routing.render.wording import count, write_json
 from routing.rules.reconciling import PairClass
 
 _SHOWN = 20

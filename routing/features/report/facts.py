@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from routing.tables.schema_rows import SchemaRows
+from routing.tables.arrow_rows import SchemaRows
 from routing.terms import Outcome
 
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))

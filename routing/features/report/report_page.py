@@ -5,27 +5,104 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from routing.delta.releases import release
-from routing.features.report import drawing
-from routing.features.report.advice import advice_of
-from routing.features.report.coded_cells import CodedCells, coded
+from routing.delta.counted_runs import release
+from routing.errors import EnvironmentFault, OutputError
+from routing.features.explain.path_sentences import advice
 from routing.features.report.facts import STUCK, Report
-from routing.features.report.filling import BLANKS, NOTHING, TableFiller, instant
-from routing.features.report.grids import OUTCOMES, MessageGrid, grids, kind_of
 from routing.features.report.message_cells import ReportCube, cube_of
-from routing.features.report.page_tables import SHOWN, PageSection, first_of, words
-from routing.features.report.pictures import runtime, theme
+from routing.features.report.page_sections import sections_of
+from routing.features.report.page_tables import (
+    BLANKS,
+    NOTHING,
+    OUTCOMES,
+    SHOWN,
+    CodedCells,
+    MessageGrid,
+    PageSection,
+    TableFiller,
+    coded,
+    first_of,
+    grids,
+    instant,
+    kind_of,
+    words,
+)
+from routing.features.report.pictures import bar_pictures, over_time, picture_theme
+from routing.features.report.pictures.estate_picture import estate
+from routing.features.report.pictures.picture_theme import to_vega
 from routing.features.report.report_network import ReportNetwork, network_of
-from routing.features.report.sections import sections_of
+from routing.process.garbage import no_search_for_cycles
+from routing.rules.observed import numbers_of
 from routing.tables.times import SECOND
+from routing.terms import Reason
+
+# The pictures of a page, each compiled, by the id of its place; the page's script gives them their rows.
+
+
+LANES = {"strips": over_time.STRIPS, "instances": bar_pictures.INSTANCES, "services": bar_pictures.SERVICES}
+"""How many lanes of their own pictures have."""
+_NO_ROWS: tuple[str, ...] = ("rows", "estate_edges", "estate_stops")
+Spec = dict[str, Any]
+
+
+BALANCE = "balance"
+"""The id of the specification that every balance's picture has; only their rows differ."""
+
+
+def draw(report: Report, network: ReportNetwork) -> dict[str, Spec]:
+    """Draw all pictures; return their specifications by id."""
+    charts: dict[str, Any] = {
+        "instances-picture": bar_pictures.outcomes_by_instance(report.flows),
+        "reasons-picture": bar_pictures.reasons_of_trouble(report.flows),
+        "stuck-picture": bar_pictures.most_stuck(report.flows),
+    }
+    if report.series is not None:
+        charts["times-picture"] = over_time.outcomes_over_time(report.series)
+        charts["delays-picture"] = over_time.delays_by_service(report.series)
+    if report.balances:
+        charts[BALANCE] = bar_pictures.balance(report.balances[0])
+    specs = {name: _without_rows(to_vega(chart)) for name, chart in charts.items()}
+    specs["estate-picture"] = _without_rows(estate(network, picture_theme.by_style_sheet()))
+    return specs
+
+
+def rows_of_balances(report: Report, names: Sequence[str]) -> dict[str, list[bar_pictures.Row]]:
+    """Return the rows of balances' pictures, by the ids of these: the first ones that have any dialogs."""
+    picked = [one for one in report.balances or () if one.picks]
+    return {name: bar_pictures.pick_rows(one) for name, one in zip(names, picked, strict=False)}
+
+
+def _without_rows(spec: Spec) -> Spec:
+    """Return the specification without what the page's script fills in."""
+    for one in spec["data"]:
+        if one["name"] in _NO_ROWS and "values" in one:
+            one["values"] = []
+    return spec
+
+
+# What to do about messages that are stuck or lost: SQL Server's numbers of a reason, and advice.
+
+
+def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
+    """Return SQL Server's numbers of a reason, that of its event first, and what to do in a sentence or two.
+
+    ``reason`` is a word of `terms.Reason`. There are no numbers where SQL Server has none for it.
+    """
+    return numbers_of(Reason(reason)), advice(reason) or ""
+
 
 TITLE = "How Service Broker messages are routed"
 _SENTENCES = 5
@@ -44,7 +121,7 @@ def render(report: Report) -> str:
     filler = TableFiller(coded_cells, report.made_at // SECOND, advice)
     sections = sections_of(report, {name: filler.fill(grid) for name, grid in kinds.items()})
     data = _data(report, network, coded_cells, advice, kinds.values(), sections)
-    style, script, vega = theme.css() + _text("page.css"), _text("page.js"), runtime.javascript()
+    style, script, vega = picture_theme.css() + _text("page.css"), _text("page.js"), picture_theme.javascript()
     return _template().render(
         title=TITLE,
         headline=words(report.headline),
@@ -95,11 +172,11 @@ def _data(
         "stuck": STUCK,
         "grids": [{**asdict(grid), "columns": [(key, kind_of(key)) for key, _ in grid.columns]} for grid in kinds],
         "shown": SHOWN,
-        "lanes": drawing.LANES,
+        "lanes": LANES,
         "made": report.made_at // SECOND,
         "series": report.series.seconds if report.series else None,
-        "pictures": drawing.draw(report, network),
-        "balances": drawing.rows_of_balances(report, parts),
+        "pictures": draw(report, network),
+        "balances": rows_of_balances(report, parts),
     }
 
 
@@ -175,3 +252,96 @@ def _text(name: str) -> str:
 
 def _template() -> jinja2.Template:
     return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_text("page.html"))
+
+
+# A report to a file: the page is written whole, or what stood there stays as it was.
+#
+# Nothing here needs the packages of the page before it is made: `check_packages` tells which of them is
+# missing.
+
+
+_PACKAGES = {"altair": "altair", "jinja2": "jinja2", "mpmath": "mpmath", "vl_convert": "vl-convert-python"}
+
+
+def check_packages() -> None:
+    """Raise EnvironmentFault where a package of the extra ``report`` is missing."""
+    for module, package in _PACKAGES.items():
+        if find_spec(module) is None:
+            raise EnvironmentFault.no_package(package, "report")
+
+
+def check_place(file: str) -> Path:
+    """Return the file that a page is to be written to.
+
+    Raises OutputError where it cannot be, before any work is done.
+    """
+    place = Path(file)
+    try:
+        why = "it is no name of a file" if "\0" in file or not place.name else _why_not(place)
+    # A name that is too long, a folder that may not be looked into.
+    except OSError as error:
+        raise OutputError.no_page(file, error.strerror or str(error)) from error
+    if why is not None:
+        raise OutputError.no_page(file, why)
+    return place
+
+
+def _why_not(place: Path) -> str | None:
+    """Return the reason why no page can stand at a place; None where it can."""
+    folder = place.parent
+    if not folder.is_dir():
+        return "there is no such folder"
+    if place.is_dir():
+        return "it is a folder"
+    # A device would be gone once a page took its place.
+    if place.exists() and not place.is_file():
+        return "what stands there is no file"
+    return None if os.access(folder, os.W_OK | os.X_OK) else "its folder cannot be written to"
+
+
+def write_page(
+    report: Report, file: str, *, replacing: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> None:
+    """Write a report as one HTML file that loads nothing from elsewhere.
+
+    Args:
+        report: the report.
+        file: the path of the page, which replaces an older one.
+        replacing: the block within which the file takes its place.
+
+    Raises:
+        OutputError: the file cannot be written.
+        EnvironmentFault: a package that draws the pictures is not installed.
+
+    Example:
+        >>> import pathlib
+        >>> routing.write_page(routing.report(routing.load_config("job.yaml")), "report.html")
+        >>> pathlib.Path("report.html").read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+    """
+    check_packages()
+    place = check_place(file)
+
+    with no_search_for_cycles():
+        text = render(report)
+    try:
+        with replacing():
+            _write_whole(place, text)
+    except OSError as error:
+        raise OutputError.no_page(file, error.strerror or str(error)) from error
+
+
+def _write_whole(place: Path, text: str) -> None:
+    """Write beside the file, then take its place: nobody ever sees half a page."""
+    # Where a link stands, what it leads to is written.
+    target = place.resolve()
+    temporary_file = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")
+    try:
+        with temporary_file.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.writelines([text])
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary_file.replace(target)
+    except BaseException:
+        temporary_file.unlink(missing_ok=True)
+        raise

@@ -3,29 +3,189 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from routing.config import Config
+from routing.config import RECONCILIATION, Config, TableLocation
+from routing.delta import counted_runs
+from routing.delta.import_times import note_unfinished
 from routing.delta.opening import TableOpener
+from routing.errors import InputError, RoutingError
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
+from routing.features.lint.lint_tables import READ, read_one
 from routing.features.lint.linting import lint_columns
-from routing.features.lint.resolved import used_routes
-from routing.features.report import report_tables as tables_given
-from routing.features.report.choices import find_choices
-from routing.features.report.dialog_balance import find_balances, spans_of
+from routing.features.lint.traffic_findings import used_routes
+from routing.features.report.dialog_balance import find_balances, find_choices, spans_of
 from routing.features.report.facts import Report, ReportChanges
-from routing.features.report.flows import count_all, count_dialogs
-from routing.features.report.observed_counts import count_observed
+from routing.features.report.flows import count_all, count_dialogs, count_observed
 from routing.features.report.report_network import list_places
 from routing.features.report.run_changes import changes_since
 from routing.process.garbage import no_search_for_cycles
-from routing.tables.table_columns import Table
+from routing.render.wording import count, format_time
+from routing.schemas import OPTIONAL_INPUTS, RUNS
+from routing.tables.input_columns import read_each
+from routing.tables.read_rows import read_rows
+from routing.tables.table_columns import Table, TableColumns, check_given
 from routing.tables.times import micros_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# What a report is made of: the outputs of the last run that counts, and the tables that it read.
+
+
+Row = Mapping[str, Any]
+_RESOLVED = "resolved_routes"
+_ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A table that a run read, at a version where it recorded one."""
+
+    opener: TableOpener
+    key: str
+    location: TableLocation
+    version: int | None
+
+    @property
+    def not_known(self) -> str:
+        """What there is to say where it is shown as it is now."""
+        newest = f"The table {self.key} is shown as it is now"
+        if self.version is None:
+            return f"{newest}: the run recorded no version of it."
+        return f"{newest}: version {self.version:,}, which the run read, is not at hand."
+
+    def open_as_read(self) -> Table | None:
+        """Return the table at its version; None where there is none, or its log tells nothing of it any more."""
+        if self.version is None:
+            return None
+        try:
+            return self.opener.open_at(f"tables.{self.key}", self.location, self.version)
+        # Spark has words of its own for it; where it was something else, the newest version fails as well.
+        except Exception:  # noqa: BLE001
+            return None
+
+    def open_newest(self) -> Table:
+        """Return the table as it is now. Raises InputError where there is none."""
+        return self.opener.open_at(f"tables.{self.key}", self.location)
+
+
+@dataclass(frozen=True)
+class ReportTables:
+    """Tables by key, those that lint reads and ``resolved_routes``; ``run`` is the row of ``runs``, if known.
+
+    ``not_known`` says what of the run is not at hand. ``as_read`` are the tables that are at the version that the
+    run read, ``runs`` is the table of that name, when this run was the last; ``reconciliation`` is what
+    `reconcile` wrote.
+    """
+
+    tables: Mapping[str, Table]
+    run: Row | None
+    not_known: tuple[str, ...]
+    as_read: Mapping[str, _Input] = field(default_factory=dict)
+    runs: Table | None = None
+    reconciliation: Table | None = None
+
+    @property
+    def resolved(self) -> Table:
+        """The messages that were resolved."""
+        return self.tables[_RESOLVED]
+
+    @property
+    def settings(self) -> dict[str, Table]:
+        """All other tables."""
+        return {key: table for key, table in self.tables.items() if key != _RESOLVED}
+
+
+def of_tables(tables: Mapping[str, Table]) -> ReportTables:
+    """Use the tables at hand. Raises InputError where one is missing."""
+    check_given(tables, (*_ALL, _RESOLVED))
+    tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
+    not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
+    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION))
+
+
+def of_config(config: Config, opener: TableOpener) -> ReportTables:
+    """Return the last run that counts, and the tables as it read them.
+
+    Raises InputError where no run counts yet or a table is not there, OutputError as `last_run.open_left` does.
+    """
+    last = counted_runs.last_run(opener, config.output["runs"])
+    if last is None:
+        raise InputError.nothing_recorded(str(config.output["runs"]))
+    tables = {_RESOLVED: counted_runs.open_left(opener, config, last, _RESOLVED)}
+    as_read: dict[str, _Input] = {}
+    not_known: list[str] = []
+    for key in (key for key in READ if key in config.tables):
+        one = _Input(opener, key, config.tables[key], last.input_versions.get(key))
+        table = one.open_as_read()
+        if table is None:
+            not_known.append(one.not_known)
+        else:
+            as_read[key] = one
+        tables[key] = one.open_newest() if table is None else table
+    # As it was then: a run may be recorded meanwhile.
+    runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
+    [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
+    place = config.beside.get(RECONCILIATION)
+    reconciliation = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
+    unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
+    notes = (*_not_told(run), *unfinished, *not_known)
+    return ReportTables(tables, run, notes, as_read, runs, None if reconciliation is None else reconciliation.rows)
+
+
+def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
+    """Return all tables but the messages, as lint reads them as of a time; and all that is not known.
+
+    That the files of a version are gone shows only in reading: such a table is read as it is now.
+    """
+    gone: dict[str, str] = {}
+
+    def read(key: str) -> TableColumns:
+        try:
+            return read_one(report_tables.tables[key], key, now)
+        except RoutingError:
+            raise
+        # Arrow and Spark have words of their own for it; of anything else the newest version fails too.
+        except Exception:
+            if key not in report_tables.as_read:
+                raise
+            gone[key] = report_tables.as_read[key].not_known
+            return read_one(report_tables.as_read[key].open_newest(), key, now)
+
+    columns_by_key = read_each(report_tables.settings, read)
+    return columns_by_key, (*report_tables.not_known, *(gone[key] for key in READ if key in gone))
+
+
+def _not_told(run: Row) -> list[str]:
+    rejected = run["rows_rejected"]
+    # An incremental run counts its own.
+    earlier = ["What earlier runs rejected is in rejected_messages."] if run["mode"] == "incremental" else []
+    if not rejected:
+        return earlier
+    were, their = ("was", "its") if rejected == 1 else ("were", "their")
+    who = f"{count(rejected, 'message')} {were} rejected by the run"
+    return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
+
+
+def headline(report_tables: ReportTables, messages: int) -> str:
+    """Write the extent of the report in one line; ``messages`` are those of the outputs."""
+    run = report_tables.run
+    if run is None:
+        return count(messages, "resolved message")
+    read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
+    counts = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
+    as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
+    # An incremental run adds to what those before it wrote.
+    whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
+    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {counts}{as_of}{whole}"
+
+
+def _second(time: datetime) -> str:
+    return format_time(time.replace(microsecond=0))
 
 
 def report(
@@ -65,16 +225,16 @@ def report(
         # Before a table is opened: a wrong setting is told at once.
         lint = lint or lint_settings(tables.lint, tables.file)
         opener = opener or TableOpener.of_settings(tables.spark, spark)
-        report_tables = tables_given.of_config(tables, opener)
+        report_tables = of_config(tables, opener)
         changes = None if report_tables.runs is None else changes_since(tables, opener, report_tables.runs)
     else:
-        report_tables, changes = tables_given.of_tables(tables), None
+        report_tables, changes = of_tables(tables), None
     with no_search_for_cycles():
         return _make_report(report_tables, changes, moment, lint or LintSettings(), progress)
 
 
 def _make_report(
-    report_tables: tables_given.ReportTables,
+    report_tables: ReportTables,
     changes: ReportChanges | None,
     moment: int,
     lint: LintSettings,
@@ -83,13 +243,13 @@ def _make_report(
     progress("counting messages")
     flows, series = count_all(report_tables.resolved)
     progress("reading the configuration")
-    columns, not_known = tables_given.read_settings(report_tables, moment)
+    columns, not_known = read_settings(report_tables, moment)
     choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(report_tables.resolved, spans_of(choices)))
     progress("linting")
     linted = lint_columns(columns, moment, lint, used=used_routes(report_tables.resolved))
     return Report(
-        headline=tables_given.headline(report_tables, sum(flow.messages for flow in flows)),
+        headline=headline(report_tables, sum(flow.messages for flow in flows)),
         not_known=not_known,
         made_at=moment,
         flows=flows,

@@ -2,19 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from routing.document import Block, Document, DocumentHeading, LabelledFact, ListItem, Paragraph, Tone, TonedText
+from routing.document import (
+    Block,
+    DataTable,
+    Document,
+    DocumentHeading,
+    LabelledFact,
+    ListItem,
+    Paragraph,
+    Tone,
+    TonedText,
+    Words,
+    make_columns,
+)
 from routing.errors import quote
 from routing.features.explain import path_sentences
 from routing.features.explain.questions import DESCRIBED_ID
 from routing.features.trace.tracing import TraceResult
-from routing.features.trace.way_blocks import ENDING_WORDS, HAZARD, way_blocks
-from routing.render.wording import count, format_time, mark_outcome
+from routing.render.wording import count, format_time, mark_outcome, write_json
+from routing.rules.hops import HopPath, MessageTrace, PathHop
 from routing.rules.pathing import PathWithReturn
-from routing.rules.ways import HopPath, MessageTrace
+from routing.runs.run_results import WrittenPaths
 from routing.tables.times import moment_of
-from routing.terms import Ending, Reason
+from routing.terms import Ending, Outcome, Reason
+
+# A way of a message as a list: a hop each, then where it ends if that is at no hop.
+
+
+_ON_ITS_WAY = (Outcome.SENT, Outcome.FORWARDED)
+ENDING_WORDS = {
+    Ending.LEFT_ESTATE: "nobody of the known instances has that address; what happens there is not known",
+    Ending.LOOP: "it comes by here again, and goes round until its hops run out",
+    Ending.NOT_KNOWN: "neither its databases nor its endpoint are known: import them",
+    Ending.TOO_MANY_WAYS: "there are more ways than are followed",
+}
+HAZARD = (
+    "While the dialog is open it may reach several targets, and each makes an endpoint of its own (multiple target"
+    " endpoints): give every route to the service its broker instance."
+)
+
+
+def way_blocks(
+    hop_path: HopPath,
+    ending_words: Mapping[Ending, str] = ENDING_WORDS,
+    most_hops: int | None = None,
+    indent: int = 0,
+) -> Iterator[ListItem]:
+    """Yield the hops of a way as a numbered list, of more than ``most_hops`` the last; then where it ends."""
+    left_out = 0 if most_hops is None else max(len(hop_path.hops) - most_hops, 0)
+    if left_out:
+        yield ListItem(f"{count(left_out, 'hop')} before these", "  ", indent)
+    for number, hop in enumerate(hop_path.hops[left_out:], left_out + 1):
+        yield ListItem(_hop(hop, hop_path), f"{number}.", indent)
+    sentence = ending_words.get(hop_path.ending)
+    if sentence is not None:
+        place = hop_path.address if hop_path.instance is None else hop_path.instance
+        yield ListItem((mark_outcome(hop_path.ending), f" at {quote(place)}: {sentence}"), "  ", indent)
+
+
+def _hop(hop: PathHop, hop_path: HopPath) -> Words:
+    """Write the place of a hop, its step and route, and the decision on the message."""
+    by = [] if hop.matching_step is None else [f"step {int(hop.matching_step)}"]
+    by += [] if hop.route_name is None else [f"route {quote(hop.route_name)}"]
+    by += [] if hop.rerouted_from is None else [f"led back here by route {quote(hop.rerouted_from)}"]
+    place = f"{quote(hop.instance_name)}, {quote(hop.scope)}: "
+    return (place, "".join(f"{each}, " for each in by), mark_outcome(hop.outcome), _rest(hop, hop_path))
+
+
+def _rest(hop: PathHop, hop_path: HopPath) -> str:
+    """Write the rest of a hop after its outcome: where to, or why not."""
+    if hop.outcome in _ON_ITS_WAY:
+        return f" to {quote(hop.address)} ({hop.reason})"
+    if hop.outcome is Outcome.DELIVERED:
+        return f" to database {quote(hop_path.database)}"
+    return f" ({path_sentences.number_reason(hop.reason, hop.scope)})"
+
 
 Parts = list[str | TonedText]
 _SHOWN = 20
@@ -194,3 +258,73 @@ def _why_unknown(done: TraceResult) -> str:
     if done.from_service is None:
         return "who sent it is not known (from_service_name)"
     return "the database that sent it has no broker id"
+
+
+# A traced message as one JSON object for programs.
+
+
+def write_trace(done: TraceResult) -> str:
+    """Return one line: the message, and of each path there and back what they end as, with all ways and hops."""
+    message = done.message
+    return write_json(
+        {
+            "message": {
+                "message_id": message.message_id,
+                "conversation_id": message.conversation_id,
+                "is_initiator": message.is_initiator,
+                "instance_name": message.instance,
+                "database_name": message.database,
+                "to_service_name": message.service,
+                "from_service_name": done.from_service,
+                "decided_at": moment_of(message.t),
+            },
+            "paths": [
+                {
+                    "outcome": str(path.there.ending),
+                    "ways_agree": path.there.ways_agree,
+                    "multiple_targets": path.there.has_multiple_targets,
+                    "return_outcome": None if path.back_ending is None else str(path.back_ending),
+                    "return_ways_agree": None if path.back is None else path.back.ways_agree,
+                }
+                for path in done.paths
+            ],
+            "ways": [dict(row) for row in done.ways],
+            "hops": [dict(row) for row in done.hops],
+        }
+    )
+
+
+# How many messages end how, once all were followed: as a document, and as one JSON object.
+
+
+def make_counts_document(done: WrittenPaths) -> Document:
+    """Describe how many messages arrive and how many do not, the outcomes, and how the counts add up."""
+    counts = sorted(done.outcomes.items(), key=lambda item: (-item[1], item[0]))
+    added = f"{done.traced:,} followed + {done.rejected:,} rejected"
+    read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.message_paths"
+    hint = "resolve lists the rejected ones, with what is wrong with each"
+    return [
+        Paragraph(_state_ends(done)),
+        DataTable(make_columns(["outcome", "messages"], ["messages"]), counts, "Where messages end"),
+        Paragraph(read),
+        *([Paragraph(hint)] if done.rejected else []),
+    ]
+
+
+def _state_ends(done: WrittenPaths) -> Words:
+    """Return the sentence that says how many messages arrive, and where the others end."""
+    if not done.traced:
+        return "No message was followed."
+    arrived = done.outcomes.get(Ending.DELIVERED, 0)
+    are = "is" if arrived == 1 else "are"
+    sentence = [f"{arrived:,} of {count(done.traced, 'message')} {are} ", mark_outcome(Ending.DELIVERED)]
+    others = sorted(set(done.outcomes) - {Ending.DELIVERED}, key=lambda word: (-done.outcomes[word], word))
+    for number, word in enumerate(others):
+        sentence += [f"{', ' if number else '; '}{done.outcomes[word]:,} ", mark_outcome(word)]
+    return [*sentence, "."]
+
+
+def write_counts(done: WrittenPaths) -> str:
+    """Return one line: version, read, followed, rejected, outcomes."""
+    counts = {"version": done.version, "read": done.read, "followed": done.traced, "rejected": done.rejected}
+    return write_json({**counts, "outcomes": dict(done.outcomes)})

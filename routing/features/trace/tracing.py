@@ -2,30 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from routing.config import Config
-from routing.features.explain.explained_tables import open_source
+from routing.features.explain.explaining import open_source, pose
 from routing.features.explain.judging import JudgedQuestion, judge_question
-from routing.features.explain.looking_up import pose
 from routing.features.explain.questions import Question
-from routing.features.trace.path_rows_shown import hop_rows, way_rows
-from routing.plan.estate import network_of
+from routing.plan.checked_inputs import network_of
 from routing.plan.paths import PathPlanner
 from routing.rules import text
+from routing.rules.hops import HopPath, MessageTrace
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.resolving import RoutedMessage
+from routing.schemas import TRACED_HOPS, TRACED_WAYS
+from routing.tables.arrow_rows import SchemaRows
 from routing.tables.input_columns import read_settings
 from routing.tables.row_faults import refuse_faults
-from routing.tables.schema_rows import SchemaRows
 from routing.tables.table_columns import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Paths as rows: each way, and each hop of it.
+
+
+THERE, BACK = "THERE", "BACK"
+
+
+def traces_of(path: PathWithReturn) -> Iterator[tuple[str, MessageTrace]]:
+    """Yield the traces there and back, each with its direction."""
+    yield THERE, path.there
+    if path.back is not None:
+        yield BACK, path.back
+
+
+def way_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
+    """Return all ways in the order in which they were found, in the columns of `TRACED_WAYS`."""
+    return SchemaRows(TRACED_WAYS, tuple({**place, **_path_row(hop_path)} for place, hop_path in _places(paths)))
+
+
+def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
+    """Return all hops of these, in the columns of `TRACED_HOPS`."""
+    return SchemaRows(
+        TRACED_HOPS,
+        tuple(
+            {**place, "hop": number, **hop.plain()}
+            for place, hop_path in _places(paths)
+            for number, hop in enumerate(hop_path.hops, 1)
+        ),
+    )
+
+
+def _places(paths: Sequence[PathWithReturn]) -> Iterator[tuple[dict[str, Any], HopPath]]:
+    for number, path in enumerate(paths, 1):
+        for direction, trace in traces_of(path):
+            for place, hop_path in enumerate(trace.ways, 1):
+                yield {"path": number, "direction": direction, "way": place}, hop_path
+
+
+def _path_row(hop_path: HopPath) -> dict[str, Any]:
+    return {
+        "outcome": str(hop_path.ending),
+        "reason": None if hop_path.reason is None else str(hop_path.reason),
+        "instance_name": hop_path.instance,
+        "database_name": hop_path.database,
+        "address": hop_path.address,
+    }
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from routing.importing.catalog.export_cells import ExportCell, unquoted
-from routing.importing.catalog.result_sets import (
+from routing.importing.catalog.delimited import ExportCell, unquoted
+from routing.importing.catalog.views import (
+    LONGEST,
     NAMES,
     SERVER_SAID,
+    VIEW_NAME,
     ResultSet,
     are_dashes,
     errors_among,
@@ -19,7 +21,6 @@ from routing.importing.catalog.result_sets import (
     lines_of,
     refuse_wrapped,
 )
-from routing.importing.catalog.views import LONGEST, VIEW_NAME
 
 _SIDE_BY_SIDE = re.compile(r"^-+(?: -+)+ *\r?$", re.MULTILINE)
 _DASHES = re.compile(r"-+")

@@ -2,21 +2,259 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from routing.errors import InputError
-from routing.importing.catalog import records
-from routing.importing.catalog.chunks import is_json
-from routing.importing.catalog.delimited import result_sets
-from routing.importing.catalog.export_cells import SEPARATORS
+from routing.errors import InputError, first_sentence
+from routing.importing.catalog.delimited import SEPARATORS, result_sets, unquoted
 from routing.importing.catalog.fixed_width import fixed_width, is_fixed_width
-from routing.importing.catalog.result_sets import ResultSet, lines_of
-from routing.importing.catalog.texts import read_text
-from routing.importing.catalog.views import VIEW_NAME, VIEWS, CatalogView, find_view, find_view_by_columns
-from routing.importing.import_faults import NoTextError, unknown_view, unreadable_file
-from routing.importing.listing import list_files
-from routing.importing.reach import FilePlace, Reach, on_this_disk
+from routing.importing.catalog.views import (
+    VIEW_NAME,
+    VIEWS,
+    CatalogView,
+    ResultSet,
+    are_dashes,
+    find_view,
+    find_view_by_columns,
+    is_remark,
+    lines_of,
+)
+from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
+from routing.importing.import_files import KEEP, FilePlace, Reach, copied, list_files, on_this_disk
+from routing.importing.tsql.refusals import length
+from routing.importing.tsql.script_reader import DecodedScript, decode
+from routing.tables.arrow_rows import plain_values
+
+# Files → text, or the reason why they hold none.
+
+
+_SAMPLE = 100_000
+_RARE = 50
+# Line ends, tabs, the form feed and the old mark of a file's end stand in texts.
+_OTHER_CONTROLS = frozenset(chr(code) for code in (*range(1, 32), 127)) - set("\t\n\r\f\x1a")
+
+
+def read_text(path: FilePlace) -> str:
+    """Read the text of a file, in which undecodable bytes are kept until their row is rejected.
+
+    Raises InputError where it cannot be read, NoTextError where it is not text.
+    """
+    try:
+        decoded = decode(path.read_bytes(), KEEP)
+    except OSError as error:
+        raise unreadable_file(str(path), error.strerror or "the system says no more") from error
+    if not is_text(decoded):
+        raise NoTextError.of_file(str(path))
+    return decoded.text
+
+
+def is_text(decoded: DecodedScript) -> bool:
+    """Return True if somebody has written this as text: characters that no text has are rare in it.
+
+    bcp writes an empty value as the character 0, so that one may be more frequent.
+    """
+    sample = decoded.text[:_SAMPLE]
+    strange = sum(map(_OTHER_CONTROLS.__contains__, sample))
+    return (
+        _RARE * strange <= len(sample)
+        and 2 * sample.count("\x00") <= len(sample)
+        and 2 * decoded.unreadable <= len(decoded.text)
+    )
+
+
+# FOR JSON as the tools write it: one text in rows of 2,033 characters, under a header or under none.
+
+
+CHUNK = 2033
+_TRIMMED = 100
+"""So many blanks at the end of a chunk may have been taken off: no text of the views has longer runs of them."""
+
+_HEADER = "json_f52e2b61-18a1-11d1-b105-00805f49916b"
+_BEGINNINGS = ("[{", '{"', '"[{""', '"{""')
+_HEAD = 200
+
+Lines = list[tuple[int, str]]
+"""Lines with their numbers; blank ones are left out."""
+
+
+@dataclass
+class ResultChunk:
+    """The lines between two headers or remarks of the tools; ``is_for_json`` where they follow a header."""
+
+    is_for_json: bool
+    lines: Lines = field(default_factory=list)
+
+
+def is_json(text: str) -> bool:
+    """Return True if a text is JSON, whatever its file is called."""
+    head = text[:_HEAD].lstrip()
+    return head.lower().lstrip('"').startswith(_HEADER) or "".join(head.split()).startswith(_BEGINNINGS)
+
+
+def json_documents(text: str) -> list[ResultChunk]:
+    """Return the parts of a text, without what the tools write around them."""
+    documents = [ResultChunk(is_for_json=False)]
+    was_header = False
+    for number, line in enumerate(lines_of(text), start=1):
+        is_header = line.strip(' "').lower() == _HEADER
+        if is_header or is_remark(line):
+            if line.strip():
+                documents.append(ResultChunk(is_header))
+        elif not (was_header and are_dashes(line)):
+            documents[-1].lines.append((number, line))
+        was_header = is_header
+    return [
+        ResultChunk(document.is_for_json, _unquoted(document.lines))
+        for document in documents
+        if document.lines or document.is_for_json
+    ]
+
+
+def _unquoted(lines: Lines) -> Lines:
+    """Return the lines as they were before SSMS saved its grid as CSV."""
+    if not lines or not lines[0][1].lstrip().startswith(('"[', '"{')):
+        return lines
+    inside = ((number, line, unquoted(line.strip())) for number, line in lines)
+    return [(number, line if text is None else text) for number, line, text in inside]
+
+
+def joined(lines: Sequence[tuple[int, str]]) -> str | None:
+    """Return the text that was broken into lines of 2,033 characters; None where they are of another length.
+
+    A chunk may have been filled up with blanks, or its own blanks at the end taken off.
+    """
+    chunks = [line for _, line in lines[:-1]]
+    stripped = [chunk.rstrip(" ") for chunk in chunks]
+    lengths = [length(text) for text in stripped]
+    for chunk, size in zip(chunks, lengths, strict=True):
+        if size > CHUNK or length(chunk) < CHUNK - _TRIMMED:
+            return None
+    whole = (text + " " * (CHUNK - size) for text, size in zip(stripped, lengths, strict=True))
+    return "".join((*whole, *(line for _, line in lines[-1:])))
+
+
+# JSON and Parquet → result sets; each row brings its own columns.
+
+
+_BETWEEN = re.compile(r"[\s,]*")
+_DECODER = json.JSONDecoder()
+
+
+def json_sets(text: str, file: str) -> list[ResultSet]:
+    """Read objects, one a line or in arrays, whole or as FOR JSON breaks them, into a result set for each view.
+
+    Raises InputError where nothing of it is an object.
+    """
+    numbered_values: list[tuple[int, object]] = []
+    for document in json_documents(text):
+        rows = _values(joined(document.lines)) if document.is_for_json else _rows_of(document.lines)
+        if rows is None:
+            why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
+            raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
+        numbered_values += rows
+    sets = _by_view(numbered_values)
+    if numbered_values and not any(part.rows for part in sets):
+        raise unreadable_file(file, "no line of it is a JSON object")
+    return sets
+
+
+def _rows_of(lines: Sequence[tuple[int, str]]) -> list[tuple[int, object]]:
+    """Return the values of numbered lines: by lines where each is a value, else all of them as one text."""
+    first = _value(lines[0][1]) if lines else None
+    if not isinstance(first, dict) or _unwrapped(first) is not None:
+        whole = _values("\n".join(line for _, line in lines))
+        whole = _values(joined(lines)) if whole is None else whole
+        if whole is not None:
+            return whole
+    return [(number, _value(line)) for number, line in lines]
+
+
+def _value(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _values(text: str | None) -> list[tuple[int, object]] | None:
+    """Return all values that stand one after another, with or without commas; None where something else does."""
+    if text is None:
+        return None
+    values: list[object] = []
+    position = _end_of_gap(text, 0)
+    while position < len(text):
+        try:
+            value, position = _DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return None
+        rows = value if isinstance(value, list) else _unwrapped(value)
+        values += [value] if rows is None else rows
+        position = _end_of_gap(text, position)
+    return list(enumerate(values, start=1))
+
+
+def _end_of_gap(text: str, position: int) -> int:
+    gap = _BETWEEN.match(text, position)
+    assert gap is not None  # it matches nothing as well
+    return gap.end()
+
+
+def _unwrapped(value: object) -> list[object] | None:
+    """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
+    if isinstance(value, dict) and len(value) == 1:
+        (rows,) = value.values()
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+            return rows
+    return None
+
+
+def _by_view(numbered_values: Sequence[tuple[int, object]]) -> list[ResultSet]:
+    """Return the rows of each view that they name, those of none together; without any row, an empty set.
+
+    What is no object goes with the row before it.
+    """
+    sets: dict[str | None, ResultSet] = {}
+    view = next((_view_of_record(value) for _, value in numbered_values if isinstance(value, dict)), None)
+    for number, value in numbered_values:
+        if isinstance(value, dict):
+            view = _view_of_record(value)
+        part = sets.setdefault(view, ResultSet((), omits_null=True))
+        if isinstance(value, dict):
+            part.rows.append((number, _lowered(value)))
+        else:
+            part.rejected.append((number, "it is not a JSON object"))
+    for part in sets.values():
+        part.columns = tuple(dict.fromkeys(name for _, row in part.rows for name in row))
+    return list(sets.values()) or [ResultSet((), omits_null=True)]
+
+
+def _lowered(row: Mapping[str, object]) -> dict[str, object]:
+    # ConvertTo-Json of Windows PowerShell writes NULL as an object without anything.
+    return {name.lower(): None if value == {} else value for name, value in row.items()}
+
+
+def _view_of_record(row: Mapping[str, object]) -> str | None:
+    name = _lowered(row).get(VIEW_NAME)
+    return name.lower() if isinstance(name, str) else None
+
+
+def parquet(path: FilePlace, file: str) -> ResultSet:
+    """Return a Parquet file, or a folder of them. Raises InputError, and EnvironmentFault without pyarrow."""
+    try:
+        import pyarrow.parquet as reader
+    except ImportError as error:
+        raise missing_package("pyarrow", file) from error
+    try:
+        with copied(path) as local_copy:
+            table = reader.read_table(str(local_copy))
+        columns = {name.lower(): plain_values(table[name]) for name in table.column_names}
+    except Exception as error:
+        raise unreadable_file(file, first_sentence(error)) from error
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return ResultSet(tuple(columns), list(enumerate(rows, start=1)))
+
 
 _DELIMITED = {".csv", ".txt", ".tsv", ".rpt", ".dat"}
 _JSON = {".json", ".jsonl", ".ndjson"}
@@ -129,7 +367,7 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
     """
     file, view = str(path), forced or find_view(path.stem)
     if path.suffix.lower() in _PARQUET:
-        sets = [records.parquet(path, file)]
+        sets = [parquet(path, file)]
     else:
         sets = _read_text(file, read_text(path), path.suffix.lower() in _JSON, view)
     views = [forced or _view_of(rows, view, is_alone=len(sets) == 1) for rows in sets]
@@ -170,7 +408,7 @@ def _say_by_columns(
 
 def _read_text(file: str, text: str, is_named_json: bool, view: CatalogView | None) -> list[ResultSet]:
     if is_named_json or is_json(text):
-        return records.json_sets(text, file) if view is not None or _json_tells_its_view(text) else []
+        return json_sets(text, file) if view is not None or _json_tells_its_view(text) else []
     if view is None and not _tells_its_view(text):
         return []
     return fixed_width(text, file) if is_fixed_width(text) else result_sets(text, file, view)

@@ -3,22 +3,132 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timezone, tzinfo
 from itertools import groupby
 
 from routing.errors import quote
-from routing.importing.catalog.cell_values import is_iso_time
+from routing.importing.catalog.cell_values import TimeForm, is_iso_time, moment_of, read_cell, time, twofold
 from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
-from routing.importing.catalog.row_values import RowReader, TimeFormats
-from routing.importing.catalog.views import CellKind
-from routing.importing.covered import Doubt
+from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn
+from routing.importing.covered_rows import Doubt
 from routing.importing.import_faults import stand_in_missing, unreadable_file
-from routing.importing.reach import Reach, on_this_disk
-from routing.importing.undecodable import refuse_undecodable
+from routing.importing.import_files import Reach, is_writable, on_this_disk, refuse_undecodable
+from routing.importing.tsql.refusals import length
 from routing.terms import TableRow
+
+# The cells of a row → typed values, and where and when the row is from.
+
+
+_EXPORTED_AT = "exported_at"
+# The numbers that tables hold as an int; all others are bigint, or no column of a table.
+_INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
+
+
+@dataclass(frozen=True)
+class TimeFormats:
+    """The formats of times beside ISO 8601, and the zone of the clock that ``exported_at`` was read from.
+
+    The times of the views themselves are UTC in SQL Server, whatever the clock beside it says.
+    """
+
+    form: TimeForm | None = None
+    zone: tzinfo | None = None
+
+
+@dataclass
+class RowReader:
+    """Reads the rows of one view.
+
+    ``stand_in_values`` stand in for added columns; ``notes_by_topic`` are sentences of which each is said once.
+    """
+
+    view: CatalogView
+    stand_in_values: TableRow
+    times: TimeFormats
+    notes_by_topic: dict[str, str] = field(default_factory=dict)
+
+    def read_added_columns(self, cells: Mapping[str, object]) -> TableRow:
+        """Return where and when a row is from; a column wins over its option. Raises ValueError."""
+        row: TableRow = {}
+        for name in self.view.added_columns:
+            value = self._value(cells, name)
+            row[name] = self.stand_in_values[name] if value in (None, "") else value
+            if row[name] is None:
+                raise ValueError(f"{name} is missing{_whose(cells)}")
+        return row
+
+    def read_view_columns(self, cells: Mapping[str, object]) -> TableRow:
+        """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
+        row: TableRow = {}
+        for column in self.view.columns:
+            value = self._value(cells, column.name)
+            row[column.name] = None if value == "" else value
+            if column.required and row[column.name] is None:
+                raise ValueError(f"{column.name} is missing{_whose(cells)}")
+        return row
+
+    def doubt(self, cells: Mapping[str, object]) -> Doubt:
+        """Return the possible instance, database and name of a rejected row; None for unknown parts."""
+        instance, database = (
+            (cells.get(name) or self.stand_in_values.get(name)) if name in self.view.added_columns else None
+            for name in ("instance_name", "database_name")
+        )
+        return _lower(instance), _lower(database), _lower(cells.get("name"))
+
+    def _value(self, cells: Mapping[str, object], name: str) -> object:
+        column = self.view.column(name)
+        assert column is not None  # the caller names columns of the view
+        try:
+            if name == _EXPORTED_AT:
+                return self._exported_at(cells.get(name))
+            value = read_cell(cells.get(name), column.kind, self.times.form)
+            _check_length(value, column)
+            _check_range(value, column)
+        # A time may lie before the first year, or after the last, once its zone counts.
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{name}: {error}{_whose(cells)}") from None
+        return value
+
+    def _exported_at(self, cell: object) -> datetime | None:
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
+            return None
+        stated_time = time(cell, self.times.form)
+        if stated_time.tzinfo is not None:
+            return stated_time
+        if self.times.zone is None:
+            self.notes_by_topic.setdefault(
+                "zone", f"{_EXPORTED_AT} names no zone and is taken as UTC (--time-zone)"
+            )
+            return stated_time.replace(tzinfo=timezone.utc)
+        moment, is_twofold = moment_of(stated_time, self.times.zone)
+        if is_twofold:
+            self.notes_by_topic.setdefault("clock", twofold(_EXPORTED_AT, stated_time, moment))
+        return moment
+
+
+def _check_length(value: object, column: ViewColumn) -> None:
+    if not isinstance(value, str) or column.longest is None or 2 * len(value) <= column.longest:
+        return
+    if length(value) > column.longest:
+        raise ValueError(f"it has {length(value):,} characters, and SQL Server's column holds {column.longest:,}")
+
+
+def _check_range(value: object, column: ViewColumn) -> None:
+    if isinstance(value, int) and column.name in _INTS and value not in _INT:
+        raise ValueError(f"'{value}' does not fit an int")
+
+
+def _lower(text: object) -> str | None:
+    return text.casefold() if isinstance(text, str) and is_writable(text) else None
+
+
+def _whose(cells: Mapping[str, object]) -> str:
+    name = cells.get("name")
+    return f" ({name[:100]})" if isinstance(name, str) and name else ""
+
 
 MARKER = "is_empty"
 """The key of a row that says no more than that a view was exported and is empty."""

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from routing.errors import first_sentence, quote
-from routing.importing.events.event_xml import LONGEST
+from routing.importing.events.event_rows import LONGEST
 from routing.importing.import_faults import missing_package, unreadable_file
-from routing.importing.listing import list_files
-from routing.importing.reach import FilePlace, Reach, copied
-from routing.importing.undecodable import KEEP, find_undecodable
+from routing.importing.import_files import KEEP, FilePlace, Reach, copied, find_undecodable, list_files
 from routing.tables.arrow_rows import plain_values
 
 _TABULAR = {".csv", ".txt", ".tsv"}

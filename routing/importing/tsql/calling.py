@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from routing.importing.tsql.batch_course import StatementCondition
 from routing.importing.tsql.constants import KnownValue, read_type
+from routing.importing.tsql.database_procedures import find_early_use, read_procedure
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
-from routing.importing.tsql.modules import key_of, read_parameters
-from routing.importing.tsql.new_databases import find_early_use
-from routing.importing.tsql.procedures import read_procedure
-from routing.importing.tsql.refusal import RefusalError
+from routing.importing.tsql.refusals import RefusalError
 from routing.importing.tsql.script_run import (
     TEMPORARY,
     BatchFrame,
@@ -21,7 +20,6 @@ from routing.importing.tsql.script_run import (
     StoredProcedure,
 )
 from routing.importing.tsql.script_statements import ScriptStatement, quote
-from routing.importing.tsql.statement_condition import StatementCondition
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import (
@@ -35,6 +33,8 @@ from routing.importing.tsql.tree import (
     RunText,
     ScriptNode,
     Words,
+    key_of,
+    read_parameters,
 )
 from routing.importing.tsql.vocabulary import speaks_of_routing
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from routing.importing.tsql.refusal import JOINED, RESERVED_WORD, RefusalError, UnparsedError, length, no_value
+from routing.importing.tsql.refusals import JOINED, RESERVED_WORD, RefusalError, UnparsedError, length, no_value
 from routing.importing.tsql.script_statements import quote
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
 from routing.importing.tsql.vocabulary import (

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
+
 from routing.importing.tsql.cursor import LexemeCursor
-from routing.importing.tsql.definitions import StatementPlace
+from routing.importing.tsql.definitions import (
+    Definition,
+    StatementPlace,
+    alter_route,
+    create_route,
+    create_service,
+    drop,
+)
 from routing.importing.tsql.extents import begins_statement
-from routing.importing.tsql.refusal import RefusalError, UnparsedError, no_value
+from routing.importing.tsql.parse_faults import find_misspelt_noun
+from routing.importing.tsql.refusals import RESERVED_WORD, SYNTAX, RefusalError, UnparsedError, no_value
 from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterDatabaseState,
+    AlterEndpoint,
     BrokerSetting,
     CreateDatabase,
+    CreateEndpoint,
     DropDatabase,
+    DropEndpoint,
+    DropRoute,
+    DropService,
     RenameDatabase,
     ScriptStatement,
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
-from routing.importing.tsql.vocabulary import STARTERS, find_misspelt, find_unknown_variable
+from routing.importing.tsql.vocabulary import RESERVED, STARTERS, as_written, find_misspelt, find_unknown_variable
 
 CURRENT = ""
 """The name of the database in use, as a statement has it until it runs."""
@@ -206,3 +222,236 @@ def _rest(cursor: LexemeCursor) -> list[Lexeme]:
             break
         lexemes.append(cursor.next())
     return lexemes
+
+
+# CREATE and ALTER ENDPOINT: lexemes → statements.
+
+
+_SERVICE_BROKER = "SERVICE_BROKER"
+_PAYLOADS = (_SERVICE_BROKER, "DATABASE_MIRRORING", "DATA_MIRRORING", "TSQL", "SOAP")
+_JOINED = ("AUTHORIZATION", "STATE", "AFFINITY")
+"""Clauses that a comma may join to the one before."""
+
+_AFFINITIES = ("NONE", "ADMIN")
+_AFFINITY_MASK = re.compile(r"[0-9]{1,20}|0x[0-9A-Fa-f]{1,16}")
+_LEAST_PORT, _LARGEST_PORT = 1024, 32767
+_ENDPOINT_STATES = ("STARTED", "STOPPED", "DISABLED")
+_SWITCH = {"ENABLED": True, "DISABLED": False}
+_TCP_OPTIONS = ("LISTENER_PORT", "LISTENER_IP")
+_BROKER_OPTIONS = ("AUTHENTICATION", "ENCRYPTION", "MESSAGE_FORWARDING", "MESSAGE_FORWARD_SIZE")
+
+
+@dataclass
+class _Options:
+    payload: str | None = None
+    state: str | None = None
+    listener_port: int | None = None
+    is_message_forwarding_enabled: bool | None = None
+    option_words: set[str] = field(default_factory=set)
+
+    def give(self, word: str) -> None:
+        """Note an option, which may be given once."""
+        if word in self.option_words:
+            raise UnparsedError(f"the option {word} is given twice", None)
+        self.option_words.add(word)
+
+
+def create_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+    """Read CREATE ENDPOINT; the defaults are MESSAGE_FORWARDING DISABLED and STATE STOPPED."""
+    cursor.expect_words("CREATE", "ENDPOINT")
+    name = cursor.name("endpoint name")
+    options = _read_options(cursor)
+    if options.payload is None:
+        raise cursor.unexpected("FOR SERVICE_BROKER or another payload")
+    is_broker = options.payload == _SERVICE_BROKER
+    if is_broker and options.listener_port is None:
+        raise RefusalError("LISTENER_PORT is missing", by_server=True)
+    return [
+        CreateEndpoint(
+            file=place.file,
+            line=place.line,
+            database=place.database,
+            name=name,
+            for_service_broker=is_broker,
+            state=options.state or "STOPPED",
+            listener_port=options.listener_port,
+            is_message_forwarding_enabled=bool(options.is_message_forwarding_enabled),
+        )
+    ]
+
+
+def alter_endpoint(cursor: LexemeCursor, place: StatementPlace) -> list[ScriptStatement]:
+    """Read ALTER ENDPOINT; only the given options change."""
+    cursor.expect_words("ALTER", "ENDPOINT")
+    name = cursor.name("endpoint name")
+    if cursor.at_words("SET"):
+        raise cursor.unexpected("STATE, AS or FOR")
+    options = _read_options(cursor)
+    is_broker = None if options.payload is None else options.payload == _SERVICE_BROKER
+    return [
+        AlterEndpoint(
+            file=place.file,
+            line=place.line,
+            database=place.database,
+            name=name,
+            for_service_broker=is_broker,
+            state=options.state,
+            listener_port=options.listener_port,
+            is_message_forwarding_enabled=options.is_message_forwarding_enabled,
+        )
+    ]
+
+
+def _read_options(cursor: LexemeCursor) -> _Options:
+    options = _Options()
+    start = cursor.position
+    while not (cursor.at_end or cursor.at_sign(";") or cursor.peek().upper in STARTERS or cursor.at_label):
+        if cursor.position > start and cursor.peek(1).upper in _JOINED:
+            cursor.take_sign(",")
+        if cursor.take_words("AUTHORIZATION"):
+            cursor.name("owner name")
+        elif cursor.take_words("STATE"):
+            options.give("STATE")
+            cursor.expect_sign("=")
+            options.state = _one_of(cursor, _ENDPOINT_STATES)
+        elif cursor.take_words("AFFINITY"):
+            options.give("AFFINITY")
+            cursor.expect_sign("=")
+            _pass_affinity(cursor)
+        elif cursor.take_words("AS"):
+            is_tcp = cursor.next().upper == "TCP"
+            _read_group(cursor, options, _TCP_OPTIONS if is_tcp else ())
+        elif cursor.take_words("FOR"):
+            options.payload = _read_payload(cursor)
+            _read_group(cursor, options, _BROKER_OPTIONS if options.payload == _SERVICE_BROKER else ())
+        else:
+            raise cursor.unexpected("STATE, AS or FOR")
+    _note_port(cursor, options)
+    return options
+
+
+def _pass_affinity(cursor: LexemeCursor) -> None:
+    """Move past the processors of an endpoint: NONE, ADMIN, or a mask of 64 bits."""
+    value = cursor.peek()
+    if value.upper not in _AFFINITIES and not (
+        value.kind is LexemeKind.NUMBER and _AFFINITY_MASK.fullmatch(value.text) and int(value.text, 0) < 2**64
+    ):
+        raise cursor.unexpected("NONE, ADMIN or a whole number of 64 bits")
+    cursor.next()
+
+
+def _note_port(cursor: LexemeCursor, options: _Options) -> None:
+    """Note a port that SQL Server takes, though its manual's text leaves it out."""
+    port = options.listener_port
+    if port is None or _LEAST_PORT <= port <= _LARGEST_PORT or options.payload not in (None, _SERVICE_BROKER):
+        return
+    bounds = f"outside {_LEAST_PORT} to {_LARGEST_PORT}"
+    cursor.notes.append(f"LISTENER_PORT {port} is {bounds}, which the manual asks for and its own example exceeds")
+
+
+def _read_payload(cursor: LexemeCursor) -> str:
+    word = cursor.peek().upper
+    if not word or find_misspelt(word, _PAYLOADS) is not None:
+        raise cursor.unexpected("SERVICE_BROKER, DATABASE_MIRRORING or TSQL")
+    cursor.next()
+    return word
+
+
+def _read_group(cursor: LexemeCursor, options: _Options, known_options: tuple[str, ...]) -> None:
+    """Read the options in parentheses, commas between them being optional; pass over those of other protocols."""
+    if not cursor.at_group:
+        raise cursor.unexpected("a parenthesis and its end")
+    if not known_options:
+        cursor.skip_group()
+        return
+    end = cursor.group_end - 1
+    cursor.next()
+    while cursor.position < end:
+        word = cursor.peek().upper
+        if cursor.peek(1).text != "=":
+            if not cursor.skip_group():
+                cursor.next()
+            continue
+        if word not in known_options:
+            raise UnparsedError(f"it has no option {quote(cursor.peek().text)}")
+        options.give(word)
+        cursor.next()
+        cursor.next()
+        if word == "LISTENER_PORT":
+            options.listener_port = _read_port(cursor)
+        elif word == "MESSAGE_FORWARDING":
+            options.is_message_forwarding_enabled = _SWITCH[_one_of(cursor, tuple(_SWITCH))]
+    cursor.position = end + 1
+
+
+def _read_port(cursor: LexemeCursor) -> int:
+    port = cursor.integer("LISTENER_PORT")
+    if not 1 <= port <= 65535:
+        raise RefusalError(f"LISTENER_PORT {port} is not a port, which is 1 to 65535", by_server=True)
+    return port
+
+
+def _one_of(cursor: LexemeCursor, words: tuple[str, ...]) -> str:
+    if cursor.peek().upper not in words:
+        raise cursor.unexpected(f"{', '.join(words[:-1])} or {words[-1]}")
+    return cursor.next().upper
+
+
+# CREATE, ALTER and DROP: of what belongs to routing, and of anything else.
+
+
+_DEFINITIONS: dict[tuple[str, str], Definition] = {
+    ("CREATE", "ROUTE"): create_route,
+    ("ALTER", "ROUTE"): alter_route,
+    ("DROP", "ROUTE"): drop(DropRoute, "ROUTE"),
+    ("CREATE", "SERVICE"): create_service,
+    ("DROP", "SERVICE"): drop(DropService, "SERVICE"),
+    ("CREATE", "ENDPOINT"): create_endpoint,
+    ("ALTER", "ENDPOINT"): alter_endpoint,
+    ("DROP", "ENDPOINT"): drop(DropEndpoint, "ENDPOINT"),
+    ("CREATE", "DATABASE"): create_database,
+    ("ALTER", "DATABASE"): alter_database,
+    ("DROP", "DATABASE"): drop_database,
+}
+_NAMED = frozenset(["TABLE", "QUEUE", "CONTRACT", "VIEW", "PROC", "PROCEDURE", "FUNCTION", "SEQUENCE", "SYNONYM"])
+"""Kinds of things whose name stands right behind them."""
+
+
+def find_definition(verb: str, noun: str) -> Definition | None:
+    """Return the reader of a statement of this verb and noun; None for one that is not about routing."""
+    return _DEFINITIONS.get((verb, noun))
+
+
+def title_of(cursor: LexemeCursor) -> str:
+    """Write the title of the definition at the cursor: ``CREATE ROUTE 'name'``."""
+    verb, noun, name = cursor.peek().upper, cursor.peek(1).upper, cursor.peek(2)
+    is_name = name.kind in (LexemeKind.WORD, LexemeKind.NAME) and name.upper not in RESERVED
+    return f"{verb} {noun} {quote(as_written(name.text))}" if is_name else f"{verb} {noun}"
+
+
+def find_other_fault(cursor: LexemeCursor, name_at: int) -> UnparsedError | None:
+    """Return why SQL Server cannot parse a definition of something else, if that is sure from its first words."""
+    verb, noun = cursor.peek().upper, cursor.peek(name_at)
+    if name_at == 3 and (verb, noun.upper) in _DEFINITIONS:
+        return UnparsedError("it has no clause OR ALTER")
+    meant = find_misspelt_noun(noun.upper)
+    if meant is not None:
+        return UnparsedError(f"{meant} was meant by {quote(noun.text)}")
+    if noun.upper not in _NAMED:
+        return None
+    has_if = cursor.peek(name_at + 1).upper == "IF" and cursor.peek(name_at + 2).upper == "EXISTS"
+    name = cursor.peek(name_at + (3 if has_if else 1))
+    if name.upper in RESERVED:
+        return UnparsedError(
+            f"{quote(name.text)} is a reserved keyword: brackets make a name of it", RESERVED_WORD
+        )
+    return None
+
+
+def find_stray_sign(cursor: LexemeCursor) -> UnparsedError | None:
+    """Return why BACKUP or RESTORE cannot be parsed where a sign follows the database's name."""
+    name, after = cursor.peek(2), cursor.peek(3)
+    is_stray = after.kind is LexemeKind.SIGN and after.text in "-./"
+    if name.kind in (LexemeKind.WORD, LexemeKind.NAME) and is_stray:
+        return UnparsedError(f"{quote(after.text)} follows the name {quote(as_written(name.text))}", SYNTAX)
+    return None

@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from routing.importing.tsql.cursor import LexemeCursor
-from routing.importing.tsql.refusal import RESERVED_WORD, RefusalError, UnparsedError
-from routing.importing.tsql.route_rules import LONGEST_LIFETIME, check_options, check_route
+from routing.importing.tsql.refusals import (
+    LONGEST_LIFETIME,
+    RESERVED_WORD,
+    RefusalError,
+    UnparsedError,
+    check_options,
+    check_route,
+)
 from routing.importing.tsql.script_statements import (
     AlterRoute,
     CreateRoute,

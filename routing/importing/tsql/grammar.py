@@ -6,17 +6,16 @@ here is none.
 
 from __future__ import annotations
 
-from routing.importing.tsql.batch_syntax import NOT_BLOCKS, find_imbalance, find_misspelt_start
-from routing.importing.tsql.content import find_definition, find_other_fault
+from routing.importing.tsql.database_definitions import find_definition, find_other_fault
 from routing.importing.tsql.extents import at_end_of_condition, begins_statement
-from routing.importing.tsql.foreign_text import find_foreign_text
-from routing.importing.tsql.lexical import TextMode
-from routing.importing.tsql.modules import AFTER_CREATE, FIRST_IN_BATCH, find_body, read_name, read_parameters
-from routing.importing.tsql.refusal import RESERVED_WORD, SYNTAX
+from routing.importing.tsql.parse_faults import NOT_BLOCKS, find_foreign_text, find_imbalance, find_misspelt_start
+from routing.importing.tsql.refusals import RESERVED_WORD, SYNTAX
 from routing.importing.tsql.script_statements import quote
 from routing.importing.tsql.statement_parser import Locate, ParserSettings, StatementParser
-from routing.importing.tsql.tokens import LexemeKind, LexemeList
+from routing.importing.tsql.tokens import LexemeKind, LexemeList, TextMode
 from routing.importing.tsql.tree import (
+    AFTER_CREATE,
+    FIRST_IN_BATCH,
     AssignNode,
     BlockNode,
     IfElse,
@@ -30,6 +29,9 @@ from routing.importing.tsql.tree import (
     SetOptions,
     TryCatch,
     Words,
+    find_body,
+    read_name,
+    read_parameters,
 )
 from routing.importing.tsql.vocabulary import RESERVED, STARTERS, find_unknown_variable
 

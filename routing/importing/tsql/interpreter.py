@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from routing.importing.tsql.assigning import assign
+from routing.importing.tsql.batch_course import BlockFlow, StatementCondition
 from routing.importing.tsql.calling import CallRunner
-from routing.importing.tsql.course import BlockFlow
+from routing.importing.tsql.database_procedures import find_early_use
 from routing.importing.tsql.grammar import DEEPEST
 from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
-from routing.importing.tsql.new_databases import find_early_use
-from routing.importing.tsql.refusal import RefusalError, UntoldError, no_value
+from routing.importing.tsql.instance_state import phrase_guard
+from routing.importing.tsql.refusals import RefusalError, UntoldError, no_value
 from routing.importing.tsql.script_run import BatchFrame, ScriptRun, StatementEffect
 from routing.importing.tsql.script_statements import (
     ConditionGuard,
@@ -20,16 +20,15 @@ from routing.importing.tsql.script_statements import (
     ScriptStatement,
     quote,
 )
-from routing.importing.tsql.state_answers import phrase_guard
-from routing.importing.tsql.state_changes import change
-from routing.importing.tsql.statement_condition import StatementCondition
-from routing.importing.tsql.steering import (
+from routing.importing.tsql.session_statements import (
+    assign,
     find_transaction_refusal,
     raise_error,
     run_transaction,
     set_options,
     starts_transaction,
 )
+from routing.importing.tsql.state_changes import change
 from routing.importing.tsql.tree import (
     AssignNode,
     BlockNode,

@@ -2,23 +2,238 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+import codecs
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from hashlib import sha256
 
-from routing.importing.reach import FilePlace
-from routing.importing.tsql.decoding import DecodedScript, decode
+from routing.importing.import_files import FilePlace, count_undecodable
+from routing.importing.tsql.batch_course import ALWAYS
+from routing.importing.tsql.calling import CallRunner
 from routing.importing.tsql.grammar import parse_batch
-from routing.importing.tsql.script import ReadScript, read_parts
-from routing.importing.tsql.script_statements import StatementProblem, quote
-from routing.importing.tsql.servers import is_same_server
-from routing.importing.tsql.sqlcmd import Include, SqlBatch, batches
+from routing.importing.tsql.instance_state import InstanceState
+from routing.importing.tsql.interpreter import ScriptInterpreter
+from routing.importing.tsql.script_run import ScriptRun
+from routing.importing.tsql.script_statements import ScriptStatement, StatementProblem, in_order, quote
+from routing.importing.tsql.sqlcmd import Include, SqlBatch, batches, is_same_server
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.tree import ScriptBatch
 from routing.importing.tsql.vocabulary import as_written
+
+# A script as it was read, and its run against what an instance holds.
+
+
+@dataclass(frozen=True)
+class ReadScript:
+    """One script as it was read.
+
+    ``statements`` are those that may run, in their order, as far as the script alone tells, and ``problems``, in
+    the order of `in_order`, what it leaves unknown or SQL Server refuses whatever the instance holds.
+    ``encoding`` is None where the caller gave text; ``database`` is the one in use at the end, ``first_database``
+    the one at the beginning; ``statement_count`` is how many statements of T-SQL were recognised, about whatever
+    they are. ``servers`` are those that ``:connect`` names. ``content_digest`` is the SHA-256 of all that was
+    read, files of ``:r`` included, of the first database and of the variables of ``-v``. ``own_time`` is that of
+    its file, where ``scripted_at`` is a later one. ``parts`` are its batches, and what is wrong between them.
+    """
+
+    file: str
+    scripted_at: datetime
+    statements: tuple[ScriptStatement, ...] = ()
+    problems: tuple[StatementProblem, ...] = ()
+    encoding: str | None = None
+    database: str | None = None
+    statement_count: int = 0
+    servers: tuple[str, ...] = ()
+    content_digest: str = ""
+    own_time: datetime | None = None
+    first_database: str | None = None
+    template_defaults: bool = True
+    parts: tuple[ScriptBatch | StatementProblem, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class AppliedScript:
+    """The state after a script, and what became of its statements.
+
+    ``statements`` are those that were applied, ``passed_over`` those whose own IF did not hold, ``left_out`` those
+    that the caller leaves out. A problem that is ``counted`` is a remark on a statement that was applied.
+    """
+
+    state: InstanceState
+    problems: tuple[StatementProblem, ...] = ()
+    statements: tuple[ScriptStatement, ...] = ()
+    passed_over: tuple[ScriptStatement, ...] = ()
+    left_out: tuple[ScriptStatement, ...] = ()
+
+    @property
+    def applied(self) -> int:
+        """How many statements were applied."""
+        return len(self.statements)
+
+    @property
+    def refused(self) -> int:
+        """How many statements do not count: refused, rolled back, or not known."""
+        return sum(not problem.counted for problem in self.problems)
+
+
+def read_parts(
+    file: str,
+    scripted_at: datetime,
+    parts: Sequence[ScriptBatch | StatementProblem],
+    database: str | None,
+    template_defaults: bool,
+) -> ReadScript:
+    """Return a script of these parts, with what it alone tells of its statements."""
+    statement_count = sum(part.parsed.statements for part in parts if isinstance(part, ScriptBatch))
+    script = ReadScript(
+        file,
+        scripted_at,
+        statement_count=statement_count,
+        first_database=database,
+        template_defaults=template_defaults,
+        parts=tuple(parts),
+    )
+    run = _run_script(script, ScriptRun(database, None))
+    return replace(
+        script,
+        statements=tuple(effect.statement for effect in run.effects),
+        problems=_problems_of(run, file, with_effects=False),
+        database=run.connection.database,
+    )
+
+
+def apply_script(
+    state: InstanceState,
+    script: ReadScript,
+    leaves_out: Callable[[ScriptStatement], bool] = lambda statement: False,
+) -> AppliedScript:
+    """Apply a script to a state.
+
+    Names of databases, routes and endpoints are found in any case, as under SQL Server's default collation, an
+    exact match first; service names exactly, as Service Broker compares them. A database is spelled as the state
+    spells it. Statements for which ``leaves_out`` holds change nothing.
+    """
+    run = _run_script(script, ScriptRun(script.first_database, state, leaves_out))
+    if run.holdings is None:
+        raise TypeError("a script is applied to a state")
+    return AppliedScript(
+        run.holdings.state(),
+        _problems_of(run, script.file, with_effects=True),
+        tuple(effect.statement for effect in run.effects),
+        tuple(run.passed_over),
+        tuple(run.left_out),
+    )
+
+
+def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
+    settings = ParserSettings(script.scripted_at, script.template_defaults, is_script=True)
+    calls = CallRunner(run, settings)
+    interpreter = ScriptInterpreter(run, calls)
+    connection = 0
+    for part in script.parts:
+        if isinstance(part, StatementProblem):
+            run.problems.append(part)
+            continue
+        if part.connection != connection:
+            connection = part.connection
+            run.connect(None)
+        if part.is_foreign:
+            failed = part.parsed.faults[0].place[1] if part.parsed.faults else None
+        else:
+            interpreter.run_batch(part.parsed, ALWAYS.not_run(part.why_not).not_run(run.ended))
+            failed = run.connection.failed_line
+        if failed is not None and part.exits and run.ended is None:
+            run.ended = f"sqlcmd ends the script after the error in line {failed}, as :on error exit says"
+    run.close("the script ends")
+    calls.name_uncalled()
+    return run
+
+
+def _problems_of(run: ScriptRun, file: str, *, with_effects: bool) -> tuple[StatementProblem, ...]:
+    problems = list(run.problems)
+    for effect in run.effects if with_effects else ():
+        statement = effect.statement
+        remarks = [*effect.remarks, *([] if statement.doubt is None else [statement.doubt])]
+        problems += [
+            StatementProblem(statement.file, statement.line, f"{statement.title}: {remark}", counted=True)
+            for remark in dict.fromkeys(remarks)
+        ]
+    return in_order(problems, file)
+
+
+# The bytes of a script → its text, and which encoding that was.
+
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8", "UTF-8 with byte-order mark"),
+    # UTF-32 LE begins with the mark of UTF-16 LE, so it is asked for first.
+    (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32 LE with byte-order mark"),
+    (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32 BE with byte-order mark"),
+    (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE with byte-order mark"),
+    (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE with byte-order mark"),
+)
+_CONTROLS = re.compile(r"[\x01-\x08\x0e-\x19\x1b-\x1f]")
+_MOST_ODD = 0.1
+_SAMPLE = 8192
+_MANY = 0.3
+_FEW = 0.05
+
+
+@dataclass(frozen=True)
+class DecodedScript:
+    """A script's text, its encoding, and how many characters that encoding could not read."""
+
+    text: str
+    encoding: str
+    unreadable: int = 0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a script may be so: no text holds zeros, or control characters in great number."""
+        odd = self.unreadable + len(_CONTROLS.findall(self.text))
+        return "\0" not in self.text and odd <= _MOST_ODD * len(self.text)
+
+
+def decode(data: bytes, errors: str = "replace") -> DecodedScript:
+    """Decode by byte-order mark, else as UTF-16 by its zero bytes, else as UTF-8, else as Windows-1252.
+
+    ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
+    `undecodable.KEEP`.
+    """
+    for byte_order_mark, codec, name in _MARKS:
+        if data.startswith(byte_order_mark):
+            return _decode_bytes(data[len(byte_order_mark) :], codec, name, errors)
+    wide = _wide_codec(data)
+    if wide is not None:
+        return _decode_bytes(data, wide, f"{wide[:6].upper()} {wide[-2:].upper()}", errors)
+    try:
+        return DecodedScript(data.decode("utf-8"), "UTF-8")
+    except UnicodeDecodeError:
+        return _decode_bytes(data, "cp1252", "Windows-1252", errors)
+
+
+def _decode_bytes(data: bytes, codec: str, name: str, errors: str) -> DecodedScript:
+    text = data.decode(codec, errors=errors)
+    return DecodedScript(text, name, text.count("\ufffd") + count_undecodable(text))
+
+
+def _wide_codec(data: bytes) -> str | None:
+    """Return the codec of UTF-16 without a mark: T-SQL is mostly ASCII, so every other byte is mostly zero."""
+    sample = data[:_SAMPLE]
+    pairs = len(sample) // 2
+    if pairs == 0:
+        return None
+    low, high = sample[0 : 2 * pairs : 2], sample[1 : 2 * pairs : 2]
+    zeros_low, zeros_high = low.count(0) / pairs, high.count(0) / pairs
+    if zeros_high >= _MANY and zeros_low <= _FEW:
+        return "utf-16-le"
+    if zeros_low >= _MANY and zeros_high <= _FEW:
+        return "utf-16-be"
+    return None
 
 
 def read_script(

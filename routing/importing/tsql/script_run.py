@@ -6,21 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from routing.importing.tsql.batch_course import ALWAYS, BlockFlow, OpenTransaction, SavePoint, StatementCondition
 from routing.importing.tsql.conditions import ConditionAnswer, SessionFacts, answer_condition
-from routing.importing.tsql.constants import ExpressionReader, KnownValue
-from routing.importing.tsql.course import BlockFlow
+from routing.importing.tsql.constants import ExpressionReader, KnownValue, VariableValues, find_changed
 from routing.importing.tsql.held_texts import HeldTexts
-from routing.importing.tsql.holdings import NamedRows
-from routing.importing.tsql.refusal import RefusalError, UnparsedError
+from routing.importing.tsql.instance_state import InstanceState, NamedRows, UndoJournal, answer_guard
+from routing.importing.tsql.refusals import RefusalError, UnparsedError
 from routing.importing.tsql.script_statements import ConditionGuard, ScriptStatement, StatementProblem
-from routing.importing.tsql.state import InstanceState
-from routing.importing.tsql.state_answers import answer_guard
-from routing.importing.tsql.statement_condition import ALWAYS, StatementCondition
 from routing.importing.tsql.tokens import Lexeme
-from routing.importing.tsql.transactions import OpenTransaction, SavePoint
 from routing.importing.tsql.tree import ModuleNode, Place
-from routing.importing.tsql.undo_journal import UndoJournal
-from routing.importing.tsql.variables import VariableValues, find_changed
 
 _MOST_HELD = 2_000_000
 _MOST_STEPS = 200_000

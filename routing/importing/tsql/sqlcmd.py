@@ -12,10 +12,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from routing.importing.tsql.lexical import CODE, TextMode, TextSegment, segments
-from routing.importing.tsql.refusal import phrase_unknown
+from routing.importing.tsql.refusals import phrase_unknown
 from routing.importing.tsql.script_statements import StatementProblem, quote
-from routing.importing.tsql.servers import read_server
+from routing.importing.tsql.tokens import CODE, TextMode, TextSegment, segments
 from routing.importing.tsql.vocabulary import (
     VARIABLE,
     as_written,
@@ -24,6 +23,45 @@ from routing.importing.tsql.vocabulary import (
     name_of_variable,
     speaks_of_routing,
 )
+
+# Servers as ``:connect`` names them, and the instances that these names are for.
+
+
+_PROTOCOL = re.compile(r"^\s*(?:tcp|np|lpc|admin):", re.IGNORECASE)
+_PIPE = re.compile(r"\\\\(?P<host>[^\\]+)\\pipe\\(?:MSSQL\$(?P<instance>[^\\]+)\\)?sql\\query", re.IGNORECASE)
+_QUOTED = re.compile(r"""\s*("[^"]*"|'[^']*')""")
+_LOCAL_HOSTS = frozenset([".", "(local)", "localhost", "127.0.0.1", "::1"])
+_DEFAULT_INSTANCE = "MSSQLSERVER"
+
+
+def read_server(written: str) -> str:
+    """Return the instance that the rest of a ``:connect`` line names: without quotes, protocol, port and options.
+
+    >>> read_server("tcp:HUB,1433 -U sa -l 30")
+    'HUB'
+    """
+    written = _PROTOCOL.sub("", written, count=1)
+    quoted = _QUOTED.match(written)
+    name = quoted.group(1)[1:-1] if quoted else (written.split() or [""])[0]
+    name = "" if name.startswith("-") else _PROTOCOL.sub("", name, count=1).strip()
+    pipe = _PIPE.fullmatch(name)
+    if pipe is not None:
+        name = "\\".join(part for part in pipe.group("host", "instance") if part)
+    host, _, instance = name.partition(",")[0].strip().partition("\\")
+    is_default = instance.casefold() in ("", _DEFAULT_INSTANCE.casefold())
+    return host if is_default else f"{host}\\{instance}"
+
+
+def is_local(server: str) -> bool:
+    """Return whether a server is called as the machine that the script runs on."""
+    return server.partition("\\")[0].casefold() in _LOCAL_HOSTS
+
+
+def is_same_server(server: str, instance: str) -> bool:
+    """Return whether a server of ``:connect`` is an instance, by name in any case or as the local machine's."""
+    server, instance = server.casefold(), instance.casefold()
+    return server == instance or (is_local(server) and server.partition("\\")[2] == instance.partition("\\")[2])
+
 
 Include = Callable[[str, str], tuple[str, str]]
 """The file of ``:r``: (the including file, the path as written) → (its name, its text)."""

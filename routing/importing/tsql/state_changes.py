@@ -7,21 +7,189 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routing.importing.tsql.database_changes import OF_DATABASES, change_database
-from routing.importing.tsql.endpoint_changes import OF_ENDPOINTS, change_endpoint
-from routing.importing.tsql.holdings import NamedRows
-from routing.importing.tsql.refusal import RefusalError, UntoldError
-from routing.importing.tsql.route_rules import check_route
+from routing.importing.tsql.instance_state import (
+    DATABASES,
+    ROUTES,
+    SERVICES,
+    DatabaseState,
+    EndpointState,
+    NamedRows,
+    RouteState,
+    ServiceState,
+)
+from routing.importing.tsql.refusals import RefusalError, UntoldError, check_route
 from routing.importing.tsql.script_statements import (
+    AlterDatabase,
+    AlterDatabaseState,
+    AlterEndpoint,
     AlterRoute,
+    BrokerSetting,
+    CreateDatabase,
+    CreateEndpoint,
     CreateRoute,
     CreateService,
+    DetachDatabase,
+    DropDatabase,
+    DropEndpoint,
     DropRoute,
     DropService,
+    RenameDatabase,
     ScriptStatement,
     quote,
 )
-from routing.importing.tsql.state import ROUTES, SERVICES, RouteState, ServiceState
+
+# What statements do to an instance's databases; raises RefusalError for what is refused.
+
+
+DEFAULT_ROUTE = "AutoCreatedLocal"
+"""The route to LOCAL that the server puts into each new database."""
+
+OF_DATABASES = (
+    *(CreateDatabase, DropDatabase, DetachDatabase),
+    *(RenameDatabase, AlterDatabase, AlterDatabaseState),
+)
+
+_DATABASE_EXISTS, _NONE_TO_DROP, _NONE_TO_ALTER, _NONE_TO_DETACH = 1801, 3701, 5011, 15010
+_NEW_ID = "the server draws its service_broker_guid, which only an export of sys.databases tells"
+_ENDED = "its conversations end with an error: its dialogs and messages stay in the tables until an export tells"
+_MOVED = "its routes and services go along; its dialogs and messages keep the old name until an export tells"
+
+
+def change_database(holdings: NamedRows, statement: ScriptStatement) -> str | None:
+    """Apply one statement of OF_DATABASES; gives a remark on it, or None."""
+    if isinstance(statement, CreateDatabase):
+        return _create(holdings, statement.name)
+    if isinstance(statement, (DropDatabase, DetachDatabase)):
+        return _drop(holdings, statement)
+    if isinstance(statement, RenameDatabase):
+        return _rename(holdings, statement)
+    if isinstance(statement, AlterDatabase):
+        return _set_broker(holdings, statement)
+    if isinstance(statement, AlterDatabaseState):
+        return f"SET {statement.state} is named, not applied: no table holds it"
+    raise TypeError(f"no change is known for {type(statement).__name__}")
+
+
+def _create(holdings: NamedRows, name: str) -> str:
+    if holdings.holds_database(name):
+        raise RefusalError("the database exists already", _DATABASE_EXISTS)
+    holdings.put_database(DatabaseState(name, None))
+    holdings.put_route(RouteState(name, DEFAULT_ROUTE, "LOCAL"))
+    holdings.note_new_database(name)
+    return _NEW_ID
+
+
+def _drop(holdings: NamedRows, statement: DropDatabase | DetachDatabase) -> str | None:
+    is_detached = isinstance(statement, DetachDatabase)
+    is_missing = not holdings.holds_database(statement.name)
+    is_told = holdings.tells(DATABASES, "", statement.name)
+    if is_missing and is_told and not getattr(statement, "if_exists", False):
+        raise RefusalError("the instance has no such database", _NONE_TO_DETACH if is_detached else _NONE_TO_DROP)
+    holdings.remove_database(statement.name)
+    if not is_missing or is_told:
+        return None
+    return "nothing tells whether the instance has such a database; it has none from here on"
+
+
+def _rename(holdings: NamedRows, statement: RenameDatabase) -> str:
+    name, new_name = statement.name, statement.new_name
+    if not holdings.holds_database(name):
+        raise _none_to_alter(holdings, name)
+    if name.casefold() != new_name.casefold() and holdings.holds_database(new_name):
+        raise RefusalError(f"the database {quote(new_name)} exists already", _DATABASE_EXISTS)
+    holdings.rename_database(name, new_name)
+    return f"it is called {quote(new_name)} from here on: {_MOVED}"
+
+
+def _set_broker(holdings: NamedRows, statement: AlterDatabase) -> str | None:
+    database = holdings.database(statement.name)
+    if database is None:
+        raise _none_to_alter(holdings, statement.name)
+    changed = replace(database, is_broker_enabled=statement.setting is not BrokerSetting.DISABLE)
+    if statement.setting is BrokerSetting.NEW:
+        changed = replace(changed, service_broker_guid=None)
+    holdings.put_database(changed, instead_of=database)
+    return {BrokerSetting.NEW: _NEW_ID, BrokerSetting.ERROR: _ENDED}.get(statement.setting)
+
+
+def _none_to_alter(holdings: NamedRows, name: str) -> RefusalError:
+    why = "no such database is known: an export of sys.databases tells"
+    is_told = holdings.tells(DATABASES, "", name) and not holdings.holds_database(name)
+    return RefusalError(why, _NONE_TO_ALTER) if is_told else UntoldError(why)
+
+
+# What statements do to an instance's endpoints; raises RefusalError for what is refused.
+
+
+OF_ENDPOINTS = (CreateEndpoint, AlterEndpoint, DropEndpoint)
+
+_ENDPOINT_MISSING, _SECOND = 15151, 7862
+_NO_TABLE = "whether an endpoint is STARTED is in no table"
+
+
+def change_endpoint(holdings: NamedRows, statement: CreateEndpoint | AlterEndpoint | DropEndpoint) -> str | None:
+    """Apply one statement; gives a remark on it, or None."""
+    if isinstance(statement, CreateEndpoint):
+        return _create_endpoint(holdings, statement)
+    if isinstance(statement, AlterEndpoint):
+        return _alter_endpoint(holdings, statement)
+    _drop_endpoint(holdings, statement)
+    return None
+
+
+def _create_endpoint(holdings: NamedRows, statement: CreateEndpoint) -> str | None:
+    endpoint = holdings.endpoint
+    if holdings.is_other_endpoint(statement.name) or _is_called(endpoint, statement.name):
+        raise RefusalError("the endpoint exists already", by_server=True)
+    if not statement.for_service_broker:
+        holdings.put_other_endpoint(statement.name)
+        return None
+    if endpoint is not None and (endpoint.name is not None or endpoint.is_message_forwarding_enabled):
+        which = "which forwards messages" if endpoint.name is None else quote(endpoint.name)
+        raise RefusalError(f"the instance has a SERVICE_BROKER endpoint already, {which}", _SECOND)
+    holdings.endpoint = EndpointState(
+        statement.name, statement.listener_port, bool(statement.is_message_forwarding_enabled)
+    )
+    return None if statement.state == "STARTED" else f"it is made {statement.state}; {_NO_TABLE}"
+
+
+def _alter_endpoint(holdings: NamedRows, statement: AlterEndpoint) -> str | None:
+    endpoint = holdings.endpoint
+    is_named = _is_called(endpoint, statement.name)
+    if statement.for_service_broker is False or holdings.is_other_endpoint(statement.name):
+        return None
+    if endpoint is None or (endpoint.name is not None and not is_named):
+        raise RefusalError("the instance has no such endpoint", _ENDPOINT_MISSING)
+    remark = f"STATE = {statement.state}: {_NO_TABLE}" if statement.state else None
+    if statement.for_service_broker is None and not is_named:
+        if statement.listener_port is None:
+            return remark
+        raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
+    port, forwarding = statement.listener_port, statement.is_message_forwarding_enabled
+    holdings.endpoint = EndpointState(
+        endpoint.name or statement.name,
+        endpoint.listener_port if port is None else port,
+        endpoint.is_message_forwarding_enabled if forwarding is None else forwarding,
+    )
+    return remark
+
+
+def _drop_endpoint(holdings: NamedRows, statement: DropEndpoint) -> None:
+    endpoint = holdings.endpoint
+    if holdings.is_other_endpoint(statement.name):
+        holdings.remove_other_endpoint(statement.name)
+    elif _is_called(endpoint, statement.name):
+        holdings.endpoint = None
+    elif endpoint is not None and endpoint.name is None:
+        raise UntoldError("whether it is the SERVICE_BROKER endpoint is not known")
+    else:
+        raise RefusalError("the instance has no such endpoint", _ENDPOINT_MISSING)
+
+
+def _is_called(endpoint: EndpointState | None, name: str) -> bool:
+    called = endpoint.name if endpoint else None
+    return called is not None and called.casefold() == name.casefold()
+
 
 NOTHING_TELLS = "nothing tells"
 """How remarks begin on what nothing that was imported tells."""

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from routing.importing.tsql import definitions
-from routing.importing.tsql.batch_syntax import find_misspelt_definition
-from routing.importing.tsql.content import find_stray_sign, title_of
 from routing.importing.tsql.cursor import LexemeCursor
-from routing.importing.tsql.declared import VariableNames
+from routing.importing.tsql.database_definitions import find_stray_sign, title_of
 from routing.importing.tsql.extents import StatementExtent, at_end_of_condition
-from routing.importing.tsql.modules import read_dropped
-from routing.importing.tsql.refusal import JOINED, SYNTAX, RefusalError, UnparsedError
+from routing.importing.tsql.parse_faults import find_misspelt_definition
+from routing.importing.tsql.refusals import JOINED, SYNTAX, RefusalError, UnparsedError
 from routing.importing.tsql.simple_statements import (
+    VariableNames,
     read_assignments,
     read_call,
     read_error,
@@ -35,6 +34,7 @@ from routing.importing.tsql.tree import (
     ThrowNode,
     UseNode,
     Words,
+    read_dropped,
 )
 from routing.importing.tsql.vocabulary import find_unknown_variable
 

@@ -12,8 +12,7 @@ import pytest
 
 from routing.errors import ContractError
 from routing.importing.catalog import CatalogExport, StandIns, read_export
-from routing.importing.catalog.culture_times import find_culture_form
-from routing.importing.catalog.date_formats import date_format
+from routing.importing.catalog.culture_times import date_format, find_culture_form
 
 UTC = timezone.utc
 HUB = StandIns("hub", "Shop", datetime(2026, 1, 5, 18, tzinfo=UTC))

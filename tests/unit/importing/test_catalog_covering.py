@@ -12,7 +12,7 @@ import pytest
 from routing.errors import InputError
 from routing.importing.catalog import VIEWS, CatalogExport, StandIns, cover, queries, read_export
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
-from routing.importing.covered import CoveredRows
+from routing.importing.covered_rows import CoveredRows
 from routing.importing.spelling import NameSpelling
 from routing.rules.observed import NUMBERS
 

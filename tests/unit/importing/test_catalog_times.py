@@ -11,8 +11,8 @@ import pytest
 
 from routing.errors import ContractError
 from routing.importing.catalog import CatalogExport, StandIns, TimeFormats, read_export
-from routing.importing.catalog.clock_zones import moment_of, time_zone
-from routing.importing.catalog.date_formats import date_format
+from routing.importing.catalog.cell_values import moment_of, time_zone
+from routing.importing.catalog.culture_times import date_format
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HUB = StandIns("hub", "Shop")

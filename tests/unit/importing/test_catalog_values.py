@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from routing.errors import ContractError
 from routing.importing.catalog import StandIns, cover, read_export
 from routing.importing.catalog.cell_values import read_cell
-from routing.importing.catalog.export_cells import lines
+from routing.importing.catalog.delimited import lines
 from routing.importing.catalog.views import VIEWS, CellKind
 from routing.importing.spelling import NameSpelling
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routing.importing.conversing import dialog_changes
+from routing.importing.history import dialog_changes
 
 AT = datetime(2026, 1, 5, tzinfo=timezone.utc)
 UNIT = {("HUB", "Shop")}

@@ -15,10 +15,9 @@ import yaml
 from routing import cli
 from routing.config import load
 from routing.delta.opening import TableOpener
-from routing.importing.events.event_rows import read_event
-from routing.importing.events.event_xml import BrokenEventError, parse_event
+from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.importing.from_events import import_events
-from routing.importing.reach import on_this_disk
+from routing.importing.import_files import on_this_disk
 from routing.schemas import DATABASES, DIALOGS, MESSAGES
 from tests.frames import arrow_of
 from tests.half_imports import ended_after

@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 import pytest
 
 from routing.config import TableLocation
-from routing.delta import session_files
+from routing.delta import file_systems
+from routing.delta.file_systems import Folder, ListedFile
 from routing.delta.opening import TableOpener
-from routing.delta.session_files import Folder, ListedFile
 from routing.errors import EnvironmentFault, InputError
 from routing.importing import fetching
 from routing.importing.fetching import SessionPath, reach_by
-from routing.importing.reach import on_this_disk
-from routing.importing.scripts import read_scripts
+from routing.importing.import_files import on_this_disk
+from routing.importing.script_rows import read_scripts
 
 AT = datetime(2026, 1, 5, 18, tzinfo=timezone.utc)
 MADE = b"USE Sales;\nGO\nCREATE ROUTE R WITH ADDRESS = N'LOCAL';\n"
@@ -54,8 +54,8 @@ class Bucket:
 def in_session(monkeypatch: pytest.MonkeyPatch, **content: bytes) -> Bucket:
     """Have every session find these files in s3://b."""
     bucket = Bucket(**content)
-    monkeypatch.setattr(session_files, "look", bucket.look)
-    monkeypatch.setattr(session_files, "read", bucket.read)
+    monkeypatch.setattr(file_systems, "look", bucket.look)
+    monkeypatch.setattr(file_systems, "read", bucket.read)
     return bucket
 
 

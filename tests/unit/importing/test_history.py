@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.importing import order
-from routing.importing.covered import Unit
+from routing.importing import import_order
+from routing.importing.covered_rows import Unit
 from routing.importing.history import TableChanges, instance_rows, present_changes, route_changes
 from routing.importing.spelling import NameSpelling
 
@@ -157,9 +157,9 @@ def imported(
 def test_what_is_older_than_the_last_import_is_refused(last: list[Any], new: dict[str, Any]) -> None:
     stored = [imported(*values) for values in last]
     with pytest.raises(InputError, match="older than what was imported before, 1 part: ") as caught:
-        order.refuse_older(stored, [imported(at=MONDAY, **new)])
+        import_order.refuse_older(stored, [imported(at=MONDAY, **new)])
     assert caught.value.exit_code == 2
-    order.refuse_older(stored, [imported(at=WEDNESDAY, **new)])
+    import_order.refuse_older(stored, [imported(at=WEDNESDAY, **new)])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_is_older_than_the_last_import_is_refused(last: list[Any], new: dic
     ],
 )
 def test_what_speaks_of_something_else_is_not_older(last: Row, new: Row) -> None:
-    order.refuse_older([last], [new])
+    import_order.refuse_older([last], [new])
 
 
 def digest(view: str, unit: Unit) -> str:
@@ -207,9 +207,9 @@ def test_of_views_the_last_import_is_recorded() -> None:
         **{name: {SHOP: TUESDAY} for name in names},
         "databases": {("hub", None): TUESDAY},
     }
-    rows = order.rows_of_views(units, WEDNESDAY, digest)
+    rows = import_order.rows_of_views(units, WEDNESDAY, digest)
     assert {row["imported_at"] for row in rows} == {WEDNESDAY}
-    changes = order.imports_changes(known, rows)
+    changes = import_order.imports_changes(known, rows)
     put = [(row["view_or_file"], row["exported_at"], row["kind"], row["content_digest"]) for row in changes.put]
     assert put == [
         ("routes", TUESDAY, "VIEW", "routes of Shop"),
@@ -221,8 +221,8 @@ def test_of_views_the_last_import_is_recorded() -> None:
 
 def test_every_import_of_a_script_is_recorded() -> None:
     known = [imported("a.sql", MONDAY, kind="SCRIPT", digest="a"), imported("a.sql", MONDAY)]
-    rows = order.rows_of_script("a.sql", [SHOP, ("hub", None)], TUESDAY, WEDNESDAY, "b")
-    changes = order.imports_changes(known, rows)
+    rows = import_order.rows_of_script("a.sql", [SHOP, ("hub", None)], TUESDAY, WEDNESDAY, "b")
+    changes = import_order.imports_changes(known, rows)
     assert (changes.put, changes.remove) == (rows, [])
     assert rows == [
         {**imported("a.sql", TUESDAY, name, kind="SCRIPT", digest="b"), "imported_at": WEDNESDAY}
@@ -242,17 +242,17 @@ def test_every_import_of_a_script_is_recorded() -> None:
     ],
 )
 def test_which_scripts_were_imported_before(known: Row, is_known: bool) -> None:
-    assert order.is_known([known], [imported("a.sql", MONDAY, kind="SCRIPT", digest="a")]) is is_known
+    assert import_order.is_known([known], [imported("a.sql", MONDAY, kind="SCRIPT", digest="a")]) is is_known
 
 
 def test_a_view_is_no_script_of_its_name() -> None:
     for known in (imported("routes", MONDAY), imported("routes", MONDAY, kind="VIEW", digest="a")):
-        assert not order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
+        assert not import_order.is_known([known], [imported("routes", MONDAY, kind="SCRIPT", digest="a")])
 
 
 def test_whose_routes_were_never_imported() -> None:
     known = [imported("services", MONDAY), {**imported("a.sql", MONDAY), "instance_name": "spoke"}]
-    assert order.find_first(known, ["hub", "spoke"], []) == ({"hub"}, set())
+    assert import_order.find_first(known, ["hub", "spoke"], []) == ({"hub"}, set())
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_whose_routes_were_never_imported() -> None:
 def test_the_first_import_of_routes(
     imports: list[dict[str, Any]], with_routes: list[str], expected: tuple[set[str], set[str]]
 ) -> None:
-    assert order.find_first(imports, ["hub"], with_routes) == expected
+    assert import_order.find_first(imports, ["hub"], with_routes) == expected
 
 
 def test_spelling() -> None:

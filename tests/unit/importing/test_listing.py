@@ -10,7 +10,7 @@ import pytest
 
 from routing import cli
 from routing.errors import InputError
-from routing.importing.listing import list_files
+from routing.importing.import_files import list_files
 
 PIPE = "not read, it is no ordinary file"
 LOOP = "not followed, it is a link to a folder that it lies in"

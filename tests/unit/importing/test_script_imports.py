@@ -257,7 +257,7 @@ def test_no_value_of_a_variable_is_stored(tmp_path: Path, bring: Import) -> None
 def test_scripts_that_were_read_apart_come_in_the_order_of_their_times(tmp_path: Path) -> None:
     """As the command reads them, which clamps their times while it reads."""
     from routing.importing.from_tsql import import_scripts
-    from routing.importing.scripts import read_text
+    from routing.importing.script_rows import read_text
 
     config = config_in(tmp_path)
     texts = {"1.sql": (CREATE.format("r", "one"), TUESDAY), "2.sql": (CREATE.format("s", "two"), MONDAY)}

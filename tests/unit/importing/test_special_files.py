@@ -10,8 +10,8 @@ import pytest
 from routing.errors import ContractError
 from routing.importing.catalog import StandIns, read_export
 from routing.importing.events.event_files import read_events
-from routing.importing.reach import on_this_disk
-from routing.importing.scripts import read_scripts
+from routing.importing.import_files import on_this_disk
+from routing.importing.script_rows import read_scripts
 from tests.without import SPARK, without
 
 WHY = "it is a pipe, device or socket, and only ordinary files are read"

@@ -19,7 +19,7 @@ from tests.stored import OUTPUTS
 
 if TYPE_CHECKING:
     from routing import Config
-    from routing.importing.result import ImportResult
+    from routing.importing.import_results import ImportResult
 
 pytest.importorskip("deltalake")
 HOUR = timedelta(hours=1)
@@ -248,7 +248,7 @@ def test_a_queue_keeps_the_time_that_its_observations_have(config: Config, tmp_p
 
 def import_text(config: Config, text: str, at: datetime) -> ImportResult:
     from routing.importing.from_tsql import import_scripts
-    from routing.importing.scripts import read_text
+    from routing.importing.script_rows import read_text
 
     script = read_text(text, file="s.sql", instance="SHOP", database="Orders", scripted_at=at)
     return import_scripts(no_spark(), config, [script], instance="SHOP", now=NOW)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.catalog.transmission_status import error_number, outcome
+from routing.importing.catalog.conversation_rows import error_number, outcome
 from routing.rules.observed import TOPICS
 
 LINES = (Path(__file__).parent / "transmission_statuses.txt").read_text(encoding="utf-8").splitlines()

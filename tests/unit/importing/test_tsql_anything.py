@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from routing.importing.tsql import DatabaseState, InstanceState, ReadScript, apply_script, read_script
-from routing.importing.tsql.decoding import decode
-from routing.importing.tsql.lexical import CODE, TextMode, segments
-from routing.importing.tsql.tokens import LexemeKind, tokenize
+from routing.importing.tsql.script_reader import decode
+from routing.importing.tsql.tokens import CODE, LexemeKind, TextMode, segments, tokenize
 
 AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
 LONG_ENOUGH = settings(

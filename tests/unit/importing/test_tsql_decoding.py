@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from routing.importing.tsql.decoding import DecodedScript, decode
+from routing.importing.tsql.script_reader import DecodedScript, decode
 
 SCRIPT = "CREATE ROUTE [Größe] WITH ADDRESS = 'LOCAL'\r\n"
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from routing.errors import InputError
-from routing.importing.scripts import read_text
+from routing.importing.script_rows import read_text
 from routing.importing.tsql import ReadScript
 
 ReadText = Callable[..., ReadScript]

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routing.importing.covered import Unit
+from routing.importing.covered_rows import Unit
 from routing.importing.script_rows import changes_of, state_of
 from routing.importing.tsql import InstanceState, apply_script, read_script
 

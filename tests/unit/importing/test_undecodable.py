@@ -17,8 +17,7 @@ from routing import cli
 from routing.importing.catalog import StandIns
 from routing.importing.catalog.typed_rows import CatalogExport, read_export
 from routing.importing.events.event_files import RawEvent, read_events
-from routing.importing.reach import on_this_disk
-from routing.importing.undecodable import KEEP, as_shown, is_writable
+from routing.importing.import_files import KEEP, as_shown, is_writable, on_this_disk
 from routing.rules.text import decode_utf8
 
 AT = datetime(2026, 1, 5, tzinfo=timezone.utc)

@@ -78,7 +78,7 @@ def test_what_it_holds(tmp_path: Path) -> None:
 
 def test_the_values_of_variables_are_not_in_it(tmp_path: Path) -> None:
     from routing.importing.from_tsql import import_scripts
-    from routing.importing.scripts import read_scripts
+    from routing.importing.script_rows import read_scripts
 
     file = tmp_path / "s.sql"
     file.write_text(

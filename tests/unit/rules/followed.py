@@ -9,12 +9,12 @@ from typing import Any
 from routing.plan.paths import PathChoice, PathPlanner
 from routing.rules import hashing, text
 from routing.rules.following import TracedMessage, follow
+from routing.rules.hops import HopPath, MessageTrace, PathHop
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn, trace_back
 from routing.rules.requesting import RouteRequest
 from routing.rules.resolving import NO_DIALOG, Verdict
 from routing.rules.timeline import TimeInterval
-from routing.rules.ways import HopPath, MessageTrace, PathHop
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.reference import ways
 from tests.unit.rules import by_rules

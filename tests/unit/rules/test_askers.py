@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routing.plan.dialogs import KnownDialogs
-from routing.plan.estate import network_of
-from routing.plan.verdicts import RowJudge
+from routing.plan.checked_inputs import network_of
+from routing.plan.verdicts import KnownDialogs, RowJudge
 from routing.tables.input_columns import columns_of, read_messages
 from routing.tables.times import moment_of
 from tests import askers

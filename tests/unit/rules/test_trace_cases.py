@@ -9,11 +9,11 @@ import pytest
 from routing.plan.paths import PathPlanner
 from routing.rules import hashing
 from routing.rules.following import TracedMessage, follow
+from routing.rules.hops import HopPath, PathHop
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn, trace_back
 from routing.rules.requesting import InstanceRequests
 from routing.rules.resolving import NO_DIALOG, RoutedMessage
-from routing.rules.ways import HopPath, PathHop
 from tests.frames import load_trace_cases, moment
 from tests.unit.rules import by_rules
 from tests.unit.rules.by_rules import Row

@@ -7,13 +7,23 @@ the data sets ``estate_edges`` and ``estate_stops``; places stay.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from routing.features.report.pictures import marks, theme
-from routing.features.report.pictures.edge_curves import MOST, EdgeCurve, curves_of
-from routing.features.report.pictures.layout import MARGIN, NodeLayout, lay_out, shown_name
-from routing.features.report.report_network import NetworkEdge, NetworkNode, NetworkStop, NodeKind, ReportNetwork
+import vl_convert
+
+from routing.features.report.facts import Report
+from routing.features.report.pictures import estate_marks, picture_theme
+from routing.features.report.pictures.estate_layout import MARGIN, NodeLayout, lay_out, shown_name
+from routing.features.report.pictures.estate_marks import MOST, EdgeCurve, curves_of
+from routing.features.report.report_network import (
+    NetworkEdge,
+    NetworkNode,
+    NetworkStop,
+    NodeKind,
+    ReportNetwork,
+    network_of,
+)
 from routing.render.wording import printable
 from routing.terms import Outcome
 
@@ -26,7 +36,7 @@ _EXPRESSION = "expr"
 Row = dict[str, Any]
 
 
-def estate(network: ReportNetwork, palette: theme.PicturePalette = theme.LIGHT) -> Row:
+def estate(network: ReportNetwork, palette: picture_theme.PicturePalette = picture_theme.LIGHT) -> Row:
     """Return the picture of a network as Vega draws it.
 
     Data sets that the page may replace: ``estate_edges`` with rows source, target (ids of nodes), outcome,
@@ -42,10 +52,10 @@ def estate(network: ReportNetwork, palette: theme.PicturePalette = theme.LIGHT) 
         "height": layout.height,
         "padding": 0,
         "autosize": "none",
-        "config": {"text": {"font": theme.FONT, "fill": palette.ink}},
+        "config": {"text": {"font": picture_theme.FONT, "fill": palette.ink}},
         "data": [*_places(network, layout), *_messages(network)],
-        "scales": marks.scales(palette),
-        "marks": marks.drawn(palette),
+        "scales": estate_marks.scales(palette),
+        "marks": estate_marks.drawn(palette),
     }
 
 
@@ -138,7 +148,7 @@ def _legend_rows(network: ReportNetwork) -> list[Row]:
     shown = {edge.outcome for edge in network.edges} | {stop.outcome for stop in network.stops}
     rows: list[Row] = []
     x = MARGIN + 12.0
-    for outcome in reversed(theme.OUTCOMES):
+    for outcome in reversed(picture_theme.OUTCOMES):
         if outcome in shown:
             words = outcome.lower().replace("_", " ")
             rows.append({"outcome": outcome, "words": words, "x": x})
@@ -243,3 +253,27 @@ def _only(condition: str) -> Row:
 
 def _lookup(source: str, key: str, field: str, values: Sequence[str], names: Sequence[str]) -> Row:
     return {"type": "lookup", "from": source, "key": key, "fields": [field], "values": values, "as": names}
+
+
+# The estate as a picture for notebooks: what Vega draws, as an image.
+
+
+# For screens that have twice the pixels.
+_SCALE = 2
+
+
+@dataclass(frozen=True)
+class DrawnPicture:
+    """A specification of Vega that a notebook shows as PNG, drawn here without a network."""
+
+    spec: Mapping[str, Any]
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        """Return the image for IPython, and the size at which to show it."""
+        drawn = vl_convert.vega_to_png(dict(self.spec), scale=_SCALE)
+        return drawn, {name: self.spec[name] for name in ("width", "height")}
+
+
+def estate_of(report: Report) -> DrawnPicture:
+    """Draw instances and databases as nodes, messages between them by outcome, and where messages stop."""
+    return DrawnPicture(estate(network_of(report.flows, report.places)))

@@ -7,9 +7,8 @@ from collections import Counter
 import altair as alt
 
 from routing.features.report.facts import MessageSeries
-from routing.features.report.pictures import bar_lanes, theme
-from routing.features.report.pictures.bar_lanes import Row
-from routing.features.report.pictures.largest import largest
+from routing.features.report.pictures import bar_pictures, picture_theme
+from routing.features.report.pictures.bar_pictures import Row, largest
 from routing.render.wording import count
 from routing.tables.times import SECOND, moment_of
 from routing.terms import Outcome
@@ -27,7 +26,7 @@ _TICK = (
 _WHEN = "utcFormat(datum.at, '%Y-%m-%d %H:%M')"
 
 
-def outcomes_over_time(series: MessageSeries) -> theme.Picture:
+def outcomes_over_time(series: MessageSeries) -> picture_theme.Picture:
     """Draw stacked bars: the messages of each step of time by outcome.
 
     Rows of the data set ``rows``: at and until (milliseconds since 1970, UTC), outcome, messages; a row for each
@@ -35,19 +34,23 @@ def outcomes_over_time(series: MessageSeries) -> theme.Picture:
     """
     rows = time_rows(series)
     counted = alt.Axis(
-        format=",d", tickMinStep=1, tickCount=4, **theme.above(f"messages in {_span(series.seconds)}")
+        format=",d", tickMinStep=1, tickCount=4, **picture_theme.above(f"messages in {_span(series.seconds)}")
     )
-    chart = alt.Chart(theme.named(rows)).transform_calculate(when=_WHEN).mark_bar(binSpacing=0, orient="vertical")
-    picture = theme.outcome_order(chart).encode(
+    chart = (
+        alt.Chart(picture_theme.named(rows))
+        .transform_calculate(when=_WHEN)
+        .mark_bar(binSpacing=0, orient="vertical")
+    )
+    picture = picture_theme.outcome_order(chart).encode(
         x=_times(series),
         x2="until:T",
         y=alt.Y("messages:Q", axis=counted, stack="zero"),
-        color=theme.outcome_colour([row["outcome"] for row in rows], offset=30),
+        color=picture_theme.outcome_colour([row["outcome"] for row in rows], offset=30),
         order="order:Q",
-        tooltip=[_FROM, alt.Tooltip("outcome:N"), bar_lanes.MESSAGES],
+        tooltip=[_FROM, alt.Tooltip("outcome:N"), bar_pictures.MESSAGES],
     )
     words = f"Stacked bars: messages in steps of {_span(series.seconds)}, by outcome, times in UTC."
-    return theme.dressed(picture.properties(height=_HEIGHT), words)
+    return picture_theme.dressed(picture.properties(height=_HEIGHT), words)
 
 
 def time_rows(series: MessageSeries) -> list[Row]:
@@ -61,31 +64,31 @@ def time_rows(series: MessageSeries) -> list[Row]:
     ]
 
 
-def delays_by_service(series: MessageSeries) -> theme.Picture:
+def delays_by_service(series: MessageSeries) -> picture_theme.Picture:
     """Draw a strip a service: its delayed messages over time, on its own scale, with its highest number.
 
     The `STRIPS` services with most delayed messages. Rows of the data set ``rows``: place (number of the strip,
     from 0 on), service, at and until (milliseconds since 1970, UTC), messages; in the order of the places.
     """
-    strips = bar_lanes.on_lanes(delay_rows(series)).transform_joinaggregate(
+    strips = bar_pictures.on_lanes(delay_rows(series)).transform_joinaggregate(
         highest="max(messages)", groupby=["place"]
     )
     tall = f"{_TALL} * datum.messages / datum.highest"
     mark_def = alt.MarkDef(type="bar", orient="vertical", binSpacing=0, style="trouble")
     mark_def.height, mark_def.yOffset = alt.ExprRef(tall), alt.ExprRef(f"{_BASE} - {tall} / 2")
-    bars = bar_lanes.marked(strips.transform_calculate(when=_WHEN), mark_def).encode(
+    bars = bar_pictures.marked(strips.transform_calculate(when=_WHEN), mark_def).encode(
         x=_times(series),
         x2="until:T",
-        tooltip=[alt.Tooltip("service:N"), _FROM, bar_lanes.MESSAGES],
+        tooltip=[alt.Tooltip("service:N"), _FROM, bar_pictures.MESSAGES],
     )
     whole = strips.transform_aggregate(highest="max(messages)", groupby=["place", "service"])
-    base = bar_lanes.marked(whole, alt.MarkDef(type="rule", style="base", yOffset=_BASE))
-    named = bar_lanes.names(whole, "service", room=110, cut="start", dy=_WORDS)
+    base = bar_pictures.marked(whole, alt.MarkDef(type="rule", style="base", yOffset=_BASE))
+    named = bar_pictures.names(whole, "service", room=110, cut="start", dy=_WORDS)
     most = alt.MarkDef(type="text", style="number", align="right", dy=_WORDS)
-    at_most = bar_lanes.marked(whole.transform_calculate(words="'at most ' + format(datum.highest, ',')"), most)
+    at_most = bar_pictures.marked(whole.transform_calculate(words="'at most ' + format(datum.highest, ',')"), most)
     numbered = at_most.encode(x=alt.value("width"), text="words:N")
     words = f"Strips: delayed messages in steps of {_span(series.seconds)}, one strip a service, times in UTC."
-    return bar_lanes.dressed([base, bars, named, numbered], words, step=_STRIP)
+    return bar_pictures.dressed([base, bars, named, numbered], words, step=_STRIP)
 
 
 def delay_rows(series: MessageSeries) -> list[Row]:

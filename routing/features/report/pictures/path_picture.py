@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from routing.features.report.facts import STUCK
-from routing.features.report.pictures import bar_lanes, theme
-from routing.features.report.pictures.bar_lanes import Row
+from routing.features.report.pictures import bar_pictures, picture_theme
+from routing.features.report.pictures.bar_pictures import Row
 from routing.render.wording import printable
 from routing.terms import NOT_KNOWN, Outcome
 
@@ -27,7 +27,7 @@ _HEADS = {"THERE": "There", "BACK": "And back"}
 _ON = tuple(map(str, (Outcome.SENT, Outcome.FORWARDED)))
 
 
-def followed(done: TraceResult) -> theme.Picture:
+def followed(done: TraceResult) -> picture_theme.Picture:
     """Draw lines from left to right: the stations of a message, each an instance, and those of the answer back.
 
     The first `WAYS` ways, of each the first `STATIONS` stations and how many more there are. Rows of the data set
@@ -36,12 +36,12 @@ def followed(done: TraceResult) -> theme.Picture:
     """
     rows = station_rows(done.ways, done.hops)
     last = max([1, *(row["at"] for row in rows)])
-    room = (theme.WIDTH - 2 * _EDGE) / last
-    scale = alt.Scale(domain=[0, last], range=[_EDGE, theme.WIDTH - _EDGE], nice=False)
-    base = bar_lanes.on_lanes(rows).encode(x=alt.X("at:Q", axis=None, scale=scale))
+    room = (picture_theme.WIDTH - 2 * _EDGE) / last
+    scale = alt.Scale(domain=[0, last], range=[_EDGE, picture_theme.WIDTH - _EDGE], nice=False)
+    base = bar_pictures.on_lanes(rows).encode(x=alt.X("at:Q", axis=None, scale=scale))
     layers = [*_lines(base, room), *_stations(base), *_words(base, room)]
     words = "Lines from left to right: the stations of a message, and those of the answer back."
-    return theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
+    return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
 def station_rows(way_rows: Iterable[Mapping[str, Any]], hops: Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -103,15 +103,15 @@ def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
     """Draw a line from each station to the next, with an arrow's head and the route's name."""
     going = base.transform_filter("datum.route !== null")
     going = going.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
-    line = bar_lanes.marked(going, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
+    line = bar_pictures.marked(going, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
     arrow = alt.MarkDef(
         type="point", shape="triangle-right", size=70, filled=True, opacity=1, xOffset=-14, yOffset=_LINE
     )
     name = alt.MarkDef(type="text", style="number", align="center", dy=_LINE - 11, limit=room - 60)
     return [
         line.encode(x2="next:Q"),
-        bar_lanes.marked(going, arrow).encode(x=alt.X("next:Q", axis=None)),
-        bar_lanes.marked(going, name).encode(x=alt.X("middle:Q", axis=None), text="route:N"),
+        bar_pictures.marked(going, arrow).encode(x=alt.X("next:Q", axis=None)),
+        bar_pictures.marked(going, name).encode(x=alt.X("middle:Q", axis=None), text="route:N"),
     ]
 
 
@@ -119,10 +119,10 @@ def _stations(base: alt.Chart) -> list[alt.Chart]:
     """Return a disc for each station, a cross where the message is stuck."""
     disc = alt.MarkDef(type="point", filled=True, opacity=1, size=190, yOffset=_LINE)
     cross = alt.MarkDef(type="point", filled=True, opacity=1, size=260, yOffset=_LINE, shape="cross", angle=45)
-    colour = theme.outcome_colour()
+    colour = picture_theme.outcome_colour()
     return [
-        bar_lanes.marked(base.transform_filter("!datum.is_stuck"), disc).encode(color=colour),
-        bar_lanes.marked(base.transform_filter("datum.is_stuck"), cross).encode(color=colour),
+        bar_pictures.marked(base.transform_filter("!datum.is_stuck"), disc).encode(color=colour),
+        bar_pictures.marked(base.transform_filter("datum.is_stuck"), cross).encode(color=colour),
     ]
 
 
@@ -134,7 +134,7 @@ def _words(base: alt.Chart, room: float) -> list[alt.Chart]:
     wide = max(room - 10, 2 * _EDGE - 20)
     below = alt.MarkDef(type="text", style="number", align="center", dy=_BELOW, limit=wide, lineBreak="\n")
     return [
-        bar_lanes.marked(base.transform_filter("datum.at == 0"), head).encode(x=alt.value(0), text="head:N"),
-        bar_lanes.marked(base, above).encode(text="instance:N"),
-        bar_lanes.marked(base, below).encode(text="below:N"),
+        bar_pictures.marked(base.transform_filter("datum.at == 0"), head).encode(x=alt.value(0), text="head:N"),
+        bar_pictures.marked(base, above).encode(text="instance:N"),
+        bar_pictures.marked(base, below).encode(text="below:N"),
     ]

@@ -1,0 +1,277 @@
+"""What the commands share: where they write, the session they ask for, the configuration they were given."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from routing import config
+from routing.config import Config
+from routing.errors import ConfigError, ContractError, EnvironmentFault, NoJavaFault, quote
+from routing.process.process_guard import CommandProgress
+from routing.terms import ENGINES, LOCAL_ENGINE, SPARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routing.delta.opening import TableOpener
+    from routing.document import Document
+    from routing.runs.run_results import Run
+    from routing.runs.run_work import Progress
+
+# What argparse's add_subparsers returns, which has no public name.
+Subparsers = Any
+STATEMENTS_ALONE = "sql"
+"""The value of ``--format`` that prints the T-SQL of a document alone."""
+# So many sentences of a kind are told.
+_SENTENCES = 50
+
+
+class Console(Protocol):
+    """The output of a command: results to standard output, everything else to standard error."""
+
+    standing: CommandProgress
+    """How far the command has come, which it says as it goes on."""
+
+    def result(self, text: str) -> None:
+        """Print a result of the command: JSON, a page of lint, a report for another program."""
+
+    def document(self, document: Document) -> None:
+        """Print a document as text: as wide and as coloured as the command line says."""
+
+    def note(self, text: str, level: str = "info") -> None:
+        """Print a note to standard error; ``level`` is info, warning or error."""
+
+    def progress(self, what: Progress) -> None:
+        """Report that a stage begins or has ended."""
+
+    def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
+        """Show an activity; ``left`` is the text that stays once it is done."""
+
+    def watch(self, spark: SparkSession) -> None:
+        """Show from now on how far Spark has come with its tasks."""
+
+
+@contextmanager
+def steps(console: Console) -> Iterator[Callable[[str], None]]:
+    """Yield a function that begins a named step on the console; a step ends where the next one begins."""
+    with ExitStack() as step:
+
+        def begin(name: str) -> None:
+            step.close()
+            step.enter_context(console.during(name))
+
+        yield begin
+
+
+def session(
+    settings: Mapping[str, str],
+    options: argparse.Namespace,
+    tell: Callable[[str], None] = warnings.warn,
+    *,
+    little_data: bool = False,
+) -> SparkSession:
+    """Return the Spark session of a command; ``tell`` hears which settings it refuses. Raises EnvironmentFault."""
+    from routing.sessions.session import start
+
+    return start(dict(settings), verbose=options.verbose, little_data=little_data, tell=tell)
+
+
+def opener(
+    settings: config.Config, options: argparse.Namespace, console: Console, *, little_data: bool = False
+) -> TableOpener:
+    """Create the opener of a command's tables; it starts Spark when the first of them needs it."""
+    from routing.delta.opening import TableOpener
+
+    def note_refused(refused: str) -> None:
+        console.note(f"note: {refused}", "warning")
+
+    def start() -> SparkSession:
+        spark = session(settings.spark, options, note_refused, little_data=little_data)
+        console.watch(spark)
+        return spark
+
+    return TableOpener(
+        start,
+        settings.spark,
+        console.note if options.verbose else lambda text: None,
+        # Left under the name that the stage has in a run.
+        lambda: console.during("starting Spark", "session"),
+    )
+
+
+def load(options: argparse.Namespace, *overrides: str) -> config.Config:
+    """Return the configuration named by ``--config``, with ``--set`` and then the command's own overrides."""
+    all_overrides = [*options.overrides, *overrides]
+    if not config.is_uri(options.config):
+        return config.load(options.config, all_overrides)
+    from routing.config.secrets import refuse_secrets
+    from routing.sessions.session import is_given, too_late
+
+    # Before the address is given to Spark, which would print it.
+    refuse_secrets(options.config, {}, all_overrides)
+    is_own = not is_given()
+    try:
+        spark = session({}, options)
+    except EnvironmentFault as fault:
+        raise fault.because("--config", "it is behind a URI") from fault
+    from routing.delta.spark_tables import read_text
+
+    loaded = config.load(options.config, all_overrides, read_text(spark, options.config))
+    late = too_late(spark, loaded.spark) if is_own else []
+    if late:
+        raise ConfigError.too_late(options.config, late)
+    return loaded
+
+
+def add_config(command: argparse.ArgumentParser) -> None:
+    """Add the option ``--config``."""
+    command.add_argument("--config", metavar="FILE", required=True, help="the configuration (YAML)")
+
+
+def at_least_one(text: str) -> int:
+    """Return a number of an option that is 1 or more, for argparse."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not a whole number of at least 1")
+    return number
+
+
+def moment(text: str, option: str) -> datetime:
+    """Return the time that an option gives, UTC where it names no zone. Raises ContractError."""
+    try:
+        return config.parse_time(text)
+    except ValueError as error:
+        raise ContractError(f"{option}: {error}") from error
+
+
+def moment_or_none(text: str | None, option: str) -> datetime | None:
+    """Read the time of an option that may be absent."""
+    return None if text is None else moment(text, option)
+
+
+def add_variables(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add the option ``-v`` of every command that reads T-SQL scripts."""
+    command.add_argument(
+        "-v",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="variables",
+        help="the value of a sqlcmd variable or a migration tool's placeholder (repeatable)",
+    )
+
+
+def variables(assignments: Sequence[str]) -> dict[str, str]:
+    """Return the sqlcmd variables of ``-v``. Raises ContractError."""
+    return dict(map(_variable, assignments))
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ContractError(f"-v takes NAME=VALUE, not {quote(text)}")
+    return name, value
+
+
+def tell_sentences(console: Console, rejected: Sequence[str], notes: Sequence[str]) -> None:
+    """Print the sentences on rejected statements or rows, and the notes: the first of each, the rest counted."""
+    for what, sentences, level in (("rejected", rejected, "warning"), ("note", notes, "info")):
+        for sentence in sentences[:_SENTENCES]:
+            console.note(f"{what}: {sentence}", level)
+        if len(sentences) > _SENTENCES:
+            console.note(f"{what}: and {len(sentences) - _SENTENCES} more (--format json has all)", level)
+
+
+def tell_unfinished(opening: TableOpener, console: Console, *settings: config.Config) -> list[str]:
+    """Print which imports into the tables of configurations are not finished; return the notes on them."""
+    from routing.delta.import_times import note_unfinished
+
+    journals = dict.fromkeys(one.journal for one in settings)
+    notes = [note for journal in journals for note in note_unfinished(opening, journal)]
+    for note in notes:
+        console.note(f"note: {note}", "warning")
+    return notes
+
+
+def with_notes(document: str, notes: Sequence[str]) -> str:
+    """Return a JSON object with notes, if there are any; else as it is."""
+    return json.dumps({**json.loads(document), "notes": list(notes)}) if notes else document
+
+
+# Which engine a command works with: Spark, or where it is asked for or no Spark is installed the local one.
+
+
+def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add the option that names an engine."""
+    command.add_argument(
+        "--engine",
+        choices=ENGINES,
+        help="spark (the default), or local: a full run over tables on this machine's disk, without Java",
+    )
+
+
+def engine_override(options: argparse.Namespace) -> list[str]:
+    """Return the override of the configuration that the option stands for."""
+    return [] if options.engine is None else [f"resolve.engine={options.engine}"]
+
+
+def choose_engine(settings: Config) -> str:
+    """Return the engine of a run: the one that is named, or Spark, or local where no Spark is installed."""
+    if settings.resolve.engine is not None:
+        return settings.resolve.engine
+    if settings.resolve.mode != "full" or find_spec("pyspark") is not None:
+        return SPARK
+    return LOCAL_ENGINE
+
+
+def open_locally(settings: Config, *, is_job: bool = False) -> TableOpener:
+    """Create the opener of the local engine's tables. Raises ConfigError.
+
+    Raises ConfigError where a session is given or a job is to have one, or where the engine does not do what is
+    configured.
+    """
+    from routing.delta.opening import LocalOpener
+    from routing.runs.local_runs import check_local
+    from routing.sessions.session import is_given
+
+    if is_job or is_given():
+        raise ConfigError.local_in_session()
+    check_local(settings)
+    return LocalOpener()
+
+
+def run_locally(
+    settings: Config, run_id: str | None, console: Console, tell: Callable[[str], None] = lambda text: None
+) -> Run:
+    """Run by the local engine, and note that where no option or key names the engine.
+
+    ``tell`` is called with the reader of each table.
+    """
+    from routing.runs.local_runs import resolve_local
+
+    if settings.resolve.engine is None:
+        what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"
+        console.note(f"note: {what}", "warning")
+    progress, recording = console.progress, console.standing.recording
+    return resolve_local(settings, run_id=run_id, progress=progress, tell=tell, recording=recording)
+
+
+@contextmanager
+def naming_local_engine(settings: Config) -> Iterator[None]:
+    """Name the local engine in the error that Spark finds no Java."""
+    try:
+        yield
+    except NoJavaFault as fault:
+        if settings.resolve.mode != "full":
+            raise
+        raise fault.with_hint("or run without it over local tables: --engine local") from fault

@@ -1,0 +1,214 @@
+"""The options that say of exports what their files do not: whose rows they are, of what time, in whose form."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routing.commands.command_context import Console, moment, moment_or_none
+from routing.errors import EXIT_DONE, EXIT_FOUND, InputError, quote
+from routing.features.explain.questions import Question, question
+
+if TYPE_CHECKING:
+    from routing.features.lint.custom_rules import CustomRule
+    from routing.importing.catalog import StandIns, TimeFormats
+
+
+def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, has_defaults: bool) -> None:
+    """Declare the options; ``has_defaults`` where a file's place and time stand in for the first three."""
+    of_folder, of_file = (" (default: from its folder)", ", default: the file's") if has_defaults else ("", "")
+    command.add_argument(
+        "--instance", metavar="NAME", help=f"the instance of rows without a column instance_name{of_folder}"
+    )
+    command.add_argument(
+        "--database", metavar="NAME", help=f"the database of rows without a column database_name{of_folder}"
+    )
+    command.add_argument(
+        "--exported-at", metavar="TIME", help=f"the time of rows without a column exported_at (ISO 8601{of_file})"
+    )
+    command.add_argument(
+        "--date-format",
+        metavar="FORMAT",
+        help="how times are written, apart from ISO 8601, such as 'dd.MM.yyyy HH:mm:ss'",
+    )
+    command.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        help="the zone of exported_at where it names none, such as Europe/Berlin or +02:00 (UTC)",
+    )
+    command.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        action="append",
+        default=[],
+        help="a network address of the instance, tcp://HOST:PORT (repeatable)",
+    )
+
+
+def addresses(options: argparse.Namespace) -> Sequence[str]:
+    """Return the addresses of ``--address``. Raises InputError for one that is none."""
+    from routing.importing.catalog.covering import is_tcp
+
+    named_addresses: list[str] = options.address
+    for address in named_addresses:
+        if not is_tcp(address):
+            raise InputError(f"--address {quote(address)} is not tcp://HOST[:PORT]")
+    return named_addresses
+
+
+def times(options: argparse.Namespace) -> TimeFormats:
+    """Read the formats of times from the options. Raises InputError."""
+    from routing.importing.catalog import TimeFormats
+    from routing.importing.catalog.cell_values import time_zone
+    from routing.importing.catalog.culture_times import date_format
+
+    form = None if options.date_format is None else date_format(options.date_format)
+    return TimeFormats(form, None if options.time_zone is None else time_zone(options.time_zone))
+
+
+def stand_ins(options: argparse.Namespace, times: TimeFormats, console: Console) -> StandIns:
+    """Read the options' values for columns that an export lacks. Raises ContractError."""
+    from routing.importing.catalog import StandIns
+
+    at = moment_on_clock(options.exported_at, "--exported-at", times.zone, console)
+    return StandIns(options.instance, options.database, at)
+
+
+def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console: Console) -> datetime | None:
+    """Return the time of an option, on the clock of ``--time-zone`` where it names no zone itself.
+
+    Raises ContractError.
+    """
+    if text is None:
+        return None
+    from routing.config.config_values import names_zone
+    from routing.importing.catalog.cell_values import moment_of, twofold
+
+    at = moment(text, option)
+    if names_zone(text):
+        return at
+    if zone is None:
+        console.note(f"{option} {quote(text)} names no zone and is taken as UTC (--time-zone)")
+        return at
+    local = at.replace(tzinfo=None)
+    try:
+        at, is_twofold = moment_of(local, zone)
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from error
+    if is_twofold:
+        console.note(twofold(option, local, at), "warning")
+    return at
+
+
+# The options that name one message, stored or described, and the question that they pose.
+
+
+def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the options; return the group of those that describe a message."""
+    which = command.add_argument_group("which message")
+    which.add_argument("--message-id", metavar="ID", help="a message of tables.messages")
+    which.add_argument(
+        "--conversation",
+        "--conversation-id",
+        metavar="GUID",
+        help="a conversation id, or the handle of an endpoint as import saw it: its oldest stored message; of a"
+        " message that you describe the dialog, without which step 3 shows the outcome for every broker instance",
+    )
+    which.add_argument(
+        "--instance",
+        metavar="NAME",
+        help="its instance; a stored one needs it where several have that id, or an endpoint of the conversation",
+    )
+    described = command.add_argument_group("a message that you describe")
+    described.add_argument("--database", metavar="NAME", help="the database that sends it")
+    described.add_argument("--from-network", action="store_true", help="it arrives over the network")
+    described.add_argument("--service", metavar="NAME", help="the service that it is sent to")
+    described.add_argument("--broker-instance", metavar="ID", help="the broker instance that it names")
+    described.add_argument("--is-target", action="store_true", help="the dialog's target sends it")
+    return described
+
+
+def question_of(
+    options: argparse.Namespace, *, from_service: str | None = None, hops_remaining: int | None = None
+) -> Question:
+    """Build the question that the options describe. Raises QuestionError."""
+    return question(
+        message_id=options.message_id,
+        instance=options.instance,
+        database=options.database,
+        from_network=options.from_network,
+        service=options.service,
+        broker_instance=options.broker_instance,
+        conversation=options.conversation,
+        is_target=options.is_target,
+        at=moment_or_none(options.at, "--at"),
+        now=datetime.now(timezone.utc),
+        from_service=from_service,
+        hops_remaining=hops_remaining,
+    )
+
+
+def named_options(options: argparse.Namespace) -> list[str]:
+    """List the options that describe a message and were given."""
+    named = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
+    values = vars(options)
+    return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if values[name] not in (None, False)]
+
+
+def tell_others(others: int, console: Console) -> None:
+    """Say that more messages are stored of the end of a conversation that was asked about."""
+    if others:
+        console.note(
+            f"this is the oldest message of that end of the conversation; {others} more of it"
+            f" {'is' if others == 1 else 'are'} stored, and can be named by --message-id"
+        )
+
+
+# What lint of tables and lint of files share: reports for other programs, the time, the exit status.
+
+
+SEVERITIES = ("error", "warning", "info")
+"""The worst first."""
+FindingRows = Sequence[Mapping[str, Any]]
+
+
+def at_least(severity: str) -> tuple[str, ...]:
+    """Return the severities that are as bad, or worse."""
+    return SEVERITIES[: SEVERITIES.index(severity) + 1]
+
+
+def report(
+    options: argparse.Namespace, findings: FindingRows, rules: Sequence[CustomRule], *, config: str | None = None
+) -> str:
+    """Write findings as SARIF, or as JUnit's XML in which those fail that ``--fail-on`` names (default: warnings).
+
+    ``config`` is the file that names the tables, which stands for them where a file is asked for.
+    """
+    from routing.features.lint.linting import kinds_with
+
+    kinds = kinds_with(rules)
+    if options.format == "junit":
+        from routing.features.lint.lint_reports import as_junit
+
+        return as_junit(findings, kinds, at_least(options.fail_on or "warning"))
+    from routing.delta.counted_runs import release
+    from routing.features.lint.lint_reports import as_sarif
+    from routing.features.lint.lint_settings import page
+
+    pages = {code: page(code, rules) for code in kinds}
+    placed = findings if config is None else [{"file": config, **row} for row in findings]
+    return as_sarif(placed, kinds, pages, release(), Path.cwd())
+
+
+def now_of(options: argparse.Namespace) -> datetime:
+    """Return the time of judgement, the clock's where none is given. Raises ContractError."""
+    return datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
+
+
+def status_of(findings: FindingRows, options: argparse.Namespace) -> int:
+    """Return the exit status for findings, by ``--fail-on``."""
+    failing = at_least(options.fail_on) if options.fail_on else ()
+    return EXIT_FOUND if any(row["severity"] in failing for row in findings) else EXIT_DONE

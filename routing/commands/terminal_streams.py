@@ -1,0 +1,238 @@
+"""Writing to standard output and standard error, where the other end may be full, closed or gone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from routing.errors import OutputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+
+def tell_result(text: str) -> None:
+    """Write to standard output, at once and whole.
+
+    A reader that has seen enough and gone (``| head -1``) is no fault: the rest is dropped, and the command ends
+    with the status that it has. Raises OutputError where standard output cannot be written.
+    """
+    if sys.stdout is None:
+        raise OutputError.not_printable("it is closed")
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        _drop_the_rest(sys.stdout)
+    except OSError as error:
+        _drop_the_rest(sys.stdout)
+        raise OutputError.not_printable(error.strerror or str(error)) from error
+
+
+def tell_besides(text: str) -> None:
+    """Write to standard error; where that cannot be written there is nowhere left to say so, and work goes on."""
+    if sys.stderr is None:
+        return
+    try:
+        print(text, end="", file=sys.stderr, flush=True)
+    except OSError:
+        _drop_the_rest(sys.stderr)
+
+
+def _drop_the_rest(stream: TextIO) -> None:
+    """Redirect a stream to the null device, so that Python's exit does not write its buffer once more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, stream.fileno())
+    finally:
+        os.close(nowhere)
+
+
+# One line at the foot of a terminal that says what a command is busy with, and for how long.
+#
+# It is drawn by a thread that asks Spark how far it has come, and so begins where that takes a while: a command
+# that answers at once never imports rich. The line is a convenience. Whatever fails in it ends it, and nothing
+# else.
+
+
+# Seconds between two looks at Spark, and how long an interruption waits for a terminal that takes nothing.
+_PAUSE, _PATIENCE = 0.5, 0.5
+_GAP = "  "
+# So much of a name is shown rather than tasks: as much as the longest stage of a run has.
+_NAME = len("pending_messages")
+
+Tasks = tuple[int, int]
+"""How many tasks of what Spark works at are done, and how many there are."""
+
+
+class _Step(NamedTuple):
+    name: str
+    begun: float
+
+
+def open_line() -> LiveLine | None:
+    """Return the live line of this process; None where standard error is no terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    try:
+        # Its own descriptor: while Java starts, what is written to standard error goes into Java's log.
+        descriptor = os.dup(sys.stderr.fileno())
+    except OSError:
+        return None
+    return LiveLine(os.fdopen(descriptor, "w", encoding=sys.stderr.encoding, errors="backslashreplace"))
+
+
+class LiveLine:
+    """The steps that are under way, one within another, the innermost shown on one line of a terminal."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+        self._steps: list[_Step] = []
+        self._ask: Callable[[], Tasks | None] | None = None
+        self._tasks: Tasks | None = None
+        self._console: Console | None = None
+        self._line: Live | None = None
+        # Of the line and the steps; never held while Spark is asked.
+        self._lock = threading.RLock()
+        self._is_closed = threading.Event()
+        self._drawer: threading.Thread | None = None
+
+    def watch(self, ask: Callable[[], Tasks | None]) -> None:
+        """Show how many tasks are done as well; the line's thread calls ``ask`` until it raises."""
+        self._ask = ask
+
+    def begin(self, name: str) -> None:
+        """Begin a step within those that are under way."""
+        with self._lock:
+            self._steps.append(_Step(name, time.monotonic()))
+            self._tasks = None
+            if self._drawer is None:
+                self._drawer = threading.Thread(target=self._keep_drawing, name="live line", daemon=True)
+                self._drawer.start()
+            elif self._console is not None:
+                self._draw()
+
+    def end(self, name: str, left: str | None = None) -> None:
+        """End a step and the steps within it; ``left`` is the line that stays.
+
+        Of a step that has not begun here nothing is left: it was shown under another name.
+        """
+        with self._lock:
+            names = [step.name for step in self._steps]
+            if name not in names:
+                return
+            del self._steps[len(names) - 1 - names[::-1].index(name) :]
+            self._tasks = None
+            if left is not None:
+                with self.aside():
+                    tell_besides(f"{left}\n")
+
+    @contextmanager
+    def during(self, name: str, left: str) -> Iterator[None]:
+        """Show a step, and leave a line with its seconds if it ends well."""
+        begun, closing_line = time.monotonic(), None
+        self.begin(name)
+        try:
+            yield
+            closing_line = f"{left}: {time.monotonic() - begun:.1f} s"
+        finally:
+            self.end(name, closing_line)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Remove the line while other text is printed; it comes back below, if a step is under way."""
+        with self._lock:
+            self._take_away()
+            yield
+
+    def close(self) -> None:
+        """Remove the line for good, within a second, whatever the terminal does."""
+        self._is_closed.set()
+        if self._lock.acquire(timeout=_PATIENCE):
+            try:
+                self._take_away()
+                with suppress(OSError):
+                    self._terminal.close()
+            finally:
+                self._lock.release()
+
+    def _keep_drawing(self) -> None:
+        while not self._is_closed.wait(_PAUSE):
+            tasks = self._count_tasks()
+            with self._lock:
+                self._tasks = tasks
+                self._draw()
+
+    def _count_tasks(self) -> Tasks | None:
+        if self._ask is None or not self._steps:
+            return None
+        try:
+            return self._ask()
+        # A session that refuses to tell, or Java that has ended: stages are then shown without tasks.
+        except Exception:  # noqa: BLE001
+            self._ask = None
+            return None
+
+    def _draw(self) -> None:
+        """Show the innermost step; the lock is held."""
+        if self._is_closed.is_set() or not self._steps:
+            return
+        try:
+            if self._line is None:
+                self._line = self._new_line()
+                self._line.start()
+            self._line.update(self._text(self._steps[-1]), refresh=True)
+        # A terminal that is gone, or an encoding that nobody knows: no reason to fail.
+        except Exception:  # noqa: BLE001
+            self._is_closed.set()
+            self._take_away()
+
+    def _take_away(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            with suppress(Exception):
+                line.stop()
+
+    def _new_line(self) -> Live:
+        from rich.console import Console
+        from rich.live import Live
+
+        class Terminal(Console):
+            def show_cursor(self, is_shown: bool = True) -> bool:
+                """Keep the cursor shown: it is never hidden, since a killed process would not bring it back."""
+                return False
+
+        if self._console is None:
+            self._console = Terminal(file=self._terminal, force_jupyter=False, highlight=False)
+        # Standard output is written within aside(); warnings of libraries go to standard error when they like.
+        return Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+
+    def _text(self, step: _Step) -> Text:
+        """Return the line: the step, tasks, seconds; as much of it as there is room for."""
+        from rich.text import Text
+
+        from routing.render.wording import printable
+
+        name, room = Text(printable(step.name), no_wrap=True, overflow="crop"), self._width() - 1
+        tails = [f"{_GAP}{int(time.monotonic() - step.begun)} s"]
+        if self._tasks is not None:
+            done, total = self._tasks
+            tails += [f"{_GAP}{done:,}/{total:,}{tails[0]}", f"{_GAP}{done:,}/{total:,} tasks{tails[0]}"]
+        least = min(name.cell_len, _NAME)
+        tail = next((tail for tail in reversed(tails) if least + len(tail) <= room), tails[0])
+        name.truncate(max(room - len(tail), 1), overflow="ellipsis")
+        return name.append(tail, "dim")
+
+    def _width(self) -> int:
+        """Return the columns of the terminal itself; rich would look at descriptor 2, which may be Java's log."""
+        console_width = 80 if self._console is None else self._console.width
+        try:
+            return min(os.get_terminal_size(self._terminal.fileno()).columns or console_width, console_width)
+        except OSError:
+            return console_width

@@ -1,0 +1,279 @@
+"""The last run that counts, and the outputs as it left them, for readers with or without a JVM."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from routing import schemas
+from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
+from routing.config.secrets import without_secrets
+from routing.delta import commits, protocol
+from routing.delta.opening import TableOpener
+from routing.delta.protocol import LastRun, TableCommit
+from routing.delta.table_details import relative_path
+from routing.errors import OutputError, RecordedAlready, RunError, quote
+from routing.schemas import RUNS, Schema
+from routing.tables.read_rows import check_shape, read_rows, types_of
+from routing.tables.table_columns import Table, as_dataset, is_frame
+from routing.terms import JsonObject, ReadRow, TableRow
+
+# The installed release of this package, and which one wrote a table: what a newer one wrote is left alone.
+
+
+_FORM = re.compile(
+    r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?:[._-]?(dev|a|alpha|b|beta|c|rc|pre|preview|snapshot)[0-9]{0,9})*"
+)
+_AFTER = re.compile(r"(?:(?:[._-]?(?:post|rev|r)|-)[0-9]{0,9})?(?:\+[a-z0-9._-]*)?")
+
+
+def release() -> str:
+    """Return the release, such as ``0.1.0``; ``unknown`` where the package runs uninstalled (from a zip, say)."""
+    try:
+        return version("service-broker-routing")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def check_release(runs: Table, location: str) -> None:
+    """Refuse tables that a newer release wrote: each run says in ``runs`` which one it was.
+
+    ``runs`` is that table as it stands, of which the column ``release`` is read; ``location`` is for the
+    message. Raises OutputError.
+    """
+    if is_frame(runs):
+        if "release" in runs.columns:
+            refuse_newer((str(row["release"]) for row in runs.select("release").distinct().collect()), location)
+    elif "release" in runs.schema.names:
+        releases = as_dataset(runs).to_table(columns=["release"])["release"].unique()
+        refuse_newer((str(release) for release in releases.to_pylist()), location)
+
+
+def refuse_newer(releases: Iterable[str], location: str) -> None:
+    """Raise OutputError where one of some releases is newer than this one."""
+    newest = newer_than(release(), releases)
+    if newest is not None:
+        raise OutputError.newer_release(location, newest, release())
+
+
+def newer_than(own_release: str, others: Iterable[str]) -> str | None:
+    """Return the newest of the releases, where it is newer than one's own; one of no known form is passed over."""
+    mine = parts(own_release)
+    numbered = [(number, text) for text in others if (number := parts(text)) is not None]
+    if mine is None or not numbered:
+        return None
+    number, text = max(numbered)
+    return text if number > mine else None
+
+
+def parts(text: str) -> tuple[tuple[int, ...], bool] | None:
+    """Split a release into its numbers, and whether it is final (a release candidate, say, is not).
+
+    ``1.10`` is newer than ``1.9``, ``1.0`` than ``1.0rc1``; ``1.0.0`` and ``1.0.post1`` are ``1``. None where
+    the text is no release (``unknown``, of a package that runs uninstalled).
+    """
+    folded = text.strip().lower()
+    match = _FORM.match(folded)
+    if match is None or _AFTER.fullmatch(folded, match.end()) is None:
+        return None
+    numbers = [int(number) for number in match.group(1).split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers), match.group(2) is None
+
+
+# What is read of all runs, and of the last one.
+_LISTED = Schema(tuple(field for field in schemas.RUNS if field.name in ("run_id", "finished_at", "release")))
+_OF_LAST = ("run_id", "mode", "finished_at", "input_versions", "output_versions", "outcome_counts", "settings")
+_LAST = Schema(tuple(f for f in schemas.RUNS if f.name in (*_OF_LAST, "table_ids", "commit_identities")))
+
+
+def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None) -> LastRun | None:
+    """Return the last run that counts; None where there is none yet.
+
+    Raises OutputError where a newer release has written these tables, or ``runs`` is another kind of table,
+    RecordedAlready where ``coming``, the id of the run that is to be the next, counts.
+    """
+    opened = opener.find("output.runs", runs)
+    if opened is None:
+        return None
+    if opened.version is None:
+        raise OutputError.without_versions(str(runs))
+    is_a_table_of_runs = set(_LISTED.names) <= set(types_of(opened.rows))
+    listed = read_rows(opened.rows, _LISTED, last_by=("finished_at", "run_id")) if is_a_table_of_runs else []
+    # A newer release may have other columns.
+    refuse_newer((str(row["release"]) for row in listed), str(runs))
+    check_shape(opened.rows, "runs", str(runs), schemas.RUNS)
+    if any(row["run_id"] == coming for row in listed):
+        raise RecordedAlready.by_id(str(coming), str(runs))
+    if not listed:
+        return None
+    only_newest = {"run_id": [listed[0]["run_id"]]}
+    [row] = read_rows(opened.rows, _LAST, last_by=("finished_at",), limit=1, only=only_newest)
+    settings = json.loads(row.pop("settings"))
+    row["input_versions"] = {key: read for key, read in row["input_versions"].items() if read is not None}
+    return LastRun(
+        runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row
+    )
+
+
+@dataclass(frozen=True)
+class _Histories:
+    """The commits to the outputs; Spark is asked only for a table whose log is not at hand."""
+
+    opener: TableOpener
+    config: Config
+
+    def commits(self, key: str, after: int) -> list[TableCommit]:
+        """Return every commit after a version. Raises HistoryGap."""
+        location = self.opener.placed(f"output.{key}", self.config.output[key])
+        return commits.commits_after(self.opener, location, after)
+
+
+def open_left(opener: TableOpener, config: Config, last: LastRun, key: str) -> Table:
+    """Return an output as the last run that counts left it, or maintenance right after it: no row of another run.
+
+    Raises OutputError where that version is not there, or is a table of another schema.
+    """
+    location, recorded = config.output[key], last.output_versions[key]
+    opened = opener.find(f"output.{key}", location)
+    if opened is not None and opened.version is None:
+        raise OutputError.without_versions(str(location))
+    if opened is None or opened.version is None or opened.version < recorded:
+        raise OutputError.left_nothing(key, str(location), last.run_id)
+    check_shape(opened.rows, key, str(location), schemas.OUTPUTS[key])
+    version = protocol.settled_version(_Histories(opener, config), key, recorded)
+    return opened.rows if version == opened.version else opener.open_at(f"output.{key}", location, version)
+
+
+# A run that counts already: its row in ``runs``, for a second start under the same id.
+
+
+LONGEST_ID = 250
+"""Characters of a run id: as many as Airflow's have at most."""
+_EARLIER = Schema(tuple(f for f in RUNS if f.name in ("run_id", "finished_at", "outcome_counts")))
+# What of a configuration decides what a run writes, each with the keys that do not.
+_DECIDING: dict[str, tuple[str, ...]] = {
+    # Both engines write the same rows.
+    "resolve": ("engine",),
+    "tables": (*KEPT, JOURNAL),
+    "output": (*BESIDE, VIEW),
+    "dynamic_routing": (),
+}
+_OF_PLACES = ("tables", "output")
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """A run that counts, as far as a later one is compared with it."""
+
+    run_id: str
+    finished_at: datetime
+    outcome_counts: Mapping[str, int]
+
+
+def new_run_id() -> str:
+    """Return a fresh run id."""
+    return str(uuid.uuid4())
+
+
+def check_run_id(run_id: str) -> str:
+    """Return a run id as it is. Raises RunError where it is empty, too long, or cannot be printed in one line."""
+    if not run_id.strip() or run_id != run_id.strip() or not run_id.isprintable() or len(run_id) > LONGEST_ID:
+        raise RunError.unfit_id(run_id, LONGEST_ID)
+    return run_id
+
+
+def open_runs(opener: TableOpener, location: TableLocation) -> Table | None:
+    """Return the table ``runs`` at its newest version; None where there is none.
+
+    Raises OutputError where another table stands there, or a newer release has written to it.
+    """
+    opened = opener.find("output.runs", location)
+    if opened is None:
+        return None
+    check_release(opened.rows, str(location))
+    check_shape(opened.rows, "runs", str(location), RUNS)
+    return opened.rows
+
+
+def find_recorded(
+    opener: TableOpener, config: Config, run_id: str, now: datetime | None = None
+) -> TableRow | None:
+    """Return the row of the run that counts under an id; None where none does.
+
+    ``now`` is the time at which delayed messages are to be tried again, where one was given. Raises RunError where
+    that run was told to do something else, of which this is no retry; and OutputError as `open_runs` does.
+    """
+    runs = open_runs(opener, config.output["runs"])
+    if runs is None:
+        return None
+    recorded_rows = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [run_id]})
+    if not recorded_rows:
+        return None
+    [row] = recorded_rows
+    settings = plain_settings(row["settings"])
+    different = next(_differences(settings, json.loads(config.as_json()), row["now"], now), None)
+    if different is not None:
+        raise RunError.of_other_settings(run_id, str(config.output["runs"]), different)
+    return {**row, "settings": json.dumps(settings, sort_keys=True)}
+
+
+def find_earlier_run(
+    opener: TableOpener, config: Config, mode: str, *, before: datetime | None = None
+) -> EarlierRun | None:
+    """Return the last run of a mode that counts, the last before a time if given; None where there is none."""
+    runs = open_runs(opener, config.output["runs"])
+    if runs is None:
+        return None
+    limit = 1 if before is None else None
+    rows = read_rows(runs, _EARLIER, last_by=("finished_at", "run_id"), limit=limit, only={"mode": [mode]})
+    earlier = next((row for row in rows if before is None or row["finished_at"] < before), None)
+    return None if earlier is None else EarlierRun(**earlier)
+
+
+def plain_settings(recorded: str) -> JsonObject:
+    """Return the settings of a run as they were recorded, without what an older release let into them."""
+    settings: JsonObject = without_secrets(json.loads(recorded))
+    return settings
+
+
+def say_recorded(row: ReadRow) -> str:
+    """Return the note on a run id whose run counts already."""
+    when = row["finished_at"].isoformat(timespec="seconds").replace("+00:00", "Z")
+    return (
+        f"run {quote(row['run_id'])} was recorded before, at {when}: this is its row, and nothing was done now"
+        " (use a new run id for another run)"
+    )
+
+
+def _differences(
+    then: JsonObject, now: JsonObject, tried_at: datetime | None, try_at: datetime | None
+) -> Iterator[str]:
+    """Yield a phrase for each setting that a run had and does not have now."""
+    for section, others in _DECIDING.items():
+        before, after = then.get(section, {}), now.get(section, {})
+        for key in sorted({*before, *after} - {*others}):
+            old, new = before.get(key), after.get(key)
+            if old != new and not (section in _OF_PLACES and _is_moved(then, old, now, new)):
+                yield f"{section}.{key} was {_quote_value(old)} and is {_quote_value(new)}"
+    if try_at is not None and try_at != tried_at:
+        before, after = _quote_value(tried_at and tried_at.isoformat()), _quote_value(try_at.isoformat())
+        yield f"--now was {before} and is {after}"
+
+
+def _is_moved(then: JsonObject, old: Any, now: JsonObject, new: Any) -> bool:
+    """Return True if two locations lead to one table of a folder that was moved as a whole, with its ``runs``."""
+    if old is None or new is None:
+        return False
+    return relative_path(then["output"]["runs"], old) == relative_path(now["output"]["runs"], new)
+
+
+def _quote_value(value: Any) -> str:
+    return "not given" if value is None else quote(value)

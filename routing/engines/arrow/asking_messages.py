@@ -1,0 +1,347 @@
+"""The messages that ask for a route (rule book, section 5), as rows of Arrow and as objects of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.engines.arrow.text_numbers import split_words
+from routing.plan.key_rows import FROM_NETWORK
+from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RequestScope, RouteRequest
+from routing.tables.arrow_rows import plain_values
+from routing.terms import MSDB
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from routing.engines.arrow.decisions import DecisionColumns
+    from routing.engines.arrow.resolved_batches import KeyedBatch
+
+# The order of messages that ask at one time.
+ORDER = ("message_id", "conversation_id", "is_initiator")
+# So many rows become objects of Python at a time.
+_OBJECTS_AT_ONCE = 50_000
+# In so many parts messages are kept by the names of services, so that one part at a time is put in order.
+_PARTS_BITS = 4
+PARTS = 1 << _PARTS_BITS
+# What spreads the last eight bytes of names over the parts: 2**64 divided by the golden ratio, an odd number.
+_SPREADING = 0x9E3779B97F4A7C15
+Scopes = list[tuple[str, str]]
+"""Instances and databases; the number of a scope is its place."""
+
+
+class AskingRows(NamedTuple):
+    """The messages of a batch that meet step 4, with their places in it and the first scope where they ask.
+
+    Of messages of the database msdb, and of those that ask in msdb alone, that is the scope of arrivals; one that
+    ``returns`` asks there after its own scope. ``word`` is the place of the service that it asks for among
+    ``services``: a name stands once, however long it is. ``is_alone``: no other message of those that were
+    compared with it asks for this service in this scope.
+    """
+
+    rows: pyarrow.Table
+    services: pyarrow.Array
+
+    @classmethod
+    def of(cls, keyed: KeyedBatch, decided: DecisionColumns, scopes: Scopes) -> AskingRows:
+        """Select the rows of a batch that may ask for a route."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        in_scope, in_msdb = (flags.take(keyed.decisions) for flags in (decided.asks, decided.asks_msdb))
+        asks = pc.or_(in_scope, in_msdb)
+        if keyed.is_expired is not None:
+            asks = pc.and_not(asks, keyed.is_expired)
+        places = pc.indices_nonzero(asks)
+        services, words = split_words(keyed.rows["to_service_name"].take(places))
+        used = words.dictionary_encode()
+        scope, asks_here = keyed.scopes.take(places), in_scope.take(places)
+        own_scopes, arrivals = (pyarrow.array(one, pyarrow.int64()).take(scope) for one in ask_scopes(scopes))
+        asks_in_msdb = in_msdb.take(places)
+        columns = {
+            "place": places,
+            "scope": scope,
+            "ask_scope": pc.if_else(asks_here, own_scopes, arrivals),
+            "word": used.indices,
+            "at": keyed.rows["at"].take(places),
+            **{name: keyed.rows[name].take(places) for name in ORDER},
+            "in_scope": asks_here,
+            "in_msdb": asks_in_msdb,
+            "returns": pc.and_(pc.and_(asks_here, asks_in_msdb), pc.not_equal(own_scopes, arrivals)),
+            "is_alone": pyarrow.repeat(pyarrow.scalar(True), len(places)),
+        }
+        kinds = kinds_of_rows()
+        rows = pyarrow.table({name: column.cast(kinds[name]) for name, column in columns.items()})
+        return cls(rows, services.take(used.dictionary).cast(pyarrow.large_string()))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def filter(self, mask: Any) -> AskingRows:
+        """Select rows by a mask."""
+        return AskingRows(self.rows.filter(mask), self.services)
+
+    def split(self) -> Iterator[tuple[int, AskingRows]]:
+        """Yield parts with their numbers, below `PARTS`: a service is in the same one of every batch."""
+        import pyarrow.compute as pc
+
+        numbers = number_parts(self.services).take(self.rows["word"].combine_chunks())
+        for number in pc.unique(numbers).to_pylist():
+            rows = self.rows.filter(pc.equal(numbers, number))
+            used = rows["word"].combine_chunks().dictionary_encode()
+            place = rows.column_names.index("word")
+            words = used.indices.cast(rows.schema.field(place).type)
+            yield number, AskingRows(rows.set_column(place, "word", words), self.services.take(used.dictionary))
+
+    def is_for(self, services: pyarrow.Array) -> Any:
+        """Return a mask of rows that ask for one of some services."""
+        import pyarrow.compute as pc
+
+        return pc.is_in(self.services, value_set=services).take(self.rows["word"])
+
+    def spell(self) -> pyarrow.Table:
+        """Return the rows with ``service``, the name, in place of its number."""
+        names = self.services.take(self.rows["word"].combine_chunks())
+        place = self.rows.column_names.index("word")
+        return self.rows.set_column(place, "service", names)
+
+    def objects(self, scopes: Scopes) -> Iterator[AskingRow]:
+        """Yield the rows as objects of Python, few at a time."""
+        for start in range(0, len(self.rows), _OBJECTS_AT_ONCE):
+            rows = self.rows[start : start + _OBJECTS_AT_ONCE]
+            used = rows["word"].combine_chunks().dictionary_encode()
+            names = plain_values(self.services.take(used.dictionary))
+            yield from objects_of(rows, [names[place] for place in plain_values(used.indices)], scopes)
+
+
+def kinds_of_rows() -> dict[str, Any]:
+    """Return the types of the columns of `AskingRows`, ``service`` included; texts may have gigabytes."""
+    import pyarrow
+
+    whole, text, flag = pyarrow.int64(), pyarrow.large_string(), pyarrow.bool_()
+    return {
+        **dict.fromkeys(("place", "scope", "ask_scope", "word", "at"), whole),
+        **dict.fromkeys(("service", "message_id", "conversation_id"), text),
+        **dict.fromkeys(("is_initiator", "in_scope", "in_msdb", "returns", "is_alone"), flag),
+    }
+
+
+def number_parts(names: pyarrow.Array) -> pyarrow.Array:
+    """Return a number below `PARTS` for each name, by its last bytes."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    # Shorter names are filled up, so that eight bytes of each are one number.
+    last = pc.binary_slice(names.cast(pyarrow.large_binary()), -8).cast(pyarrow.binary())
+    whole = pc.binary_slice(pc.binary_join_element_wise(b"\0" * 8, last, b""), -8)
+    mixed = pc.multiply(whole.cast(pyarrow.binary(8)).view(pyarrow.uint64()), pyarrow.scalar(_SPREADING, "uint64"))
+    return pc.shift_right(mixed, pyarrow.scalar(64 - _PARTS_BITS, "uint64"))
+
+
+class AskingRow(NamedTuple):
+    """A message that meets step 4: in its own scope, or in msdb after it came back."""
+
+    place: int
+    instance: str
+    database: str
+    service: str
+    at: int
+    message_id: str
+    endpoint: ConversationEndpoint
+    in_scope: bool
+    in_msdb: bool
+
+    @property
+    def order(self) -> tuple[int, str, ConversationEndpoint]:
+        """Where it stands in the order of those that ask."""
+        return self.at, self.message_id, self.endpoint
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """Where it asks, in this order."""
+        places = ((self.database, self.in_scope), (MSDB, self.in_msdb))
+        return tuple(database for database, asks in places if asks)
+
+    def ask(self, requests: InstanceRequests) -> str | None:
+        """Return the database in which step 4 ends its way, None where it goes on; it may open a request."""
+        for database in self.databases:
+            if requests.of(database, self.service).ask(*self.order).stops:
+                return database
+        return None
+
+
+def objects_of(rows: pyarrow.Table, services: Sequence[str], scopes: Scopes) -> Iterator[AskingRow]:
+    """Yield rows of `AskingRows` as objects of Python, which ask for some services."""
+    names = ("place", "scope", "at", *ORDER, "in_scope", "in_msdb")
+    databases = own_databases(scopes)
+    for service, place, scope, at, message_id, conversation_id, is_initiator, *asks in zip(
+        services, *(plain_values(rows[name]) for name in names), strict=True
+    ):
+        (instance, database), endpoint = databases[scope], ConversationEndpoint(conversation_id, is_initiator)
+        yield AskingRow(place, instance, database, service, at, message_id, endpoint, *asks)
+
+
+def own_databases(scopes: Scopes) -> Scopes:
+    """Return the instance and the database whose routes are searched of each scope."""
+    return [(instance, MSDB if database == FROM_NETWORK else database) for instance, database in scopes]
+
+
+def number_places(scopes: Scopes) -> dict[tuple[str, str], int]:
+    """Return the number of the scope for which each instance's databases have requests."""
+    # The scope of arrivals comes before that of a database msdb.
+    return {place: number for number, place in reversed(list(enumerate(own_databases(scopes))))}
+
+
+def ask_scopes(scopes: Scopes) -> tuple[list[int], list[int]]:
+    """Return of each scope the one in which its messages ask, and that in which they ask once they came back."""
+    numbers = number_places(scopes)
+    own_scopes = [numbers[place] for place in own_databases(scopes)]
+    return own_scopes, [numbers[instance, MSDB] for instance, _ in scopes]
+
+
+# The requests for routes on record, and which messages they keep from opening another (rule book, section 5).
+
+
+@dataclass(frozen=True)
+class OrderedRequests:
+    """Requests of several groups: those of each stand together, in the order in which they were made.
+
+    ``first`` and ``counts`` say where those of a group stand, ``most`` how many one has at most.
+    """
+
+    first: pyarrow.Array
+    counts: pyarrow.Array
+    at: pyarrow.Array
+    message_id: pyarrow.Array
+    ended_at: pyarrow.Array
+    most: int
+
+    @classmethod
+    def of(cls, groups: Sequence[Sequence[RouteRequest]]) -> OrderedRequests:
+        """Return the requests of groups, in any order."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        whole = pyarrow.int64()
+        counts = pyarrow.array([len(group) for group in groups], whole)
+        requests = [request for group in groups for request in sorted(group, key=_position)]
+        return cls(
+            pc.subtract(pc.cumulative_sum(counts), counts),
+            counts,
+            pyarrow.array([one.requested_at for one in requests], whole),
+            pyarrow.array([one.message_id for one in requests], pyarrow.large_string()),
+            pyarrow.array([one.ended_at for one in requests], whole),
+            max(map(len, groups), default=0),
+        )
+
+    def is_pending(self, groups: Any, at: Any, message_id: Any) -> Any:
+        """Return a mask of messages that find the last request of their group before them pending."""
+        import pyarrow.compute as pc
+
+        place = pc.subtract(self._find_not_before(groups, at, message_id), 1)
+        has_one = pc.greater_equal(place, self.first.take(groups))
+        has_ended = pc.less_equal(self.ended_at.take(pc.if_else(has_one, place, 0)), at)
+        return pc.and_not(has_one, pc.fill_null(has_ended, fill_value=False))
+
+    def is_one_of(self, groups: Any, at: Any, message_id: Any) -> Any:
+        """Return a mask of messages that have opened a request of their group."""
+        import pyarrow.compute as pc
+
+        place = self._find_not_before(groups, at, message_id)
+        has_one = pc.less(place, pc.add(self.first.take(groups), self.counts.take(groups)))
+        place = pc.if_else(has_one, place, 0)
+        is_its_time, is_its_id = (
+            pc.equal(self.at.take(place), at),
+            pc.equal(self.message_id.take(place), message_id),
+        )
+        return pc.and_(has_one, pc.and_(is_its_time, is_its_id))
+
+    def _find_not_before(self, groups: Any, at: Any, message_id: Any) -> Any:
+        """Return of each message the place of the first request of its group that was not made before it.
+
+        Where there is none, that is the place after the group's last.
+        """
+        import pyarrow.compute as pc
+
+        low = self.first.take(groups)
+        high = pc.add(low, self.counts.take(groups))
+        for _ in range(self.most.bit_length()):
+            is_open = pc.less(low, high)
+            middle = pc.if_else(is_open, pc.divide(pc.add(low, high), 2), 0)
+            its_time = self.at.take(middle)
+            has_lower_id = pc.less(self.message_id.take(middle), message_id)
+            is_before = pc.or_(pc.less(its_time, at), pc.and_(pc.equal(its_time, at), has_lower_id))
+            low, high = (
+                pc.if_else(pc.and_(is_open, is_before), pc.add(middle, 1), low),
+                pc.if_else(pc.and_not(is_open, is_before), middle, high),
+            )
+        return low
+
+
+class Openers(NamedTuple):
+    """Messages that may open a request: ``others`` another one, ``own_requests`` their own on record."""
+
+    others: AskingRows
+    own_requests: AskingRows
+
+
+@dataclass(frozen=True)
+class RequestsOnRecord:
+    """The requests on record of scopes and services.
+
+    ``codes`` are numbers of a scope and one of the ``services``, whose place is that of its group: ``lasting`` are
+    the requests that a message may find pending, ``all`` those that may be its own.
+    """
+
+    scopes: int
+    services: pyarrow.Array
+    codes: pyarrow.Array
+    lasting: OrderedRequests
+    all: OrderedRequests
+
+    @classmethod
+    def of(cls, scopes: Scopes, on_record: Mapping[str, InstanceRequests]) -> RequestsOnRecord:
+        """Collect the requests on record of all instances."""
+        import pyarrow
+
+        numbers, services, codes = number_places(scopes), dict[str, int](), list[int]()
+        groups = list[RequestScope]()
+        for instance, requests in on_record.items():
+            for (database, service), group in requests.scopes.items():
+                number = numbers.get((instance, database))
+                if number is not None:
+                    codes.append(services.setdefault(service, len(services)) * len(scopes) + number)
+                    groups.append(group)
+        return cls(
+            len(scopes),
+            pyarrow.array(list(services), pyarrow.large_string()),
+            pyarrow.array(codes, pyarrow.int64()),
+            OrderedRequests.of([group.lasting for group in groups]),
+            OrderedRequests.of([group.on_record for group in groups]),
+        )
+
+    def find_openers(self, asking: AskingRows) -> Openers:
+        """Return the messages that find no request on record pending where they ask first."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        services = pc.index_in(asking.services, value_set=self.services).cast("int64").take(asking.rows["word"])
+        codes = pc.add(pc.multiply(services, self.scopes), asking.rows["ask_scope"])
+        groups = pc.index_in(codes, value_set=self.codes, skip_nulls=True)
+        has_any = groups.is_valid()
+        recorded = asking.filter(has_any)
+        if not len(recorded.rows):
+            return Openers(asking, recorded)
+        groups, position = groups.drop_null(), (recorded.rows["at"], recorded.rows["message_id"])
+        opens = pc.invert(self.lasting.is_pending(groups, *position))
+        is_own = self.all.is_one_of(groups, *position)
+        others = [asking.filter(pc.invert(has_any)), recorded.filter(pc.and_not(opens, is_own))]
+        return Openers(
+            AskingRows(pyarrow.concat_tables([one.rows for one in others]), asking.services),
+            recorded.filter(pc.and_(opens, is_own)),
+        )
+
+
+def _position(request: RouteRequest) -> tuple[int, str]:
+    return request.requested_at, request.message_id

@@ -1,0 +1,256 @@
+"""Remedies that change no route: brokers, services, queues, the endpoint, and the dialogs themselves.
+
+Each function is one case: None where it is not the one at hand.
+"""
+
+from __future__ import annotations
+
+from routing.features.check import check_phrases
+from routing.features.check.check_phrases import named
+from routing.features.check.stuck_groups import SERVICE, MessageRemedy, StuckGroup, ready, to_fill_in
+from routing.features.explain.path_sentences import advice
+from routing.features.near_differences import OTHER_BROKER
+from routing.rules.estate import Database, SqlInstance
+from routing.rules.locating import has_id
+from routing.terms import MSDB
+
+# What to do where a dialog is over: its other end is gone, and nobody will answer.
+
+
+QUERY_NOTIFICATION = "sqlquerynotificationservice"
+EVENT_NOTIFICATION = "eventnotificationservice"
+# WITH CLEANUP, since the other side does not answer any more.
+_END_ALL = (
+    "DECLARE @handle uniqueidentifier;",
+    "WHILE 1 = 1",
+    "BEGIN",
+    "    SET @handle = NULL;",
+    "    SELECT TOP (1) @handle = conversation_handle FROM sys.conversation_endpoints WHERE far_service = {};",
+    "    IF @handle IS NULL BREAK;",
+    "    END CONVERSATION @handle WITH CLEANUP;",
+    "END;",
+)
+
+
+def end_conversations(words: str, database: str, service: str) -> MessageRemedy:
+    """Advise how to find the conversations with a service, and end one of them."""
+    name = check_phrases.literal(service)
+    query = None
+    if name is not None:
+        query = (
+            "SELECT conversation_handle, state_desc, far_broker_instance FROM sys.conversation_endpoints"
+            f" WHERE far_service = {name};"
+        )
+    return to_fill_in(words, database, query, "END CONVERSATION '<conversation_handle>' WITH CLEANUP;")
+
+
+def end_dead_dialog(database: str, service: str) -> MessageRemedy | None:
+    """Advise on messages for a notification service that is gone; None for any other service."""
+    name = service.casefold()
+    if name.startswith(QUERY_NOTIFICATION):
+        words = (
+            f"A client of query notifications (SqlDependency) made service {named(service)} for itself, and the"
+            " service is dropped when the client goes: nobody waits for these messages. End the dialogs, and do"
+            " not create the service. A client that calls SqlDependency.Stop leaves none."
+        )
+        literal = check_phrases.literal(service)
+        lines = [None if literal is None else line.replace("{}", literal) for line in _END_ALL]
+        return ready(words, database, *lines)
+    if is_of_event_notifications(service):
+        return make_event_notification(
+            "These are answers to an event notification that is gone", database, service
+        )
+    return None
+
+
+def is_of_event_notifications(service: str | None) -> bool:
+    """Return True if a service is the one from which SQL Server sends event notifications."""
+    return service is not None and service.casefold().endswith(EVENT_NOTIFICATION)
+
+
+def make_event_notification(words: str, database: str, service: str) -> MessageRemedy:
+    """Advise how to create an event notification anew, and end its old dialogs."""
+    words += (
+        ", or that has another broker id than the target's database has now. DROP EVENT NOTIFICATION and CREATE"
+        " EVENT NOTIFICATION make it anew, with the broker id of today; then end the old dialogs. Do not create a"
+        " service for it."
+    )
+    return end_conversations(words, database, service)
+
+
+MASTER = "master"
+_NOT_KNOWN = "whether forwarding is on is not known, and it is taken as off"
+
+
+def enable_scope(stuck: StuckGroup) -> MessageRemedy:
+    """Return ENABLE_BROKER for the database whose routes are searched, whose broker is off."""
+    words = f"The broker of {named(stuck.last.scope)} is off: its routes are not searched."
+    return enable_database(stuck.here, stuck.last.scope, words)
+
+
+def enable_target(stuck: StuckGroup) -> MessageRemedy | None:
+    """Return ENABLE_BROKER for a database that holds the service, where the brokers of all are off."""
+    fitting = stuck.fitting_here
+    if not fitting:
+        return None
+    in_own_database = [holder for holder in fitting if holder.name == stuck.database]
+    first = (in_own_database or fitting)[0].name
+    words = f"The service is in {named(first)}, whose broker is off."
+    return enable_database(stuck.here, first, words)
+
+
+def enable_database(instance: SqlInstance, database: str, words: str) -> MessageRemedy:
+    """Return ENABLE_BROKER, which keeps the id; not where another database of the instance has it."""
+    twins = find_twins(instance, database)
+    on = [twin.name for twin in twins if twin.is_enabled]
+    if on:
+        words += (
+            f" It cannot be enabled while {named(min(on))} has the same id (error 9772): one is a copy of the"
+            " other, and only the one that dialogs are meant for may have it. A new id ends all dialogs of the"
+            " database that gets it; one of the two ways:"
+        )
+        return MessageRemedy(words, tell_twins_apart(instance, database))
+    if twins:
+        words += (
+            f" {named(min(twin.name for twin in twins))} has the same id (a copy): enable the broker of one of"
+            " them alone, and NEW_BROKER on the copy, which ends all its dialogs (error 9772 else)."
+        )
+    words += " The broker is enabled while nobody else is in the database: have others leave it"
+    words += ", and stop SQL Server Agent for the while." if database == MSDB else "."
+    return ready(words, MASTER, check_phrases.enable_broker(database))
+
+
+def find_twins(instance: SqlInstance, database: str) -> list[Database]:
+    """Return the other databases of an instance that have the broker id of one."""
+    databases = instance.databases
+    broker = databases[database].broker if database in databases else None
+    return [
+        each
+        for each in databases.values()
+        if broker is not None and each.broker == broker and each.name != database
+    ]
+
+
+def tell_twins_apart(instance: SqlInstance, database: str) -> str | None:
+    """Return the two ways to give one of two databases a broker id of its own, as comments; None without a twin.
+
+    Which of them is the copy no view tells.
+    """
+    twins = find_twins(instance, database)
+    if not twins:
+        return None
+    twin = min(twins, key=lambda each: (not each.is_enabled, each.name)).name
+    names = check_phrases.identifier(database), check_phrases.identifier(twin)
+    if None in names:
+        return None
+    mine, other = names
+    lines = (
+        "USE [master];",
+        f"{mine} is the copy, whose dialogs may end:",
+        f"ALTER DATABASE {mine} SET NEW_BROKER WITH ROLLBACK IMMEDIATE;",
+        f"{other} is the copy, whose dialogs may end:",
+        f"ALTER DATABASE {other} SET NEW_BROKER WITH ROLLBACK IMMEDIATE;",
+        f"ALTER DATABASE {mine} SET ENABLE_BROKER WITH NO_WAIT;",
+    )
+    return check_phrases.as_comment("\n".join(lines))
+
+
+def name_spellings(stuck: StuckGroup) -> MessageRemedy | None:
+    """Return the remedy where a service is spelt nearly so: it cannot be renamed, so senders use its name."""
+    near = [miss for miss in stuck.near if miss.what == SERVICE and miss.service != stuck.service]
+    if not near:
+        return None
+    miss = near[0]
+    return MessageRemedy(
+        f"The messages are for {named(stuck.service)}; the service in {named(miss.database)} of instance"
+        f" {named(miss.instance)} is called {named(miss.service)}. Names are compared exactly and a service cannot"
+        " be renamed: BEGIN DIALOG, and the route, must use its name, or a service of that spelling be created."
+    )
+
+
+def begin_anew(stuck: StuckGroup) -> MessageRemedy | None:
+    """Return the dialog is bound to an id that no known database with the service has any more."""
+    near = [miss for miss in stuck.near if miss.what == SERVICE and miss.differences == (OTHER_BROKER,)]
+    if not near or stuck.last.pick is not None:
+        return None
+    miss = near[0]
+    return MessageRemedy(
+        f"The dialogs are bound to broker instance {named(stuck.broker)}; {named(miss.database)} of instance"
+        f" {named(miss.instance)}, which holds the service, has the id {named(miss.broker)}. A dialog keeps the id"
+        " that it is bound to: END CONVERSATION, and begin them anew without the old id."
+    )
+
+
+def notify_anew(stuck: StuckGroup) -> MessageRemedy | None:
+    """Advise how to create an event notification anew whose target is gone."""
+    if stuck.broker is None or stuck.last.pick is not None or not is_of_event_notifications(stuck.from_service):
+        return None
+    words = (
+        f"SQL Server sends these for an event notification to service {named(stuck.service)} that nothing holds"
+    )
+    return make_event_notification(words, stuck.database or stuck.scope, stuck.service)
+
+
+def end_refused(stuck: StuckGroup) -> MessageRemedy | None:
+    """Advise how to end dialogs bound to a database of the instance without the service."""
+    broker = stuck.last.known_broker
+    bound_databases = [
+        each.name for each in stuck.here.databases.values() if broker is not None and has_id(each, broker)
+    ]
+    if not bound_databases:
+        return None
+    words = (
+        f"The messages are bound to {named(min(bound_databases))}, which does not hold service"
+        f" {named(stuck.service)}: SQL Server ends such a dialog with error 8490. End it here too and begin it"
+        " anew, without that id, where there is more to say; a service that is created now does not bring it back."
+    )
+    return end_conversations(words, stuck.database or stuck.scope, stuck.service)
+
+
+def end_dead(stuck: StuckGroup) -> MessageRemedy | None:
+    """Advise how to end dialogs with a service of notifications whose client is gone."""
+    return end_dead_dialog(stuck.database or stuck.scope, stuck.service)
+
+
+def enable_forwarding(stuck: StuckGroup) -> MessageRemedy:
+    """Advise to enable forwarding on the endpoint, whose name no view that is read tells."""
+    forwarding = "forwarding is off" if stuck.here.is_forwarding_known else _NOT_KNOWN
+    first = f"Route {named(stuck.verdict.rerouted_from)} of {named(stuck.database)} leads to this very instance"
+    if stuck.database is None:
+        first = "The messages come from the network"
+    words = (
+        f"{first}, and from there route {named(stuck.verdict.route_name)} of {named(MSDB)} leads on; {forwarding}."
+        " Enable it on the Service Broker endpoint, whose name must be found out first, or correct the routes."
+    )
+    return to_fill_in(
+        words,
+        MASTER,
+        "SELECT name FROM sys.service_broker_endpoints;",
+        "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);",
+    )
+
+
+def look_at_queue(stuck: StuckGroup) -> MessageRemedy:
+    """Return the routing is right; the target queue, whose name must be found out first, may be disabled."""
+    where = stuck.verdict.destination_database or stuck.scope
+    return to_fill_in(
+        f"{advice(stuck.verdict.reason)} It is in {named(where)}.",
+        where,
+        list_queues(stuck.service),
+        "ALTER QUEUE [<schema>].[<queue>] WITH STATUS = ON;",
+    )
+
+
+def list_queues(service: str) -> str | None:
+    """Return the query for the queue of a service; None where its name cannot be pasted."""
+    name = check_phrases.literal(service)
+    query = "SELECT SCHEMA_NAME(q.schema_id), q.name, q.is_receive_enabled, q.is_enqueue_enabled"
+    query += (
+        " FROM sys.service_queues AS q JOIN sys.services AS s ON s.service_queue_id = q.object_id WHERE s.name = "
+    )
+    return None if name is None else f"{query}{name};"
+
+
+def say(stuck: StuckGroup) -> MessageRemedy:
+    """Return words alone, where no statement helps."""
+    return MessageRemedy(advice(stuck.verdict.reason) or "")

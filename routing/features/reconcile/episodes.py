@@ -1,0 +1,226 @@
+"""An episode: consecutive observations of one conversation, role and service with the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from routing.rules import text
+from routing.rules.reconciling import PairClass, SeenMessage
+from routing.schemas import ColumnKind, Field, Schema
+from routing.tables.table_columns import Table
+from routing.terms import FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome, Reason, Word, known_outcome
+
+APART = 192_000_000
+"""Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
+OF_ARRIVALS = (FORWARD_SENT, FORWARD_DROPPED, UNDELIVERABLE)
+"""Sources that tell of what has come over the network, whatever else they say."""
+SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator", "to_service_name", "is_arrival")
+"""What observations of one episode have in common."""
+ANSWER = ("outcome", "error_number", "next_hop", "to_broker_instance")
+"""What they say alike."""
+_OF_EVENTS = ("remaining_hop_count", "time_to_live_seconds", "live_time_seconds")
+ORDER = ("observed_at", "source", "message_id", *ANSWER, "status_text", *_OF_EVENTS)
+"""The order in which the observations of a side are taken; equal ones say the same."""
+_FIRST = ("message_id", "source", "status_text", *_OF_EVENTS)
+"""What is told of the first observation of an episode."""
+_KINDS = {
+    "is_initiator": ColumnKind.BOOLEAN,
+    "is_arrival": ColumnKind.BOOLEAN,
+    "error_number": ColumnKind.INT,
+    "remaining_hop_count": ColumnKind.INT,
+    "time_to_live_seconds": ColumnKind.BIGINT,
+    "live_time_seconds": ColumnKind.BIGINT,
+    "first_at": ColumnKind.BIGINT,
+    "last_at": ColumnKind.BIGINT,
+    "observations": ColumnKind.BIGINT,
+}
+EPISODES = Schema(
+    tuple(
+        Field(name, _KINDS.get(name, ColumnKind.STRING))
+        for name in (*SIDE, *ANSWER, *_FIRST, "first_at", "last_at", "observations")
+    )
+)
+"""The columns of episodes; times are microseconds since 1970."""
+
+
+class ObservedEpisode(NamedTuple):
+    """An observation, made once or again and again.
+
+    ``database`` is None for what had come over the network (or where the event names none), ``service`` where none
+    is known. ``broker_told`` is the id of the observation as ids are compared: that of the message itself where
+    ``source`` is TRANSMISSION_QUEUE, of an event either that or the one that was picked. Times are microseconds.
+    """
+
+    instance: str
+    database: str | None
+    conversation: str
+    is_initiator: bool | None
+    service: str | None
+    message_id: str | None
+    source: str
+    first_at: int
+    last_at: int
+    observations: int
+    broker_told: str | None
+    is_arrival: bool
+    seen: SeenMessage
+    status_text: str | None = None
+
+    @classmethod
+    def of_row(
+        cls,
+        instance_name: str,
+        database_name: str | None,
+        conversation_id: str,
+        is_initiator: bool | None,
+        to_service_name: str | None,
+        is_arrival: bool,
+        outcome: str | None,
+        error_number: int | None,
+        next_hop: str | None,
+        to_broker_instance: str | None,
+        message_id: str | None,
+        source: str,
+        status_text: str | None,
+        remaining_hop_count: int | None,
+        time_to_live_seconds: int | None,
+        live_time_seconds: int | None,
+        first_at: int,
+        last_at: int,
+        observations: int,
+    ) -> ObservedEpisode:
+        """Return a row in the columns of `EPISODES`."""
+        broker = text.broker_id(to_broker_instance)
+        status = text.empty_as_null(status_text)
+        seen_outcome, number = known_outcome(outcome), error_number or None
+        seen = SeenMessage(
+            source,
+            seen_outcome,
+            number,
+            broker,
+            text.empty_as_null(next_hop),
+            number is None and seen_outcome is None and (status or outcome) is not None,
+            remaining_hop_count,
+            time_to_live_seconds,
+            live_time_seconds,
+        )
+        return cls(
+            instance_name,
+            None if is_arrival else text.empty_as_null(database_name),
+            conversation_id,
+            is_initiator,
+            text.empty_as_null(to_service_name),
+            message_id,
+            source,
+            first_at,
+            last_at,
+            observations,
+            broker,
+            is_arrival,
+            seen,
+            status,
+        )
+
+
+# Episodes counted by what was predicted and observed: what the search for a cause looks at.
+
+
+class GroupAnswers(NamedTuple):
+    """The facts that episodes of one group share.
+
+    ``database`` is None for arrivals. ``next_hop`` is the observed one as addresses are compared, ``broker`` the
+    observed id, as ids are compared; ``address`` and ``route_name`` those of the prediction. ``rejections`` are
+    the codes for which nothing was predicted (class NOT_PREDICTED), then outcome and reason are None.
+    """
+
+    instance: str
+    database: str | None
+    service: str | None
+    kind: PairClass
+    source: str
+    seen_outcome: Outcome | None
+    error_number: int | None
+    next_hop: str | None
+    broker: str | None
+    outcome: Outcome | None
+    reason: Reason | None
+    route_name: str | None
+    address: str | None
+    rejections: tuple[str, ...] = ()
+
+
+@dataclass
+class EpisodeGroup:
+    """Episodes with the same answers: how many, and from when to when they began (microseconds).
+
+    ``observations``: how many rows they are of.
+    """
+
+    answers: GroupAnswers
+    episodes: int
+    first_at: int
+    last_at: int
+    observations: int = 0
+
+
+class CauseKind(Word):
+    """The most likely cause of a mismatch."""
+
+    CLOCK_OFF = "CLOCK_OFF"
+    ROUTE_CHANGED = "ROUTE_CHANGED"
+    NEAR_NAME = "NEAR_NAME"
+    INSTANCE_NOT_IMPORTED = "INSTANCE_NOT_IMPORTED"
+    DATABASE_NOT_IMPORTED = "DATABASE_NOT_IMPORTED"
+    ROUTE_NOT_IN_TABLES = "ROUTE_NOT_IN_TABLES"
+
+
+class MismatchCause(NamedTuple):
+    """A cause and the sentence that tells it, with names, addresses and times."""
+
+    kind: CauseKind
+    text: str
+
+
+@dataclass
+class PickedInstances:
+    """The share of predictions whose broker id is the one that was observed."""
+
+    episodes: int = 0
+    same: int = 0
+
+
+Balanced = Mapping[tuple[str, str, int], PickedInstances]
+"""Picks by instance, service, and number of broker ids that the dialog-ID hash picks among."""
+
+
+# What either way of reading finds: groups of episodes with their causes, and the rows of the output.
+
+
+RENAMED = {
+    "observed_outcome": "outcome",
+    "observed_error_number": "error_number",
+    "observed_status_text": "status_text",
+    "observed_broker_instance": "to_broker_instance",
+    "observed_next_hop": "next_hop",
+    "first_observed_at": "first_at",
+    "last_observed_at": "last_at",
+}
+"""Columns of episodes by their names in the output, where these differ."""
+
+
+@dataclass(frozen=True)
+class ObservedEpisodes:
+    """All episodes of ``observations`` rows of ``observed_routing``, judged.
+
+    ``groups`` hold every episode once; ``causes`` are those of some of them. ``unobserved``: sides of messages
+    that nobody observed. ``rows``: the rows of ``reconciliation``.
+    """
+
+    observations: int
+    groups: Sequence[EpisodeGroup]
+    causes: Mapping[GroupAnswers, MismatchCause]
+    balanced: Balanced
+    unobserved: int
+    rows: Table

@@ -1,0 +1,354 @@
+"""Every episode beside its prediction: what they have in common told once, and for each row a number."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import lcm
+from typing import Any, NamedTuple
+
+from routing.features.reconcile.episodes import EpisodeGroup, GroupAnswers, ObservedEpisode, PickedInstances
+from routing.plan.verdicts import KeyedMessages, KnownDialogs, MessageJudge, may_ask
+from routing.rules import reconciling
+from routing.rules.deciding import Decision
+from routing.rules.reconciling import PairClass, PairComparison
+from routing.rules.rejecting import is_sound, rejections
+from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker
+from routing.rules.text import comparable_address
+from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
+
+# What the rules say of an episode as of its start, or of any other time.
+
+
+Side = tuple[str, "str | None", str, "bool | None"]
+"""An end of a conversation: instance, database, folded conversation id, role."""
+
+
+class EpisodePrediction(NamedTuple):
+    """An episode's prediction and class. ``verdict`` is None where ``rejections`` say why nothing is predicted.
+
+    ``picks`` is the number of broker ids that the dialog-ID hash picks among, None where it does not.
+    """
+
+    verdict: Verdict | None
+    picks: int | None
+    compared: PairComparison
+    rejections: tuple[str, ...] = ()
+
+
+class _Asked(NamedTuple):
+    """An episode as a message, with its dialog, and what is decided for messages like it."""
+
+    message: RoutedMessage
+    dialog: DialogFacts
+    keyed: KeyedMessages
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What may be decided: one, or one for each broker id that step 3 may pick."""
+        return self.keyed.decisions(self.message.t)
+
+
+@dataclass
+class EpisodePredictor:
+    """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
+
+    ``named`` has the broker id that the messages of a side name themselves, None where they name none; a side that
+    is not in it is not known. Where any episode may ask for a route, all must have come by `find_openers` before
+    the first is judged.
+    """
+
+    messages: MessageJudge
+    dialogs: KnownDialogs
+    named: Mapping[Side, str | None]
+
+    def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
+        """Find out which episodes open a request for a route (section 5)."""
+        asking = {
+            name
+            for name, instance in self.messages.instances.items()
+            if any(may_ask(instance, database) for database in (None, *instance.databases))
+        }
+        asked = (self._ask(one, one.first_at) for one in (episodes if asking else ()) if one.instance in asking)
+        self.messages.find_openers((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
+
+    def predict(self, episode: ObservedEpisode, at: int | None = None) -> EpisodePrediction:
+        """Predict an episode as of a time (microseconds), its start if None, and compare."""
+        asked = self._ask(episode, episode.first_at if at is None else at)
+        if not isinstance(asked, _Asked):
+            return EpisodePrediction(
+                None, None, PairComparison(PairClass.NOT_PREDICTED, _not_judged(asked)), asked
+            )
+        message = asked.message
+        verdict = self.messages.verdict(message, asked.dialog)
+        picks = {decision.pick for decision in asked.decisions}
+        others = () if len(picks) < 2 else self._others(asked)
+        in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
+        compared = reconciling.compare(episode.seen, verdict, others, in_msdb=in_msdb)
+        return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
+
+    def class_at(self, episode: ObservedEpisode, at: int) -> PairClass:
+        """Return the class that an episode would have, had it begun at another time (microseconds)."""
+        return self.predict(episode, at).compared.kind
+
+    def _others(self, asked: _Asked) -> list[Verdict]:
+        """Return the verdicts of all broker ids that may be picked."""
+        hops = asked.message.hops_remaining
+        return [asked.keyed.verdict_of(decision, hops) for decision in asked.decisions]
+
+    def varies(self, episode: ObservedEpisode) -> tuple[tuple[int, ...], int, bool]:
+        """Return the further facts that decide an episode: times, the dialog-ID hash, and requests.
+
+        The times (microseconds) at which what is decided for such messages changes; the number by which the hash
+        is divided; and whether any asks for a route, so that each is decided by itself.
+        """
+        asked = self._ask(episode, episode.first_at)
+        if not isinstance(asked, _Asked):
+            return (), 1, False
+        timelines = [asked.keyed.timeline]
+        if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
+            # Whether an event's id is a pick or what the message is bound to depends on the time.
+            for broker in (episode.broker_told, self.named.get(_side_of(episode))):
+                message = replace(asked.message, broker=broker)
+                timelines.append(self._of_key(message, asked.dialog).keyed.timeline)
+        changes = sorted({moment for timeline in timelines for moment in timeline.changes})
+        decided = [timeline.at(t).choices for timeline in timelines for t in ((changes or [0])[0] - 1, *changes)]
+        asks = any(one.asks or one.asks_again for decisions in decided for one in decisions)
+        return tuple(changes), lcm(*map(len, decided)), asks
+
+    def _ask(self, episode: ObservedEpisode, at: int) -> _Asked | tuple[str, ...]:
+        """Return the message that an episode is, or the codes for which nothing is predicted."""
+        codes = self._rejections(episode)
+        if codes or episode.service is None or episode.is_initiator is None:
+            return codes
+        episode_side = _side_of(episode)
+        ends = self.dialogs.ends_of(episode.instance, episode.database)
+        dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
+        is_queued = episode.source == TRANSMISSION_QUEUE
+        # Rows of queues that an older release imported do not tell it.
+        named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_side)
+        hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
+        message = RoutedMessage(
+            f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
+            episode.conversation,
+            episode.is_initiator,
+            at,
+            episode.instance,
+            episode.database,
+            episode.service,
+            named_broker,
+            hops,
+        )
+        asked = self._of_key(message, dialog)
+        event_broker = episode.broker_told
+        if (
+            is_queued
+            or event_broker is None
+            or episode_side in self.named
+            or bound_broker(message, dialog) is not None
+        ):
+            return asked
+        # The id of an event is the one that was picked, or else what the message was bound to before.
+        picked = {decision.pick for decision in asked.decisions}
+        return asked if event_broker in picked else self._of_key(replace(message, broker=event_broker), dialog)
+
+    def _of_key(self, message: RoutedMessage, dialog: DialogFacts) -> _Asked:
+        return _Asked(message, dialog, self.messages.keyed(message, dialog))
+
+    def _rejections(self, episode: ObservedEpisode) -> tuple[str, ...]:
+        """Return the codes for which nothing is predicted, as those of ``rejected_messages``."""
+        instance, conversation = self.messages.instances.get(episode.instance), episode.conversation
+        database, is_known = episode.database, False
+        if instance is not None:
+            is_known = database in instance.databases if database is not None else episode.is_arrival
+        if is_known and is_sound(
+            conversation, conversation, episode.is_initiator, episode.first_at, episode.service, None
+        ):
+            return ()
+        row: Mapping[str, Any] = {
+            "message_id": conversation,
+            "conversation_id": conversation,
+            "is_initiator": episode.is_initiator,
+            "enqueue_time": episode.first_at,
+            "instance_name": episode.instance,
+            "database_name": database,
+            "to_service_name": episode.service,
+            "hops_remaining": None,
+        }
+        codes = rejections(row, instance)
+        if not episode.is_arrival and database is None:
+            codes.append(Rejection.missing("database_name"))
+        return tuple(codes)
+
+
+def _side_of(episode: ObservedEpisode) -> Side:
+    return episode.instance, episode.database, episode.conversation, episode.is_initiator
+
+
+def _not_judged(codes: tuple[str, ...]) -> str:
+    return f"Nothing is predicted: {', '.join(codes)}."
+
+
+SAMPLED = 400
+"""So many contradicted episodes of an instance, and of others, are looked at for a cause."""
+
+
+class PredictionColumns(NamedTuple):
+    """The output's columns of a prediction, except those of the cause."""
+
+    predicted_outcome: str | None
+    predicted_reason: str | None
+    predicted_broker_instance: str | None
+    matching_step: int | None
+    route_name: str | None
+    address: str | None
+    mirror_address: str | None
+    destination_database: str | None
+    broker_instances: int | None
+    kind: str
+    why: str | None
+
+
+@dataclass
+class JudgedEpisodes:
+    """All episodes, judged in their order.
+
+    ``prediction_of`` and ``group_of`` have, for each, the places in ``predictions`` and ``groups``. ``balanced``
+    is by instance, service and number of broker ids.
+    """
+
+    groups: list[EpisodeGroup] = field(default_factory=list)
+    prediction_of: array[int] = field(default_factory=lambda: array("q"))
+    group_of: array[int] = field(default_factory=lambda: array("q"))
+    balanced: dict[tuple[str, str, int], PickedInstances] = field(default_factory=dict)
+    _predictions: dict[PredictionColumns, int] = field(default_factory=dict, repr=False)
+    _grouped: dict[GroupAnswers, int] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, episodes: Iterable[ObservedEpisode], predictor: EpisodePredictor) -> JudgedEpisodes:
+        """Judge episodes as of their starts; the predictor knows already which of them ask for routes."""
+        judged = cls()
+        for episode in episodes:
+            at = episode.first_at
+            judged.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
+        return judged
+
+    def add(
+        self,
+        episode: ObservedEpisode,
+        predicted: EpisodePrediction,
+        episodes: int,
+        observations: int,
+        since: int,
+        until: int,
+    ) -> None:
+        """Add an episode that stands for some, of so many observations, which began from one time to another."""
+        prediction, answers = _prediction_columns(predicted), answers_of(episode, predicted)
+        self.prediction_of.append(self._predictions.setdefault(prediction, len(self._predictions)))
+        place = self._grouped.get(answers)
+        if place is None:
+            place = self._grouped[answers] = len(self.groups)
+            self.groups.append(EpisodeGroup(answers, 0, since, until))
+        group = self.groups[place]
+        group.episodes += episodes
+        group.observations += observations
+        group.first_at, group.last_at = min(group.first_at, since), max(group.last_at, until)
+        self.group_of.append(place)
+        if prediction.broker_instances and episode.service and _tells_pick(episode):
+            key = (episode.instance, episode.service, prediction.broker_instances)
+            picks = self.balanced.setdefault(key, PickedInstances())
+            picks.episodes += episodes
+            picks.same += episodes * (prediction.predicted_broker_instance == episode.broker_told)
+
+    @property
+    def predictions(self) -> list[PredictionColumns]:
+        """The texts of predictions, each once."""
+        return list(self._predictions)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether there is anything of which a cause is looked for."""
+        wanted = (PairClass.CONTRADICTED, PairClass.NOT_PREDICTED)
+        return any(group.answers.kind in wanted for group in self.groups)
+
+    @property
+    def contradicted(self) -> set[str]:
+        """The instances that have contradicted episodes."""
+        kinds = ((group.answers.instance, group.answers.kind) for group in self.groups)
+        return {instance for instance, kind in kinds if kind is PairClass.CONTRADICTED}
+
+    def sampled(self, starts: Sequence[int]) -> Mapping[str, list[int]]:
+        """Sample places of contradicted episodes and of others, by instance with contradicted ones.
+
+        Of each kind a few hundred, evenly over time; ``starts`` are when they began.
+        """
+        off, others = self._contradicted()
+        return {
+            instance: [*_spread(places, starts), *_spread(others[instance], starts)]
+            for instance, places in off.items()
+        }
+
+    def _contradicted(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        answers = [group.answers for group in self.groups]
+        off: dict[str, list[int]] = {}
+        others: dict[str, list[int]] = {}
+        for place, group in enumerate(self.group_of):
+            one = answers[group]
+            if one.kind is not PairClass.NOT_PREDICTED:
+                kinds = off if one.kind is PairClass.CONTRADICTED else others
+                kinds.setdefault(one.instance, []).append(place)
+        return off, {instance: others.get(instance, []) for instance in off}
+
+
+def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:
+    """Return the facts that episodes of one group share."""
+    verdict, seen = predicted.verdict, episode.seen
+    return GroupAnswers(
+        episode.instance,
+        episode.database,
+        episode.service,
+        predicted.compared.kind,
+        episode.source,
+        seen.outcome,
+        seen.error_number,
+        None if seen.next_hop is None else comparable_address(seen.next_hop),
+        seen.broker_instance,
+        None if verdict is None else verdict.outcome,
+        None if verdict is None else verdict.reason,
+        None if verdict is None else verdict.route_name,
+        None if verdict is None else verdict.address,
+        predicted.rejections,
+    )
+
+
+def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
+    verdict, (kind, why) = predicted.verdict, predicted.compared
+    if verdict is None:
+        return PredictionColumns(None, None, None, None, None, None, None, None, None, str(kind), why)
+    step = verdict.matching_step
+    return PredictionColumns(
+        str(verdict.outcome),
+        str(verdict.reason),
+        verdict.broker_instance,
+        None if step is None else int(step),
+        verdict.route_name,
+        verdict.address,
+        verdict.mirror_address,
+        verdict.destination_database,
+        predicted.picks,
+        str(kind),
+        why,
+    )
+
+
+def _tells_pick(episode: ObservedEpisode) -> bool:
+    """Return True if the observed id is one that SQL Server picked; a queue holds the message's own."""
+    return episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE
+
+
+def _spread(places: Sequence[int], starts: Sequence[int]) -> Iterator[int]:
+    """Yield at most `SAMPLED` of some places, evenly over time: the first of each step."""
+    ordered = sorted(places, key=lambda place: starts[place])
+    step = max(len(ordered) / SAMPLED, 1)
+    return (place for number, place in enumerate(ordered) if not number or number // step > (number - 1) // step)

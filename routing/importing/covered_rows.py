@@ -1,0 +1,124 @@
+"""What an import says about the tables: the rows that they are to hold, and of which part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+from typing import Any
+
+from routing.rules.text import fold
+from routing.schemas import KEYS, TABLES, ColumnKind
+from routing.tables.table_columns import Only
+from routing.terms import TableRow
+
+Unit = tuple[str, str | None]
+"""An instance, and one of its databases or None for what belongs to the instance itself."""
+
+Doubt = tuple[str | None, str | None, str | None]
+"""What a rejected row may have been: instance, database and name without case, None where it does not say."""
+
+
+@dataclass
+class CoveredRows:
+    """Rows by table, and for each exported view or script the units that it covers, with their times.
+
+    Names are spelled as the tables spell them. A value of None in ``instances`` leaves what is there.
+    ``without_endpoint`` are rows of a transmission queue whose conversation endpoint the export does not have.
+    """
+
+    rows: dict[str, list[TableRow]] = field(default_factory=dict)
+    units: dict[str, dict[Unit, datetime]] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    rejected_of: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    doubts: dict[str, set[Doubt]] = field(default_factory=dict)
+    without_endpoint: list[TableRow] = field(default_factory=list)
+
+    def add(self, table: str, row: TableRow) -> None:
+        """Add a row to a table."""
+        self.rows.setdefault(table, []).append(row)
+
+    def reject(self, view: str, row: Mapping[str, Any], why: str) -> None:
+        """Leave a row out, and say where it was read and why."""
+        name = row.get("name")
+        whose = f" ({name[:100]})" if isinstance(name, str) else ""
+        self.rejected.append(f"{row['place']}: {why}{whose}")
+        self.rejected_of[view] += 1
+        names = (row.get("instance_name"), row.get("database_name"), row.get("name"))
+        folded = [name.casefold() if isinstance(name, str) else None for name in names]
+        self.doubts.setdefault(view, set()).add((folded[0], folded[1], folded[2]))
+
+    def is_doubtful(self, view: str, row: Mapping[str, Any]) -> bool:
+        """Return True if a row of a table may be one that could not be read: such a row is left as it is."""
+        doubts = self.doubts.get(view, set())
+        instance, database, name = (
+            str(row.get(column)).casefold() for column in ("instance_name", "database_name", "name")
+        )
+        return any(doubt in doubts for doubt in product((None, instance), (None, database), (None, name)))
+
+    @property
+    def instances(self) -> list[str]:
+        """The instances that are covered in any way."""
+        return sorted({instance for units in self.units.values() for instance, _ in units})
+
+
+def unit_of(row: Mapping[str, Any]) -> Unit:
+    """Return the instance of a row, and its database or None for what belongs to the instance itself."""
+    return row["instance_name"], row.get("database_name")
+
+
+def line_order(sentence: str) -> tuple[str, int]:
+    """Return the sort key of sentences about rejected rows: file and row."""
+    file, _, rest = sentence.partition(", row ")
+    number = rest.partition(":")[0]
+    return file, int(number) if number.isdecimal() else 0
+
+
+# The tables that an import writes: their columns and keys.
+
+
+ON = {
+    **KEYS,
+    "messages": (
+        *("instance_name", "database_name", "conversation_id", "is_initiator"),
+        "message_sequence_number",
+    ),
+    "observed_routing": ("instance_name", "database_name", "message_id", "observed_at", "source"),
+    "imports": ("instance_name", "database_name", "view_or_file", "exported_at", "content_digest"),
+}
+EVENT_KEY = ("instance_name", "event_hash")
+"""The key of what events tell in ``observed_routing``, where rows of queues have theirs."""
+FOLDED = {"dialogs": ("conversation_id",), "messages": ("conversation_id",)}
+"""Columns of a key that are compared without case."""
+
+
+def name_message(row: TableRow) -> str:
+    """Return the id of an imported message: conversation, role, number, and the database that sent it, if any.
+
+    Two databases of an instance may each have an endpoint of one conversation in one role (tables.md).
+    """
+    role = "I" if row["is_initiator"] else "T"
+    parts = (row["conversation_id"], role, row["message_sequence_number"], row["database_name"])
+    return ":".join(str(part) for part in parts if part is not None)
+
+
+def key_of(table: str, row: TableRow) -> tuple[Any, ...]:
+    """Return the key of a row of a table."""
+    folded = FOLDED.get(table, ())
+    values = ((name, row.get(name)) for name in ON[table])
+    return tuple(fold(value) if name in folded and value is not None else value for name, value in values)
+
+
+def bounds_of(table: str, rows: Iterable[TableRow]) -> Only:
+    """Return the values that rows with one of these keys can have, by column.
+
+    Only of texts that are compared as they are: the statistics of a file round times.
+    """
+    rows = list(rows)
+    kinds = {field.name: field.kind for field in TABLES[table]}
+    names = (n for n in ON[table] if kinds[n] == ColumnKind.STRING and n not in FOLDED.get(table, ()))
+    values = {name: {row.get(name) for row in rows} for name in names}
+    return {name: column_values for name, column_values in values.items() if None not in column_values}

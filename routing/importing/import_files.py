@@ -1,0 +1,264 @@
+"""What import asks of the files that it reads, wherever they lie: `pathlib.Path` answers it for this machine's."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from routing.config import is_uri
+from routing.errors import InputError, quote
+from routing.importing.import_faults import unreadable_file
+from routing.process.ordinary_files import refuse_special_file
+from routing.rules.text import UndecodedText
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class FileStat(Protocol):
+    """The attribute that import reads of a file's description."""
+
+    @property
+    def st_mtime(self) -> float:
+        """When it was last written, in seconds of Unix."""
+
+
+class FilePlace(Protocol):
+    """The place of a file or folder, as whose text it is named to users. What looks there raises OSError."""
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+
+    @property
+    def stem(self) -> str:
+        """Its last part without the ending."""
+
+    @property
+    def suffix(self) -> str:
+        """The ending, with the dot."""
+
+    @property
+    def parent(self) -> Self:
+        """The folder that it is in."""
+
+    def __truediv__(self, written: str) -> Self:
+        """Return the place that is written so in a file of this folder."""
+
+    def exists(self) -> bool:
+        """Return True if anything is there."""
+
+    def is_dir(self) -> bool:
+        """Return True if a folder is there."""
+
+    def is_file(self) -> bool:
+        """Return True if a file is there."""
+
+    def iterdir(self) -> Iterable[Self]:
+        """List the entries of the folder, in no order."""
+
+    def read_bytes(self) -> bytes:
+        """Return the content of the file."""
+
+    def stat(self) -> FileStat:
+        """Return the file's own description."""
+
+
+Reach = Callable[[str], FilePlace]
+"""What a command line names → its place. Raises InputError."""
+
+
+def on_this_disk(named: str) -> Path:
+    """Return a place of this machine.
+
+    Raises InputError for a URI, where only a Spark session can look, and for a pipe or device, which need not end.
+    """
+    if is_uri(named):
+        hint = "copy what is there to this machine; import reads URIs, by Spark"
+        raise InputError(f"{quote(named)} is a URI, and only files of this machine are read here", hint)
+    return ordinary_place(named)
+
+
+def ordinary_place(named: str) -> Path:
+    """Return a path. Raises InputError for a pipe, device or socket, and for what is no name of a file."""
+    path = Path(named)
+    try:
+        refuse_special_file(path)
+    # A name with a character 0 in it is a ValueError.
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
+        hint = "save what it gives to a file, and name that"
+        raise unreadable_file(named, why or str(error), hint) from error
+    return path
+
+
+@contextmanager
+def copied(place: FilePlace) -> Iterator[Path]:
+    """Yield a path on this machine's disk: the place itself, or a copy for as long as it is read."""
+    if isinstance(place, Path):
+        yield place
+        return
+    with TemporaryDirectory(prefix="sbroute-") as folder:
+        copy = Path(folder, place.name)
+        _copy(place, copy)
+        yield copy
+
+
+def _copy(place: FilePlace, copy: Path) -> None:
+    if place.is_file():
+        copy.write_bytes(place.read_bytes())
+        return
+    copy.mkdir()
+    for inner in place.iterdir():
+        _copy(inner, copy / inner.name)
+
+
+# Bytes of files that cannot be decoded, and half characters: no table takes them, so their row is rejected.
+#
+# Until then an undecodable byte stands in the text as the half character U+DC00 plus its value, as Python
+# writes it in the words of a command line: what stood around it stays where it was.
+
+
+KEEP = "sbroute.keep"
+"""The name, for decoders, of what keeps undecodable bytes in the text."""
+_HALF = re.compile("[\ud800-\udfff]")
+_BYTE = range(0xDC00, 0xDD00)
+
+
+def _keep(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(chr(_BYTE.start + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(KEEP, _keep)
+
+
+def count_undecodable(text: str) -> int:
+    """Count the half characters of a text."""
+    return len(_HALF.findall(text))
+
+
+def is_writable(value: object) -> bool:
+    """Return whether a table takes a value: any but a text that was undecodable, or holds half a character."""
+    if not isinstance(value, str):
+        return True
+    return not isinstance(value, UndecodedText) and (value.isascii() or _HALF.search(value) is None)
+
+
+def as_shown(text: str) -> str:
+    r"""Return a text as it is shown: an undecodable byte as ``\xNN``, another half character as ``\uNNNN``."""
+    return _HALF.sub(_escape, text)
+
+
+def _escape(half: re.Match[str]) -> str:
+    code = ord(half.group())
+    return f"\\x{code - _BYTE.start:02x}" if code in _BYTE else f"\\u{code:04x}"
+
+
+def find_undecodable(values: Iterable[object]) -> str | None:
+    """Return a sentence on the first value of a row that no table takes; None where there is none."""
+    for value in values:
+        if isinstance(value, str) and not is_writable(value):
+            return f"it holds bytes that cannot be decoded, or half a character: {_quote(value)}"
+    return None
+
+
+def refuse_undecodable(values: Iterable[object]) -> None:
+    """Raise ValueError where `find_undecodable` has a sentence."""
+    why = find_undecodable(values)
+    if why is not None:
+        raise ValueError(why)
+
+
+def _quote(text: str) -> str:
+    shown = as_shown(text if len(text) <= _SHOWN else _around(text))
+    return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown) + "'"
+
+
+_SHOWN, _BEFORE = 100, 40
+
+
+def _around(text: str) -> str:
+    """Return the part of a long text in which its first half character stands."""
+    half_character = _HALF.search(text)
+    start = max((half_character.start() if half_character else 0) - _BEFORE, 0)
+    return f"…{text[start : start + _SHOWN]}…"
+
+
+# The files of a folder at any depth, as one listing that always ends.
+
+
+MOST_FILES = 100_000
+"""A folder that holds more is none of exports and scripts."""
+_PARQUET = ".parquet"
+_Place = TypeVar("_Place", bound=FilePlace)
+
+
+def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list[_Place]:
+    """List the files of a folder in the order of their names; a folder of Parquet files is one.
+
+    Files and folders whose names begin with ``.`` or ``_`` are left out. A link to a folder that it lies in is not
+    followed, and a pipe, device or socket is not read: ``notes`` names each. Raises InputError where there are
+    more than ``most`` files or folders, OSError where the system does.
+    """
+    return list(_Listing(folder, notes, most).files_of(folder))
+
+
+@dataclass
+class _Listing(Generic[_Place]):
+    """One walk through a folder, and how many files and folders it has come across."""
+
+    folder: _Place
+    notes: list[str]
+    most: int
+    counts: Counter[str] = field(default_factory=Counter)
+    # The folders that lead to where the walk is, without links.
+    above: list[Path] = field(default_factory=list)
+
+    def files_of(self, folder: _Place) -> Iterator[_Place]:
+        real = folder.resolve() if isinstance(folder, Path) else None
+        if real is not None:
+            self.above.append(real)
+        shown = (entry for entry in folder.iterdir() if not entry.name.startswith((".", "_")))
+        for entry in sorted(shown, key=lambda path: path.name):
+            why = self._why_not(entry)
+            if why is not None:
+                self.notes.append(f"{as_shown(str(entry))}: {why}")
+                self._count("files")
+            elif entry.is_dir() and entry.suffix.lower() != _PARQUET:
+                self._count("folders")
+                yield from self.files_of(entry)
+            else:
+                self._count("files")
+                yield entry
+        if real is not None:
+            self.above.pop()
+
+    def _count(self, what: str) -> None:
+        self.counts[what] += 1
+        if self.counts[what] > self.most:
+            why = f"{quote(self.folder)} holds more than {self.most:,} {what}"
+            raise InputError(why, "name a folder of exports alone")
+
+    def _why_not(self, entry: _Place) -> str | None:
+        """Return why an entry is neither followed nor read; None where it is."""
+        if not is_writable(entry.name):
+            return "not read, its name is no UTF-8"
+        if not isinstance(entry, Path):
+            return None
+        if entry.is_symlink():
+            if entry.is_dir():
+                real = entry.resolve()
+                leads_up = any(real == folder or real in folder.parents for folder in self.above)
+                return "not followed, it is a link to a folder that it lies in" if leads_up else None
+            if not entry.exists():
+                return "not read, it is a link to nothing"
+        return None if entry.is_file() or entry.is_dir() else "not read, it is no ordinary file"

@@ -1,0 +1,205 @@
+"""The system procedures that change an instance's databases: their arguments → statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from routing.importing.tsql.database_definitions import attached, rename
+from routing.importing.tsql.definitions import StatementPlace
+from routing.importing.tsql.instance_state import DATABASES, NamedRows
+from routing.importing.tsql.refusals import RefusalError, known_to_the_server, no_value
+from routing.importing.tsql.script_statements import (
+    AlterDatabaseState,
+    DetachDatabase,
+    DropDatabase,
+    RenameDatabase,
+    ScriptStatement,
+    quote,
+)
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
+from routing.importing.tsql.tree import (
+    BatchFault,
+    BlockNode,
+    CallArgument,
+    DefinitionNode,
+    IfElse,
+    LoopNode,
+    RunText,
+    ScriptNode,
+    TryCatch,
+    UseNode,
+)
+from routing.importing.tsql.vocabulary import find_unknown_variable, speaks_of_routing
+
+ValueOf = Callable[[Lexeme], str | None]
+"""The text that a variable holds; None where the script does not tell."""
+
+Arguments = Mapping[str, str | RefusalError]
+
+_MOST_ARGUMENTS = 20
+_STATES = {
+    "offline": "OFFLINE",
+    "read only": "READ_ONLY",
+    "single user": "SINGLE_USER",
+    "dbo use only": "RESTRICTED_USER",
+}
+
+
+def read_procedure(
+    name: str, arguments: Sequence[CallArgument], place: StatementPlace, value_of: ValueOf
+) -> list[ScriptStatement] | None:
+    """Read a call of a procedure as statements; None for a procedure that does nothing here.
+
+    Raises RefusalError where an argument is not known, or what it does cannot be.
+    """
+    procedure = _PROCEDURES.get(name.lower())
+    if procedure is None:
+        return None
+    parameters, read = procedure
+    return read(_arguments(arguments, parameters, value_of), place)
+
+
+def _arguments(
+    arguments: Sequence[CallArgument], parameters: tuple[str, ...], value_of: ValueOf
+) -> dict[str, str | RefusalError]:
+    """Return the arguments by parameter, given by name or in order; why not, where one is not known."""
+    values: dict[str, str | RefusalError] = {}
+    for index, argument in enumerate(arguments[:_MOST_ARGUMENTS]):
+        parameter = parameters[index] if index < len(parameters) else ""
+        if argument.name is not None:
+            parameter = argument.name[1:].lower()
+        if argument.words:
+            values[parameter] = _value(argument.words[0], value_of)
+    return values
+
+
+def _value(lexeme: Lexeme, value_of: ValueOf) -> str | RefusalError:
+    missing = find_unknown_variable(lexeme.text)
+    if missing is not None:
+        return no_value(missing)
+    if lexeme.kind is LexemeKind.WORD and lexeme.text.startswith("@"):
+        value = value_of(lexeme)
+        return known_to_the_server(lexeme.text) if value is None else value
+    if lexeme.kind not in (LexemeKind.STRING, LexemeKind.NAME, LexemeKind.WORD):
+        return RefusalError(f"its argument {quote(lexeme.text)} cannot be read")
+    return lexeme.text
+
+
+def _text(arguments: Arguments, parameter: str, default: str | None = None) -> str:
+    value = arguments.get(parameter, default)
+    if isinstance(value, RefusalError):
+        raise value
+    if value is None:
+        raise RefusalError(f"its argument @{parameter} is missing")
+    return value
+
+
+def _detach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    name = _text(arguments, "dbname")
+    return [DetachDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+
+
+def _remove(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    name = _text(arguments, "dbname")
+    return [DropDatabase(file=place.file, line=place.line, database=place.database, name=name)]
+
+
+def _attach(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    raise attached(_text(arguments, "dbname"))
+
+
+def _rename_database(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    return [rename(place, _unquoted(_text(arguments, "dbname")), _unquoted(_text(arguments, "newname")))]
+
+
+def _rename_object(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    if _text(arguments, "objtype", "").lower() != "database":
+        return []
+    return [rename(place, _unquoted(_text(arguments, "objname")), _unquoted(_text(arguments, "newname")))]
+
+
+def _set_option(arguments: Arguments, place: StatementPlace) -> list[ScriptStatement]:
+    option = _STATES.get(_text(arguments, "optname", "").lower())
+    if option is None:
+        return []
+    name, file = _text(arguments, "dbname"), place.file
+    return [AlterDatabaseState(file=file, line=place.line, database=place.database, name=name, state=option)]
+
+
+def _unquoted(name: str) -> str:
+    """Return a name that may be given in brackets inside its string."""
+    return name[1:-1].replace("]]", "]") if name.startswith("[") and name.endswith("]") else name
+
+
+_PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, StatementPlace], list[ScriptStatement]]]] = {
+    "sp_attach_db": (("dbname",), _attach),
+    "sp_attach_single_file_db": (("dbname",), _attach),
+    "sp_dboption": (("dbname", "optname", "optvalue"), _set_option),
+    "sp_dbremove": (("dbname",), _remove),
+    "sp_detach_db": (("dbname",), _detach),
+    "sp_rename": (("objname", "newname", "objtype"), _rename_object),
+    "sp_renamedb": (("dbname", "newname"), _rename_database),
+}
+
+
+# USE of a database that its own batch makes: the batch is compiled before, when there is none.
+
+
+_NO_DATABASE = 911
+_OTHER_THINGS = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
+
+
+def find_early_use(nodes: Sequence[ScriptNode], holdings: NamedRows | None) -> BatchFault | None:
+    """Return the fault of a batch that uses a database before it is there; without a state nothing is sure."""
+    if holdings is None:
+        return None
+    created_names: set[str] = set()
+    known_names: set[str] = set()
+    for node in _walk(nodes):
+        if isinstance(node, UseNode) and node.name is not None:
+            name = node.name.casefold()
+            if name in created_names:
+                why = f"USE: the database {quote(node.name)} is not there yet when its batch is compiled"
+                return BatchFault(node.place, why, _NO_DATABASE)
+            known_names.add(name)
+        elif isinstance(node, DefinitionNode):
+            known_names |= {one.name.casefold() for one in node.statements if isinstance(one, DropDatabase)}
+        for name in _made_by(node):
+            is_there = holdings.holds_database(name)
+            is_missing = holdings.tells(DATABASES, "", name) and not is_there
+            if not is_there and (is_missing or name not in known_names):
+                created_names.add(name)
+    return None
+
+
+def _walk(nodes: Sequence[ScriptNode | None]) -> Iterator[ScriptNode]:
+    for node in nodes:
+        if node is None:
+            continue
+        yield node
+        if isinstance(node, (BlockNode, TryCatch)):
+            yield from _walk(node.body)
+        if isinstance(node, TryCatch):
+            yield from _walk(node.handler)
+        elif isinstance(node, IfElse):
+            yield from _walk((node.then, node.otherwise))
+        elif isinstance(node, LoopNode):
+            yield from _walk((node.body,))
+
+
+def _made_by(node: ScriptNode) -> Iterator[str]:
+    """Yield the databases that a statement makes, in lower case."""
+    if isinstance(node, DefinitionNode):
+        yield from _find_created(node.words)
+        yield from (one.new_name.casefold() for one in node.statements if isinstance(one, RenameDatabase))
+    elif isinstance(node, RunText):
+        for word in node.value:
+            if word.kind is LexemeKind.STRING and speaks_of_routing(word.text):
+                yield from _find_created(tokenize(word.text).lexemes)
+
+
+def _find_created(words: Sequence[Lexeme]) -> Iterator[str]:
+    for verb, noun, name in zip(words, words[1:], words[2:], strict=False):
+        is_database = verb.upper == "CREATE" and noun.upper == "DATABASE" and name.upper not in _OTHER_THINGS
+        if is_database and name.kind in (LexemeKind.WORD, LexemeKind.NAME):
+            yield name.text.casefold()

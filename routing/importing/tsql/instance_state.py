@@ -1,0 +1,369 @@
+"""What one instance holds, as far as scripts can change it; columns are called as in the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from routing.importing.tsql.script_statements import ConditionGuard, GuardSubject, quote
+
+ROUTES, SERVICES, DATABASES = "routes", "services", "databases"
+
+
+@dataclass(frozen=True)
+class RouteState:
+    """A row of sys.routes; ``lifetime`` is the expiry, aware and UTC."""
+
+    database_name: str
+    name: str
+    address: str
+    remote_service_name: str | None = None
+    broker_instance: str | None = None
+    lifetime: datetime | None = None
+    mirror_address: str | None = None
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """A row of sys.services."""
+
+    database_name: str
+    name: str
+
+
+@dataclass(frozen=True)
+class DatabaseState:
+    """A row of sys.databases; ``service_broker_guid`` is None where the server drew a new one."""
+
+    name: str
+    service_broker_guid: str | None
+    is_broker_enabled: bool = True
+    database_id: int | None = None
+
+
+@dataclass(frozen=True)
+class EndpointState:
+    """The instance's SERVICE_BROKER endpoint; name and port are None where they are not known."""
+
+    name: str | None = None
+    listener_port: int | None = None
+    is_message_forwarding_enabled: bool = False
+
+
+@dataclass(frozen=True)
+class InstanceState:
+    """All of one instance.
+
+    ``endpoint`` is None where there is none, ``Endpoint()`` where that is not known. ``other_endpoints`` are the
+    names of those for something else. A view of which there are rows is whole, except for those ``in_part``, each
+    with its database, or an empty text for the view of databases; those that are ``whole`` without rows are named.
+    """
+
+    routes: tuple[RouteState, ...] = ()
+    services: tuple[ServiceState, ...] = ()
+    databases: tuple[DatabaseState, ...] = ()
+    endpoint: EndpointState | None = None
+    other_endpoints: frozenset[str] = frozenset()
+    in_part: frozenset[tuple[str, str]] = frozenset()
+    whole: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+
+
+# Changes that can be undone, the newest first, as ROLLBACK does.
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class UndoJournal:
+    """Notes how each change of a mapping is undone."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], object]] = []
+
+    @property
+    def length(self) -> int:
+        """Return how many changes can be undone."""
+        return len(self._undo)
+
+    def put(self, mapping: MutableMapping[_Key, _Value], key: _Key, value: _Value) -> None:
+        """Set a key of a mapping."""
+        self._note(mapping, key)
+        mapping[key] = value
+
+    def remove(self, mapping: MutableMapping[_Key, _Value], key: _Key) -> None:
+        """Remove a key of a mapping, if it is there."""
+        if key in mapping:
+            self._note(mapping, key)
+            del mapping[key]
+
+    def _note(self, mapping: MutableMapping[_Key, _Value], key: _Key) -> None:
+        if key in mapping:
+            before = mapping[key]
+            self._undo.append(lambda: mapping.__setitem__(key, before))
+        else:
+            self._undo.append(lambda: mapping.__delitem__(key))
+
+    def undo_to(self, length: int) -> None:
+        """Undo all but the first changes, of this number."""
+        while len(self._undo) > length:
+            self._undo.pop()()
+
+    def forget(self) -> None:
+        """Keep all changes."""
+        self._undo.clear()
+
+
+# An instance's rows while statements change them, found as SQL Server finds names.
+
+
+_Row = TypeVar("_Row", RouteState, DatabaseState)
+
+
+class NamedRows:
+    """The rows by name: of routes and databases in any case, of services exactly.
+
+    ``endpoint`` and ``other_endpoints`` are as in InstanceState. Changes are noted in a ``journal``.
+    """
+
+    def __init__(self, state: InstanceState, journal: UndoJournal | None = None) -> None:
+        self._journal = UndoJournal() if journal is None else journal
+        self._routes: dict[tuple[str, str], list[RouteState]] = {}
+        self._services: dict[tuple[str, str], ServiceState] = {}
+        self._databases: dict[str, list[DatabaseState]] = {}
+        self._spellings: dict[str, str] = {}
+        self._endpoints: dict[str, EndpointState | None] = {"": state.endpoint}
+        self._others: dict[str, str] = {name.casefold(): name for name in state.other_endpoints}
+        self._stated_names: dict[tuple[str, str, str], bool] = {}
+        for database in state.databases:
+            self.put_database(database)
+        for route in state.routes:
+            self.put_route(route)
+        for service in state.services:
+            self.put_service(service)
+        self._in_part = state.in_part
+        self._whole = _find_whole(state)
+        self._stated_names.clear()
+        self._journal.forget()
+
+    @property
+    def endpoint(self) -> EndpointState | None:
+        """Return the SERVICE_BROKER endpoint."""
+        return self._endpoints[""]
+
+    @endpoint.setter
+    def endpoint(self, endpoint: EndpointState | None) -> None:
+        self._journal.put(self._endpoints, "", endpoint)
+
+    def tells(self, view: str, database: str, name: str = "") -> bool:
+        """Return whether it is known what there is of this name, from an import or the script itself."""
+        database = database.casefold()
+        key = (view, database, name if view == SERVICES else name.casefold())
+        return (
+            (view, database) in self._whole
+            or (view, database, "") in self._stated_names
+            or key in self._stated_names
+        )
+
+    def _note_stated(self, view: str, database: str, name: str) -> None:
+        key = (view, database.casefold(), name if view == SERVICES else name.casefold())
+        if key not in self._stated_names:
+            self._journal.put(self._stated_names, key, True)
+
+    def note_new_database(self, name: str) -> None:
+        """Note that a database was made here: all that it holds is known."""
+        for view in (ROUTES, SERVICES):
+            self._note_stated(view, name, "")
+
+    def state(self) -> InstanceState:
+        """Return the state as one value."""
+        return InstanceState(
+            routes=tuple(route for rows in self._routes.values() for route in rows),
+            services=tuple(self._services.values()),
+            databases=tuple(database for rows in self._databases.values() for database in rows),
+            endpoint=self.endpoint,
+            other_endpoints=frozenset(self._others.values()),
+            in_part=self._in_part,
+            whole=frozenset(self._whole | {key[:2] for key in self._stated_names if key[2] == ""}),
+        )
+
+    def spell(self, database: str) -> str:
+        """Return a database's name as the rows spell it, those of databases first, else as given."""
+        row = self.database(database)
+        return row.name if row else self._spellings.get(database.casefold(), database)
+
+    def holds_database(self, name: str) -> bool:
+        """Return True if there is such a database, be it by its routes or services alone."""
+        return name.casefold() in self._spellings
+
+    def is_other_endpoint(self, name: str) -> bool:
+        """Return True if this is the name of an endpoint for something other than Service Broker."""
+        return name.casefold() in self._others
+
+    def put_other_endpoint(self, name: str) -> None:
+        """Add an endpoint for something else."""
+        self._journal.put(self._others, name.casefold(), name)
+
+    def remove_other_endpoint(self, name: str) -> None:
+        """Remove an endpoint for something else."""
+        self._journal.remove(self._others, name.casefold())
+
+    def database(self, name: str) -> DatabaseState | None:
+        """Return the database of this name; of several that differ in case, the one spelled so."""
+        return _find_named(self._databases.get(name.casefold(), []), name)
+
+    def routes_named(self, database: str, name: str) -> list[RouteState]:
+        """Return the routes of this name in any case."""
+        return self._routes.get((database.casefold(), name.casefold()), [])
+
+    def route(self, database: str, name: str) -> RouteState | None:
+        """Return the route of this name; of several that differ in case, the one spelled so."""
+        return _find_named(self.routes_named(database, name), name)
+
+    def service(self, database: str, name: str) -> ServiceState | None:
+        """Return the service of exactly this name."""
+        return self._services.get((database.casefold(), name))
+
+    def put_route(self, route: RouteState, instead_of: RouteState | None = None) -> None:
+        """Add a route, in the place of another if given."""
+        key = (route.database_name.casefold(), route.name.casefold())
+        rows = [row for row in self._routes.get(key, []) if row is not instead_of]
+        self._journal.put(self._routes, key, [*rows, route])
+        self._spell_first(route.database_name)
+        self._note_stated(ROUTES, *key)
+
+    def put_service(self, service: ServiceState) -> None:
+        """Add or replace a service."""
+        folded = service.database_name.casefold()
+        self._journal.put(self._services, (folded, service.name), service)
+        self._spell_first(service.database_name)
+        self._note_stated(SERVICES, folded, service.name)
+
+    def put_database(self, database: DatabaseState, instead_of: DatabaseState | None = None) -> None:
+        """Add a database, in the place of another if given."""
+        key = database.name.casefold()
+        rows = [row for row in self._databases.get(key, []) if row is not instead_of]
+        self._journal.put(self._databases, key, [*rows, database])
+        self._spell_first(database.name)
+        self._note_stated(DATABASES, "", key)
+
+    def _spell_first(self, name: str) -> None:
+        if name.casefold() not in self._spellings:
+            self._journal.put(self._spellings, name.casefold(), name)
+
+    def remove_route(self, route: RouteState) -> None:
+        """Remove a route."""
+        key = (route.database_name.casefold(), route.name.casefold())
+        rows = [row for row in self._routes[key] if row is not route]
+        if rows:
+            self._journal.put(self._routes, key, rows)
+        else:
+            self._journal.remove(self._routes, key)
+        self._note_stated(ROUTES, *key)
+
+    def note_no_route(self, database: str, name: str) -> None:
+        """Note that there is no such route any more, if there was one."""
+        self._note_stated(ROUTES, database, name)
+
+    def remove_service(self, service: ServiceState) -> None:
+        """Remove a service."""
+        self._journal.remove(self._services, (service.database_name.casefold(), service.name))
+
+    def note_no_service(self, database: str, name: str) -> None:
+        """Note that there is no such service any more, if there was one."""
+        self._note_stated(SERVICES, database, name)
+
+    def remove_database(self, name: str) -> None:
+        """Remove a database, with its routes and services."""
+        folded = name.casefold()
+        self._journal.remove(self._databases, folded)
+        self._journal.remove(self._spellings, folded)
+        for key in [key for key in self._routes if key[0] == folded]:
+            self._journal.remove(self._routes, key)
+        for key in [key for key in self._services if key[0] == folded]:
+            self._journal.remove(self._services, key)
+        self._note_stated(DATABASES, "", folded)
+
+    def rename_database(self, name: str, new_name: str) -> None:
+        """Rename a database; its routes and services go along."""
+        state = self.state()
+        routes = [row for row in state.routes if row.database_name.casefold() == name.casefold()]
+        services = [row for row in state.services if row.database_name.casefold() == name.casefold()]
+        database = self.database(name)
+        is_whole = [view for view in (ROUTES, SERVICES) if self.tells(view, name)]
+        self.remove_database(name)
+        self._journal.put(self._spellings, new_name.casefold(), new_name)
+        if database is not None:
+            self.put_database(replace(database, name=new_name))
+        for route in routes:
+            self.put_route(replace(route, database_name=new_name))
+        for service in services:
+            self.put_service(replace(service, database_name=new_name))
+        for view in is_whole:
+            self._note_stated(view, new_name, "")
+
+
+def _find_whole(state: InstanceState) -> set[tuple[str, str]]:
+    """Return the views, with their databases, of which the state has rows, and all of them."""
+    whole_views = {(ROUTES, route.database_name.casefold()) for route in state.routes}
+    whole_views |= {(SERVICES, service.database_name.casefold()) for service in state.services}
+    whole_views |= {(DATABASES, "")} if state.databases else set()
+    return (whole_views - {(view, database.casefold()) for view, database in state.in_part}) | state.whole
+
+
+def _find_named(rows: list[_Row], name: str) -> _Row | None:
+    exact = [row for row in rows if row.name == name]
+    candidates = exact or rows
+    return candidates[0] if len(candidates) == 1 else None
+
+
+# What a state says to a condition, and how texts phrase one that it cannot answer.
+
+
+def phrase_guard(guard: ConditionGuard) -> str:
+    """Return a condition as a clause: ``the route 'r' exists``."""
+    if guard.subject is GuardSubject.BROKER:
+        return f"the broker of {quote(guard.name)} is {'' if guard.holds else 'not '}enabled"
+    if guard.name == "":
+        return f"there is {'a' if guard.holds else 'no'} {guard.subject.value}"
+    return f"the {guard.subject.value} {quote(guard.name)} {'exists' if guard.holds else 'does not exist'}"
+
+
+def answer_guard(holdings: NamedRows, guard: ConditionGuard) -> bool | None:
+    """Return whether it exists or its broker is enabled; None where the state cannot tell."""
+    database = guard.database
+    if guard.subject is GuardSubject.DATABASE:
+        return holdings.holds_database(guard.name)
+    if guard.subject is GuardSubject.BROKER:
+        row = holdings.database(guard.name)
+        return row.is_broker_enabled if row else None
+    if guard.subject is GuardSubject.ENDPOINT:
+        return _has_endpoint(holdings, guard.name)
+    if guard.subject is GuardSubject.BROKER_ENDPOINT:
+        return _has_broker_endpoint(holdings, guard.name)
+    if database is None:
+        return None
+    if guard.subject is GuardSubject.ROUTE:
+        return holdings.route(database, guard.name) is not None
+    return holdings.service(database, guard.name) is not None
+
+
+def _has_endpoint(holdings: NamedRows, name: str) -> bool | None:
+    endpoint = holdings.endpoint
+    if holdings.is_other_endpoint(name):
+        return True
+    if endpoint is not None and endpoint.name is None:
+        return None
+    return endpoint is not None and endpoint.name is not None and endpoint.name.casefold() == name.casefold()
+
+
+def _has_broker_endpoint(holdings: NamedRows, name: str) -> bool | None:
+    """Return one of this name, or of any; an endpoint that forwards is one, whatever its name."""
+    endpoint = holdings.endpoint
+    if endpoint is None or (name and holdings.is_other_endpoint(name)):
+        return False
+    if endpoint.name is None:
+        return None if name or not endpoint.is_message_forwarding_enabled else True
+    return not name or endpoint.name.casefold() == name.casefold()

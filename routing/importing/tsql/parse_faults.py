@@ -1,0 +1,246 @@
+"""What SQL Server surely cannot parse, apart from the statements that are read here.
+
+A batch is parsed before any of it runs. Only causes that are certain are reported: T-SQL that is merely not known
+here is not among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routing.importing.tsql.script_statements import quote
+from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
+from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_misspelt, name_character
+
+NOT_BLOCKS = frozenset(["TRAN", "TRANSACTION", "WORK", "DIALOG", "CONVERSATION", "DISTRIBUTED"])
+"""Words behind a BEGIN that opens no block."""
+
+_OTHER_NOUNS = frozenset(["ROLE", "RULE", "SEQUENCE", "SERVER", "TABLE", "TYPE", "INDEX", "QUEUE"])
+_OWN = ("AUTHORIZATION", "WITH", "ON", "STATE", "AS")
+_OF_CALLS = frozenset(["OUTPUT", "OUT", "WITH", "AS", "AT"])
+
+
+@dataclass(frozen=True)
+class UnbalancedBatch:
+    """The place where a batch opens what it does not close, or closes what it did not open."""
+
+    row: int
+    why: str
+
+
+def find_imbalance(lexemes: Sequence[Lexeme]) -> UnbalancedBatch | None:
+    """Return the first parenthesis, BEGIN or END without its counterpart."""
+    opened: list[Lexeme] = []
+    for index, lexeme in enumerate(lexemes):
+        if lexeme.upper == "CASE" or _opens_block(lexemes, index) or _is_sign(lexeme, "("):
+            opened.append(lexeme)
+        elif _is_sign(lexeme, ")"):
+            if not opened:
+                return UnbalancedBatch(lexeme.row, "a parenthesis is closed here that none opens")
+            if not _is_sign(opened[-1], "("):
+                return UnbalancedBatch(opened[-1].row, f"the {opened[-1].upper} that begins here has no END")
+            opened.pop()
+        elif _closes(lexemes, index):
+            if not opened:
+                return UnbalancedBatch(lexeme.row, "an END stands here that no BEGIN opens")
+            if _is_sign(opened[-1], "("):
+                break
+            opened.pop()
+    if not opened:
+        return None
+    last = opened[-1]
+    what = "the parenthesis that opens here is not closed"
+    return UnbalancedBatch(
+        last.row, what if _is_sign(last, "(") else f"the {last.upper} that begins here has no END"
+    )
+
+
+def _opens_block(lexemes: Sequence[Lexeme], index: int) -> bool:
+    return lexemes[index].upper == "BEGIN" and _upper(lexemes, index + 1) not in NOT_BLOCKS
+
+
+def _closes(lexemes: Sequence[Lexeme], index: int) -> bool:
+    """Return whether END closes a block or CASE, not a conversation nor GENERATED ALWAYS AS ROW END."""
+    if lexemes[index].upper != "END" or _upper(lexemes, index + 1) == "CONVERSATION":
+        return False
+    return not (_upper(lexemes, index - 2) == "AS" and _upper(lexemes, index - 3) == "ALWAYS")
+
+
+def _upper(lexemes: Sequence[Lexeme], index: int) -> str:
+    return lexemes[index].upper if 0 <= index < len(lexemes) else ""
+
+
+def _is_sign(lexeme: Lexeme, sign: str) -> bool:
+    return lexeme.kind is LexemeKind.SIGN and lexeme.text == sign
+
+
+def find_misspelt_start(first: Lexeme, second: Lexeme, third: Lexeme, is_first: bool) -> str | None:
+    """Return the reason why no statement can begin so; None where one may.
+
+    The first statement of a batch may be the name of a procedure and its arguments.
+    """
+    meant = find_misspelt(first.upper, STARTERS) if first.upper else None
+    if meant is None or _is_sign(second, ":"):
+        return None
+    is_call = second.kind is not LexemeKind.WORD or third.kind in (LexemeKind.SIGN, LexemeKind.END)
+    if is_first and (is_call or third.upper in STARTERS or third.upper in _OF_CALLS):
+        return None
+    return f"no statement begins with {quote(first.text)}, but with {meant}"
+
+
+def find_misspelt_definition(words: Sequence[Lexeme]) -> str | None:
+    """Find a misspelt verb, as in ``CRAETE ROUTE r WITH`` behind a statement without a semicolon."""
+    for verb, noun, name, clause in zip(words, words[1:], words[2:], words[3:], strict=False):
+        if noun.upper not in NOUNS[:3] or clause.upper not in _OWN:
+            continue
+        meant = find_misspelt(verb.upper, ("CREATE", "ALTER")) if verb.upper else None
+        if meant is not None and name.kind in (LexemeKind.WORD, LexemeKind.NAME) and name.upper not in RESERVED:
+            return f"{meant} was meant by {quote(verb.text)}"
+    return None
+
+
+def find_misspelt_noun(noun: str) -> str | None:
+    """Find the noun meant by an unknown word behind CREATE, ALTER or DROP."""
+    return None if noun in _OTHER_NOUNS else find_misspelt(noun, NOUNS)
+
+
+# Text that is no T-SQL: invisible and typographic characters, Markdown, prose. No batch with it can be parsed.
+
+
+_TYPOGRAPHIC = re.compile(
+    "[\u00ab\u00b4\u00bb\u2010-\u2015\u2018-\u201f\u2022\u2026\u2032-\u2036\u2039\u203a\u2212]"
+)
+"""Quotes, dashes and dots as word processors and web pages set them."""
+
+_TAKE_OUT = "take the line out, or make it a comment (--)"
+_FENCE = "a code fence of Markdown stands here, which is no T-SQL: keep only what stands between the fences"
+_DASH = "the line begins with a dash, which is no T-SQL: take it out; a comment begins with two hyphens (--)"
+_PROSE = f"the line is prose, not T-SQL: {_TAKE_OUT}"
+_DASHES = ("-", "\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212")
+_UNDERLINE = "==="
+_BEGIN_BATCHES = "(;){.:"
+"""Signs that a batch may begin with, or that are judged elsewhere."""
+
+_FOLLOW_ARGUMENTS = STARTERS | {"OUTPUT", "OUT", "READONLY"}
+_OTHER_STARTERS = frozenset(["COPY", "DUMP", "EXPLAIN", "LOAD", "RENAME"])
+"""Words that begin statements of other releases and services of SQL Server."""
+
+_WORD = re.compile(r"(?:[^\W\d_]{2,}'[a-z]{1,2}|\(?[^\W_][\w/-]*\)?)[,.:;!?]?")
+_LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[^\W\d_]{2,}'[a-z]{1,2}")
+_ARTICLES = frozenset(["our", "the", "these", "this", "your"])
+_ENGLISH = _ARTICLES | {
+    "above",
+    "below",
+    "can",
+    "following",
+    "must",
+    "please",
+    "should",
+    "that",
+    "we",
+    "will",
+    "you",
+}
+_HEADING = re.compile(r"#{1,6}(?=\s)")
+_NUMBERED = re.compile(r"[^\W\d_]+ [0-9]+[:.)]")
+_LEAST_WORDS = 4
+_CALLED = 3
+_ENDS_OF_SENTENCES = (".", ":", "!", "?")
+
+
+@dataclass(frozen=True)
+class ForeignText:
+    """A row of a batch that holds no T-SQL, and why the batch cannot be parsed for it."""
+
+    row: int
+    why: str
+
+
+def find_foreign_text(tokens: LexemeList) -> list[ForeignText]:
+    """Find text in a batch that is no T-SQL, at most one for each row."""
+    first = tokens.lexemes[0] if tokens.lexemes else None
+    begun = None if first is None else _judge_first_line(tokens, first)
+    reasons_by_row = {} if first is None or begun is None else {first.row: begun}
+    for row, character in tokens.invisible:
+        name = name_character(character)
+        reasons_by_row.setdefault(
+            row, f"the invisible character {name} stands here, which SQL Server cannot parse"
+        )
+    for lexeme in tokens.lexemes:
+        why = _judge_lexeme(tokens, lexeme)
+        if why is not None:
+            reasons_by_row.setdefault(lexeme.row, why)
+    return [ForeignText(row, why) for row, why in sorted(reasons_by_row.items())]
+
+
+def _judge_lexeme(tokens: LexemeList, lexeme: Lexeme) -> str | None:
+    if lexeme.kind is LexemeKind.SIGN and lexeme.text == "`":
+        is_fence = tokens.text.startswith("```", lexeme.start)
+        return _FENCE if is_fence else "a backtick stands here, which SQL Server cannot parse"
+    if lexeme.kind is LexemeKind.SIGN and lexeme.text == "=" and tokens.text.startswith(_UNDERLINE, lexeme.start):
+        return f"the line is Markdown, not T-SQL: {_TAKE_OUT}"
+    typographic = _TYPOGRAPHIC.search(lexeme.text) if lexeme.kind in (LexemeKind.WORD, LexemeKind.SIGN) else None
+    if typographic is None:
+        return None
+    name = name_character(typographic.group())
+    return f"the typographic character {name} stands here, which SQL Server cannot parse"
+
+
+def _judge_first_line(tokens: LexemeList, first: Lexeme) -> str | None:
+    """Return why the line that a batch begins with is no T-SQL; None where it may be some."""
+    end = tokens.text.find("\n", first.start)
+    line = tokens.text[first.start : end if end >= 0 else None].strip()
+    if line.startswith(("```", "~~~")):
+        return _FENCE
+    if line.startswith(_DASHES):
+        return _DASH
+    begun = _find_wrong_beginning(tokens, first, line)
+    if begun is not None:
+        return f"the line begins with {quote(begun)}, which no statement does: {_TAKE_OUT}"
+    is_prose = first.kind is LexemeKind.WORD and (_is_prose(line) or _ends_in_comma(tokens, first))
+    return _PROSE if is_prose else None
+
+
+def _find_wrong_beginning(tokens: LexemeList, first: Lexeme, line: str) -> str | None:
+    """Find a beginning of a line that begins no statement: a sign, a number, a word and a comma."""
+    # Signs alone, as of comments in another language, speak of nothing.
+    if not any(lexeme.kind is LexemeKind.WORD and lexeme.text.strip("#@") for lexeme in tokens.lexemes):
+        return None
+    heading = _HEADING.match(line)
+    if heading is not None:
+        return heading.group()
+    if first.kind is LexemeKind.WORD:
+        is_list = first.upper not in STARTERS and tokens.lexemes[1:2] and tokens.lexemes[1].text == ","
+        return f"{first.text}," if is_list else None
+    is_template = first.text == "<" and "," in line
+    is_sign = first.kind is LexemeKind.SIGN and first.text not in _BEGIN_BATCHES and not is_template
+    return first.text if is_sign or first.kind is LexemeKind.NUMBER else None
+
+
+def _ends_in_comma(tokens: LexemeList, first: Lexeme) -> bool:
+    """Return whether a line that could call a procedure ends in a comma, and a statement follows."""
+    count = next((at for at, lexeme in enumerate(tokens.lexemes) if lexeme.row != first.row), 0)
+    is_call = first.upper not in STARTERS and count > 0
+    return is_call and tokens.lexemes[count - 1].text == "," and tokens.lexemes[count].upper in STARTERS
+
+
+def _is_prose(line: str) -> bool:
+    """Return whether a line is an English sentence, or begins with three words that cannot call a procedure."""
+    words = line.split()
+    if _NUMBERED.match(line) is not None and words[0].upper() not in STARTERS:
+        return True
+    if len(words) > 1 and words[0].endswith(":"):
+        words = words[1:]
+    if len(words) < _CALLED:
+        return False
+    plain = [word.rstrip(",.:;!?").upper() for word in words]
+    begins_statement = plain[0] in STARTERS | _OTHER_STARTERS or find_misspelt(plain[0], STARTERS) is not None
+    if not begins_statement and all(_LETTERS.fullmatch(word) for word in (*words[:2], plain[2])):
+        return plain[2] not in _FOLLOW_ARGUMENTS
+    if len(words) < _LEAST_WORDS or not all(_WORD.fullmatch(word) for word in words):
+        return False
+    is_of_thing = plain[1].lower() in _ARTICLES and plain[2] not in RESERVED
+    is_sentence = line.endswith(_ENDS_OF_SENTENCES) and any(word.lower() in _ENGLISH for word in plain)
+    return is_of_thing or is_sentence

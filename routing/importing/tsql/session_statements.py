@@ -1,0 +1,246 @@
+"""What steers a session: its options, its transactions, and errors that a script raises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routing.importing.tsql.batch_course import StatementCondition
+from routing.importing.tsql.constants import join, read_type
+from routing.importing.tsql.refusals import RefusalError
+from routing.importing.tsql.script_run import ScriptRun
+from routing.importing.tsql.tokens import Lexeme, LexemeKind
+from routing.importing.tsql.tree import (
+    AssignNode,
+    DefinitionNode,
+    RaiseError,
+    SetOptions,
+    TransactionStatement,
+    VariableAssignment,
+)
+
+_RUNS_NOTHING = frozenset(["NOEXEC", "PARSEONLY", "SHOWPLAN_XML", "SHOWPLAN_ALL", "SHOWPLAN_TEXT"])
+_IMPLICIT = frozenset(["IMPLICIT_TRANSACTIONS", "ANSI_DEFAULTS"])
+_STARTS = frozenset(
+    [
+        *("ALTER", "CREATE", "DELETE", "DROP", "FETCH", "GRANT", "INSERT", "MERGE", "OPEN", "REVOKE", "TRUNCATE"),
+        *("UPDATE", "DENY"),
+    ]
+)
+"""Statements that start a transaction under IMPLICIT_TRANSACTIONS; SELECT does where it reads a table."""
+
+_OF_DATABASES, _OF_ENDPOINTS, _DOOMED = 226, 574, 3930
+_NO_COMMIT, _NO_ROLLBACK, _NO_SAVE, _NO_SUCH_NAME, _DOOMED_TO_SAVEPOINT = 3902, 3903, 628, 6401, 3931
+_OTHER_THINGS = frozenset(["AUDIT", "SCOPED", "ENCRYPTION"])
+_LEAST_ERROR, _MOST_UNLOGGED, _LEAST_FATAL = 11, 18, 20
+_RAISED, _NOT_LOGGED = 50000, 2754
+
+
+def set_options(run: ScriptRun, node: SetOptions, condition: StatementCondition) -> None:
+    """Run a SET of options that decide what runs and how errors and transactions end."""
+    connection = run.connection
+    line = node.place[1]
+    for option in node.options:
+        if option in _RUNS_NOTHING:
+            if node.is_on is False:
+                if run.restrict_for_option(condition).runs:
+                    connection.noexec_flow.left = None
+                    connection.noexec_flow.exits.clear()
+            elif not run.restrict_condition(condition).never:
+                connection.noexec_flow.leave(f"SET {option} ON in line {line}", condition)
+        elif run.restrict_condition(condition).is_certain and node.is_on is not None:
+            if option == "XACT_ABORT":
+                connection.aborts = node.is_on
+            elif option in _IMPLICIT:
+                connection.is_implicit = node.is_on
+    if run.restrict_condition(condition).runs:
+        connection.error = 0
+
+
+def starts_transaction(run: ScriptRun, words: Sequence[Lexeme], effective: StatementCondition) -> None:
+    """Begin the transaction that IMPLICIT_TRANSACTIONS begins before some statements."""
+    connection = run.connection
+    if not connection.is_implicit or connection.transaction.is_open or not words:
+        return
+    reads = words[0].upper in ("SELECT", "WITH") and any(word.upper == "FROM" for word in words)
+    if words[0].upper in _STARTS or reads:
+        run.begin_transaction(effective.guards)
+
+
+def find_transaction_refusal(run: ScriptRun, node: DefinitionNode) -> RefusalError | None:
+    """Return why a statement is refused in the transaction that is open, if it is."""
+    transaction = run.connection.transaction
+    if transaction.doomed:
+        return RefusalError("its transaction can only be rolled back, after an error in it", _DOOMED)
+    is_open = (transaction.is_open and transaction.perhaps_ended is None) or run.connection.is_implicit
+    if not is_open:
+        return None
+    noun = node.words[1].upper if len(node.words) > 1 else ""
+    if noun == "DATABASE" and not (len(node.words) > 2 and node.words[2].upper in _OTHER_THINGS):
+        return RefusalError("it is not allowed in a transaction", _OF_DATABASES)
+    if noun == "ENDPOINT":
+        return RefusalError("it is not allowed in a transaction", _OF_ENDPOINTS)
+    return None
+
+
+def run_transaction(run: ScriptRun, node: TransactionStatement, condition: StatementCondition) -> None:
+    """Run BEGIN, COMMIT, SAVE or ROLLBACK of a transaction."""
+    effective = run.restrict_condition(condition)
+    transaction = run.connection.transaction
+    if not effective.runs:
+        _note_perhaps(run, node, effective)
+        return
+    name = _name_of(run, node.name, effective)
+    number: int | None = None
+    if node.verb == "BEGIN":
+        if run.connection.is_implicit and not transaction.is_open:
+            run.begin_transaction(effective.guards)
+        run.begin_transaction(effective.guards, name)
+    elif node.verb == "COMMIT":
+        number = _commit(run, effective)
+    elif node.verb == "SAVE":
+        number = None if transaction.is_open else _NO_SAVE
+        if transaction.is_open and name is not None:
+            transaction.save(name, run.save_point())
+    else:
+        number = _roll_back(run, node, name, effective)
+    if number is None:
+        run.connection.error = 0
+    else:
+        words = f"{node.verb} in line {node.place[1]}, which fails"
+        run.fail(number, words, node.place[1], effective)
+
+
+def _name_of(run: ScriptRun, word: Lexeme | None, effective: StatementCondition) -> str | None:
+    if word is None:
+        return None
+    if word.kind is LexemeKind.WORD and word.text.startswith("@"):
+        value = run.value_of(word.text, effective)
+        return None if value is None else value.text
+    return word.text
+
+
+def _commit(run: ScriptRun, effective: StatementCondition) -> int | None:
+    """Commit the innermost transaction; return the number of an error."""
+    transaction = run.connection.transaction
+    if not transaction.is_open:
+        return None if effective.guards else _NO_COMMIT
+    if transaction.doomed:
+        return _DOOMED
+    if effective.guards[: len(transaction.guards)] == transaction.guards:
+        transaction.depth -= 1
+        if transaction.depth == 0:
+            transaction.reset()
+    return None
+
+
+def _roll_back(
+    run: ScriptRun, node: TransactionStatement, name: str | None, effective: StatementCondition
+) -> int | None:
+    """Roll back the whole transaction, or to a savepoint; return the number of an error."""
+    transaction, line = run.connection.transaction, node.place[1]
+    if not transaction.is_open:
+        return None if effective.guards else _NO_ROLLBACK
+    if effective.guards != transaction.guards:
+        return None
+    why = f"it is rolled back in line {line}"
+    if node.name is not None and name is None:
+        run.doubt_since(transaction.start, f"it counts only if the ROLLBACK in line {line} does not reach it")
+        return None
+    if name is None:
+        run.roll_back_all(why)
+        return None
+    savepoint = transaction.find_savepoint(name)
+    if savepoint is not None and transaction.doomed:
+        return _DOOMED_TO_SAVEPOINT
+    if savepoint is not None:
+        run.roll_back(savepoint, why)
+    elif name == transaction.name:
+        run.roll_back_all(why)
+    else:
+        return _NO_SUCH_NAME
+    return None
+
+
+def _note_perhaps(run: ScriptRun, node: TransactionStatement, effective: StatementCondition) -> None:
+    """Note a COMMIT or ROLLBACK that may run, though no error is expected."""
+    transaction = run.connection.transaction
+    if effective.never or effective.after_error or effective.passed_over or not transaction.is_open:
+        return
+    if node.verb not in ("COMMIT", "ROLLBACK"):
+        return
+    if node.verb == "ROLLBACK":
+        doubt = (
+            f"it counts only if the ROLLBACK in line {node.place[1]} does not run, which depends on a condition"
+        )
+        run.doubt_since(transaction.start, doubt)
+    else:
+        transaction.perhaps_ended = f"COMMIT in line {node.place[1]}"
+
+
+def raise_error(run: ScriptRun, node: RaiseError, condition: StatementCondition) -> None:
+    """Run RAISERROR: severity 11 and more leaves a TRY block, 20 and more WITH LOG ends the connection."""
+    run.frame.texts.show(node.words)
+    effective = run.restrict_condition(condition)
+    severity = _severity_of(run, node, effective)
+    if severity is None or effective.never or effective.passed_over:
+        return
+    line = node.place[1]
+    words = f"RAISERROR in line {line}"
+    if severity >= _LEAST_FATAL and node.is_logged:
+        run.connection.ended.leave(f"{words}, which ends the connection", condition)
+        if effective.is_certain:
+            run.connection.failed_line = line
+            if run.connection.transaction.is_open:
+                run.roll_back_all(f"it is rolled back, since the {words} ends the connection")
+    elif severity < _LEAST_ERROR:
+        run.connection.error = 0 if effective.runs else run.connection.error
+    elif effective.runs:
+        number = _NOT_LOGGED if severity > _MOST_UNLOGGED and not node.is_logged else _RAISED
+        run.fail(number, words, line, effective, heeds_abort=False)
+    elif len(run.frame.flows) > 1:
+        run.frame.flows[-1].leave(words, condition, is_error=True)
+
+
+def _severity_of(run: ScriptRun, node: RaiseError, effective: StatementCondition) -> int | None:
+    words = node.severity
+    is_negative = bool(words) and words[0].kind is LexemeKind.SIGN and words[0].text == "-"
+    value = run.evaluate(words[1:] if is_negative else words, effective)
+    if value is None or not value.is_number:
+        return None
+    return -int(value.text) if is_negative else int(value.text)
+
+
+# DECLARE, SET and SELECT of variables, whose constants a reader of the script knows.
+
+
+def assign(run: ScriptRun, node: AssignNode, condition: StatementCondition) -> None:
+    """Assign the values that are known; a FROM or WHERE leaves them to the server."""
+    effective = run.restrict_condition(condition)
+    for one in node.assignments:
+        if node.is_declaration:
+            run.frame.variables.declare(one.name, read_type(one.type_words))
+        if one.sign:
+            _assign_one(run, node, one, condition)
+    if effective.runs:
+        run.connection.error = 0
+
+
+def _assign_one(run: ScriptRun, node: AssignNode, one: VariableAssignment, condition: StatementCondition) -> None:
+    effective = run.restrict_condition(condition)
+    frame, place = run.frame, node.place
+    if effective.passed_over:
+        return
+    if effective.never or effective.after_error:
+        frame.texts.hold(one.name, one.value, place, None, replaces=False)
+        return
+    is_known = one.sign in ("=", "+=") and not node.has_source
+    value = run.evaluate(one.value, condition) if is_known else None
+    if one.sign == "+=" and value is not None:
+        before = run.value_of(one.name, condition)
+        value = None if before is None else join(before, value)
+    if value is not None and not run.affords(len(value.text), place):
+        value = None
+    assigned_value = frame.variables.assign(one.name, value, condition)
+    text = None if assigned_value is None else assigned_value.text
+    replaces = one.sign == "=" and not node.has_source and effective.is_certain
+    frame.texts.hold(one.name, one.value, place, text, replaces=replaces)

@@ -1,0 +1,230 @@
+"""Inputs without a fault: what a run decides by."""
+
+from __future__ import annotations
+
+import operator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property, reduce
+from typing import Any
+
+from routing.process.garbage import no_search_for_cycles
+from routing.rules import text
+from routing.rules.estate import EstateRoute, SqlInstance, list_instances, with_services_and_routes
+from routing.rules.network import EstateNetwork
+from routing.rules.requesting import ConversationEndpoint, RouteRequest
+from routing.rules.resolving import MATTERS
+from routing.schemas import KEYS, ROUTE_REQUESTS
+from routing.tables.row_faults import read_suspects, refuse_faults
+from routing.tables.table_columns import Table, TableColumns, as_dataset, shape_of
+from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+
+# The estate from columns: instances and requests on record as the rules see them, and what is named.
+
+
+Settings = Mapping[str, TableColumns]
+"""Columns of routes, databases, services, instances and, if there is one, route_requests."""
+_ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
+_BOUNDS = ("valid_from", "valid_to", "lifetime")
+REQUEST_COLUMNS = ROUTE_REQUESTS.names
+"""What the rules read of ``route_requests``."""
+
+
+def instances_of(tables: Settings) -> dict[str, SqlInstance]:
+    """Return instances from columns of instances, databases and, if given, services and routes."""
+    routes, services = tables.get("routes"), tables.get("services")
+    return with_services_and_routes(
+        list_instances(
+            tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
+            tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
+        ),
+        () if services is None else _services_of(services),
+        () if routes is None else routes_of(routes),
+    )
+
+
+def list_bare(settings: Settings) -> dict[str, SqlInstance]:
+    """Return of each instance what its own rows say: no services, no routes."""
+    return instances_of({key: settings[key] for key in ("instances", "databases")})
+
+
+def furnish_for(
+    bare: Mapping[str, SqlInstance], settings: Settings, services: Collection[str]
+) -> dict[str, SqlInstance]:
+    """Return instances with what messages to some services can have to do with: only that becomes objects."""
+    with_routes = set(settings["routes"].values["instance_name"])
+    listed = {name: replace(one, has_routes=name in with_routes) for name, one in bare.items()}
+    names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
+    holding = settings["services"].naming("name", names)
+    routes = settings["routes"].naming("remote_service_name", names)
+    with no_search_for_cycles():
+        return with_services_and_routes(listed, _services_of(holding), routes_of(routes))
+
+
+def network_of(settings: Settings, services: Collection[str] | None = None) -> EstateNetwork:
+    """Return all instances, and the requests on record.
+
+    ``services``: as far as messages to these have to do with them; None for the whole estate.
+    """
+    requests = settings.get("route_requests")
+    if services is None:
+        return EstateNetwork(instances_of(settings), {} if requests is None else requests_of(requests))
+    near = None if requests is None else requests.naming("service_name", services)
+    instances = furnish_for(list_bare(settings), settings, services)
+    return EstateNetwork(instances, {} if near is None else requests_of(near))
+
+
+def requests_of(requests: TableColumns) -> dict[tuple[str, str, str], list[RouteRequest]]:
+    """Return requests by instance, database and service."""
+    requests_by_service: dict[tuple[str, str, str], list[RouteRequest]] = defaultdict(list)
+    for instance, database, service, requested_at, message_id, ended_at, *of in requests.rows(*REQUEST_COLUMNS):
+        endpoint = ConversationEndpoint.of_row(*of)
+        requests_by_service[instance, database, service].append(
+            RouteRequest(requested_at, message_id, ended_at, endpoint)
+        )
+    return dict(requests_by_service)
+
+
+def routes_of(routes: TableColumns) -> Iterator[tuple[str, str, EstateRoute]]:
+    """Yield routes with their instance and database; equal ones are one object, of any database."""
+    routes_by_row: dict[tuple[Any, ...], EstateRoute] = {}
+    places = routes.rows("instance_name", "database_name")
+    for place, row in zip(places, routes.rows(*_ROUTE, *_BOUNDS), strict=True):
+        estate_route = routes_by_row.get(row)
+        if estate_route is None:
+            estate_route = routes_by_row[row] = EstateRoute.of_row(*row)
+        yield *place, estate_route
+
+
+def _services_of(services: TableColumns) -> Iterator[tuple[str, str, str]]:
+    return services.rows("instance_name", "database_name", "name")
+
+
+@dataclass(frozen=True)
+class NamedThings:
+    """The names of an estate, each with its instance: services, and broker instances as they are compared.
+
+    Any further name of a message is to the rules like any other: these names share a class.
+    ``addresses`` are those of all instances, as they are compared.
+    """
+
+    services: frozenset[tuple[str, str]]
+    brokers: frozenset[tuple[str, str]]
+    requested: frozenset[str]
+    addresses: frozenset[str]
+
+    @classmethod
+    def of(cls, settings: Settings, instances: Iterable[SqlInstance]) -> NamedThings:
+        """Collect the names in routes, databases, services and requests on record."""
+        routes, requests = settings["routes"], settings.get("route_requests")
+        services = {*_pairs(routes, "remote_service_name"), *_pairs(settings["services"], "name")}
+        brokers = {
+            *_pairs(routes, "broker_instance"),
+            *_pairs(settings["databases"], "service_broker_guid"),
+        }
+        compared = ((instance, text.broker_id(broker)) for instance, broker in brokers)
+        return cls(
+            frozenset(services),
+            frozenset((instance, broker) for instance, broker in compared if broker is not None),
+            frozenset(() if requests is None else filter(None, requests.values["service_name"])),
+            frozenset().union(*(instance.own_addresses for instance in instances)),
+        )
+
+    def services_anywhere(self) -> set[str]:
+        """Return the services that anything in the estate names; requests count, since messages meet them."""
+        return {*self.requested, *(service for _, service in self.services)}
+
+    def brokers_anywhere(self) -> set[str]:
+        """Return the broker instances that anything in the estate has or names."""
+        return {broker for _, broker in self.brokers}
+
+
+def _pairs(rows: TableColumns, column: str) -> set[tuple[str, str]]:
+    """Return the instances, and what their rows have in a column; empty text is nothing."""
+    return {pair for pair in rows.rows("instance_name", column) if pair[1]}
+
+
+@dataclass(frozen=True)
+class CheckedInputs:
+    """Inputs without a fault, and what was found out meanwhile.
+
+    dialogs: None where there are none that matter; dialog_rows: how many do, ending: how many of them have a
+    lifetime.
+    """
+
+    settings: Mapping[str, TableColumns]
+    dialogs: Table | None
+    dialog_rows: int = 0
+    ending: int = 0
+
+    @property
+    def has_transport(self) -> bool:
+        """Whether a route may read its address from the service name."""
+        return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
+
+    @cached_property
+    def instances(self) -> Mapping[str, SqlInstance]:
+        """Of each instance what its own rows say; no services, no routes."""
+        return list_bare(self.settings)
+
+    @cached_property
+    def named(self) -> NamedThings:
+        """What the configuration names."""
+        return NamedThings.of(self.settings, self.instances.values())
+
+    def count_unended_requests(self) -> int:
+        """Count requests on record without ended_at; a doubled one counts once."""
+        requests = self.settings.get("route_requests")
+        if requests is None:
+            return 0
+        rows = requests.rows("ended_at", *KEYS["route_requests"])
+        return len({tuple(key) for ended_at, *key in rows if ended_at is None})
+
+    def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
+        """Return the instances with the services and routes that messages to these services need.
+
+        Only rows that name one of them, any, or the service that is asked for routes become objects.
+        """
+        return furnish_for(self.instances, self.settings, set(services))
+
+    def with_settings(self, settings: Mapping[str, TableColumns]) -> CheckedInputs:
+        """Replace the configuration by another one without a fault; the dialogs stay."""
+        return replace(self, settings=settings)
+
+
+def check_without_spark(settings: Mapping[str, TableColumns], dialogs: Table | None) -> CheckedInputs:
+    """Stop where a row of the configuration, or of dialogs of Arrow's, is at fault. Raises InputError."""
+    suspects = {} if dialogs is None else {"dialogs": read_suspects(dialogs, "dialogs")}
+    refuse_faults({**settings, **suspects})
+    mattering, ending = (0, 0) if dialogs is None else _count_mattering(dialogs)
+    return CheckedInputs(settings, dialogs if mattering else None, mattering, ending)
+
+
+def _count_mattering(dialogs: Table) -> tuple[int, int]:
+    """Count the dialogs of an Arrow table that may change a decision, and those that end."""
+    import pyarrow.compute as pc
+
+    shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
+    conditions = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
+    mattering = rows.count_rows(filter=reduce(operator.or_, conditions.values())) if conditions else 0
+    return mattering, rows.count_rows(filter=conditions["lifetime"]) if "lifetime" in conditions else 0
+
+
+# How messages are resolved, whichever engine does it.
+
+
+@dataclass(frozen=True)
+class ResolveOptions:
+    """The options of resolving messages; the same words as section ``resolve`` of the configuration.
+
+    ``may_change``: the messages have no versions, so that each pass checks them anew.
+    """
+
+    run_id: str
+    as_of: datetime | None = None
+    dialog_hash: str = "builtin"
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
+    missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
+    may_change: bool = False

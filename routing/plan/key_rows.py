@@ -1,0 +1,367 @@
+"""What is decided for keys of columns, as rows of timelines, with which messages are joined; small and printable.
+
+A row is an interval of time with its choices, of which the dialog-ID hash takes one. Keys with the same rows share
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from routing.plan.paths import PathChoice, PathPlanner
+from routing.plan.planner import DecisionTimeline, Planner
+from routing.process.garbage import no_search_for_cycles
+from routing.rules.deciding import Decision, RoutingKey, scope_of, signature
+from routing.rules.estate import ARRIVALS, NameAddress, SqlInstance, address_of_name
+from routing.rules.matching import UNNAMED
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathRow, PathSender, path_row, reads_address
+from routing.rules.resolving import VERDICT_COLUMNS, verdict_of
+from routing.rules.timeline import TimeInterval
+from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, ColumnKind, Field, Schema
+from routing.tables.table_columns import TableColumns
+
+# Routing keys as rows of columns, by which Spark and Arrow group messages, and what a row means to the rules.
+#
+# Names and broker instances that nothing known names fall into one class each, so that garbage in the data does
+# not make a plan larger. `KEY` is what decides within an instance; `PATH_KEY` what decides in the whole estate,
+# there and back, where a name that begins with an address of a known instance counts by this address, and a
+# conversation whose requests are on record by itself (D10).
+
+
+FROM_NETWORK = ""
+"""The key_database of what arrives over the network; no database has an empty name."""
+KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
+KeyRow = tuple[str, str, str, str, int]
+# The same with the service of a message as it is written, whether or not anything names it; key_role is key_kind
+# without the class of a service.
+TEXTS = ("instance_name", "key_database", "to_service_name", "key_broker", "key_role")
+PATH_KEY = (
+    *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
+    "key_conversation",
+)
+PathKeyRow = tuple[str, str, str, str, str, int, str]
+
+# Service classes: a known name; other names without an address, with one elsewhere, with an own address.
+CLASSES = 4
+KNOWN, NO_ADDRESS, ADDRESS_ELSEWHERE, OWN_ADDRESS = range(CLASSES)
+_ADDRESSES = {
+    NO_ADDRESS: NameAddress.NONE,
+    ADDRESS_ELSEWHERE: NameAddress.ELSEWHERE,
+    OWN_ADDRESS: NameAddress.OWN,
+}
+CLASS_OF = {address: number for number, address in _ADDRESSES.items()}
+# key_kind = is_initiator + 2 * service class + 8 * (the broker instance is one that nothing names)
+# + 16 * class of the sender's service, in a `PATH_KEY`.
+SERVICE_FACTOR, OTHER_BROKER = 2, 8
+FROM_FACTOR = 2 * OTHER_BROKER
+# What of a message its key is made of, but for its dialog.
+READ = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "is_initiator")
+
+
+@dataclass(frozen=True)
+class KeyTexts:
+    """All that messages hold in place of keys: the columns `TEXTS`, distinct, and the places of their keys."""
+
+    rows: TableColumns
+    keys: Sequence[int]
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """The distinct keys of all messages that can be resolved, how many messages there are, and how many are valid.
+
+    Unless it ``is_exact`` only what makes a key was looked at: then some of the valid ones may be rejected yet.
+    ``texts`` are given where they are known and hardly more than the keys. ``is_folded``: every conversation id
+    is written as it is compared.
+    """
+
+    keys: TableColumns
+    rows_read: int
+    rows_valid: int
+    is_exact: bool
+    texts: KeyTexts | None = None
+    is_folded: bool = False
+
+    @property
+    def rows_rejected(self) -> int | None:
+        """How many messages are to be set aside; None where that is not known."""
+        return self.rows_read - self.rows_valid if self.is_exact else None
+
+
+def key_of(row: KeyRow, instance: SqlInstance) -> RoutingKey:
+    """Convert a row of the columns `KEY` to a routing key."""
+    _, database, service, broker, kind = row
+    named = _ADDRESSES.get(kind // SERVICE_FACTOR % CLASSES)
+    return RoutingKey(
+        database or None,
+        service or None,
+        _broker(broker, kind),
+        bool(kind & 1),
+        address_of_name(service, instance.own_addresses) if named is None else named,
+    )
+
+
+class PathKey(NamedTuple):
+    """A row of `PATH_KEY`, read.
+
+    ``back_to`` is the service that a reply goes to, None where none is known; ``conversation_id`` as in
+    `PathSender`.
+    """
+
+    instance: str
+    database: str | None
+    to: ServiceAddress
+    broker: str | None
+    back_to: ServiceAddress | None
+    is_initiator: bool
+    conversation_id: str | None
+
+    def sender(self, instance: SqlInstance) -> PathSender:
+        """Return the sender of this key's messages on the instance that it names."""
+        return PathSender(instance, self.database, self.is_initiator, self.back_to, self.conversation_id)
+
+
+def path_key_of(row: PathKeyRow) -> PathKey:
+    """Convert a row of the columns `PATH_KEY` to a path key."""
+    instance, database, service, broker, sender, kind, conversation = row
+    of_sender = kind // FROM_FACTOR % CLASSES
+    back_to = None if (of_sender, sender) == (KNOWN, "") else _addressee(of_sender, sender)
+    to = _addressee(kind // SERVICE_FACTOR % CLASSES, service)
+    bound_broker = _broker(broker, kind)
+    return PathKey(instance, database or None, to, bound_broker, back_to, bool(kind & 1), conversation or None)
+
+
+def _broker(broker: str, kind: int) -> str | None:
+    return UNNAMED if kind & OTHER_BROKER else broker or None
+
+
+def _addressee(kind: int, name: str) -> ServiceAddress:
+    """Return the service of a name; of a name that nothing names only its address, if it holds one."""
+    if kind == KNOWN and name:
+        return ServiceAddress.of_name(name)
+    if kind == OWN_ADDRESS:
+        return ServiceAddress(None, name or None, holds_address=True)
+    return ServiceAddress(None, None, holds_address=kind == ADDRESS_ELSEWHERE)
+
+
+# reads_address: the address is to be read from the message's service name. counts_hops: HOP_LIMIT where no hops
+# remain. asks, asks_msdb: step 4 is reached in the scope, or in msdb after the message came back; the choice
+# stands where requests are pending, none of them of the message's own conversation endpoint.
+READS_ADDRESS = "reads_address"
+_ASKS = (Field("asks", ColumnKind.BOOLEAN), Field("asks_msdb", ColumnKind.BOOLEAN))
+CHOICE = Schema(
+    (
+        *_ASKS,
+        Field(READS_ADDRESS, ColumnKind.BOOLEAN),
+        Field("counts_hops", ColumnKind.BOOLEAN),
+        *(Field(field.name, field.kind) for field in RESOLVED_ROUTES if field.name in VERDICT_COLUMNS),
+    )
+)
+"""The fields of a choice of `decide_keys`."""
+PATH = Schema(
+    (
+        *(Field(field.name, field.kind) for field in MESSAGE_PATHS if field.name in PathRow._fields),
+        Field(READS_ADDRESS, ColumnKind.BOOLEAN),
+    )
+)
+"""A path, by the hops that the message has left, and whether its last address is that of its own service name."""
+_PATH_CHOICE = Schema((*_ASKS, Field("paths", ArrayOf(PATH))))
+_OWN, _IN_MSDB = 0, 1
+_READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
+_HOPS = PATH.names.index("hops")
+# Rough sizes in memory: a row of the plan, a choice, an alternative route, a choice of paths, a path, a hop.
+_ROW, _CHOICE, _ALTERNATIVE, _PATH_CHOICE_SIZE, _PATH, _HOP = 300, 250, 120, 60, 300, 250
+
+Choice = tuple[Any, ...]
+TimelineRow = tuple["int | None", "int | None", tuple[Choice, ...]]
+"""valid_from, valid_to and choices."""
+
+
+@dataclass(frozen=True)
+class PlanUses:
+    """The features of the rules that a plan uses; a part of the job that none needs is not built.
+
+    has_times: a row has a bound. reads_addresses: a choice reads its address from the service name. asks: a choice
+    reaches step 4 in its own scope, asks_in_databases: in one that is not msdb; asks_msdb: in msdb, after the
+    message came back.
+    """
+
+    has_times: bool = False
+    reads_addresses: bool = False
+    asks: bool = False
+    asks_in_databases: bool = False
+    asks_msdb: bool = False
+
+    def __or__(self, other: PlanUses) -> PlanUses:
+        return PlanUses(
+            self.has_times or other.has_times,
+            self.reads_addresses or other.reads_addresses,
+            self.asks or other.asks,
+            self.asks_in_databases or other.asks_in_databases,
+            self.asks_msdb or other.asks_msdb,
+        )
+
+
+@dataclass(frozen=True)
+class TimelineRows:
+    """The rows that keys share, and their size in memory: bytes, roughly."""
+
+    rows: Sequence[TimelineRow]
+    size: int
+
+
+@dataclass(frozen=True)
+class DecidedKeys:
+    """The decisions for distinct keys: ``numbers`` are the places of their timelines, in the keys' order.
+
+    ``key`` are the key's columns, ``choice`` the fields of a choice.
+    """
+
+    key: tuple[str, ...]
+    choice: Schema
+    numbers: Sequence[int]
+    timelines: Sequence[TimelineRows]
+    uses: PlanUses
+
+
+def decide_keys(keys: TableColumns, instances: Mapping[str, SqlInstance]) -> DecidedKeys:
+    """Decide for every distinct key.
+
+    ``keys`` have the columns of `keys.KEY`; ``instances`` what is known of each instance that they name.
+    """
+    decider = KeyDecider()
+    numbers = decider.decide(keys.rows(*KEY), instances)
+    return DecidedKeys(KEY, CHOICE, numbers, decider.timelines, decider.uses)
+
+
+class KeyDecider:
+    """Decides for keys as they come; ``timelines`` are those so far, each once."""
+
+    def __init__(self) -> None:
+        self._shared = SharedRows.of_choices()
+        self.timelines: Sequence[TimelineRows] = self._shared.timelines
+
+    @property
+    def uses(self) -> PlanUses:
+        """What the timelines make use of."""
+        return self._shared.uses
+
+    def decide(self, keys: Iterable[KeyRow], instances: Mapping[str, SqlInstance]) -> list[int]:
+        """Return the places of the timelines of keys; ``instances`` is what is known for all services of these."""
+        planner, places, numbers = (
+            Planner(choice_of, signature),
+            dict[DecisionTimeline[Choice], int](),
+            list[int](),
+        )
+        with no_search_for_cycles():
+            for row in keys:
+                instance = instances[row[0]]
+                key = key_of(row, instance)
+                timeline = planner.timeline(key, instance)
+                number = places.get(timeline)
+                if number is None:
+                    number = places[timeline] = self._shared.add(timeline.intervals(), key.scope)
+                numbers.append(number)
+        return numbers
+
+
+def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
+    """Follow every distinct key there and back.
+
+    ``keys`` have the columns of `keys.PATH_KEY`; ``network`` is what is known for the services that they name.
+    """
+    planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
+    with no_search_for_cycles():
+        for row in keys.rows(*PATH_KEY):
+            key = path_key_of(row)
+            sender = key.sender(network.instances[key.instance])
+            timeline = planner.timeline(sender, key.to, key.broker)
+            intervals = (
+                TimeInterval(one.valid_from, one.valid_to, tuple(map(_path_choice, one.choices)))
+                for one in timeline.intervals()
+            )
+            numbers.append(shared.add(intervals, scope_of(key.database)))
+    return DecidedKeys(PATH_KEY, _PATH_CHOICE, numbers, shared.timelines, shared.uses)
+
+
+class SharedRows:
+    """The rows of timelines, each once, and what all of them make use of.
+
+    ``reads_address`` and ``size_of`` tell of a choice whether it reads its address from the service name, and its
+    size in memory.
+    """
+
+    def __init__(self, reads_address: Callable[[Choice], bool], size_of: Callable[[Choice], int]) -> None:
+        self.timelines: list[TimelineRows] = []
+        self.uses = PlanUses()
+        self._reads_address, self._size_of = reads_address, size_of
+        self._numbers: dict[Hashable, int] = {}
+
+    @classmethod
+    def of_choices(cls) -> SharedRows:
+        """Return none yet, of choices that begin with the fields of `CHOICE`."""
+        return cls(_reads_address, _size_of)
+
+    def add(self, intervals: Iterable[TimeInterval[Choice]], scope: str) -> int:
+        """Return the place of a timeline of a key in a scope."""
+        rows = _join_neighbours(intervals)
+        choices = [choice for _, _, choices_of_row in rows for choice in choices_of_row]
+        asks = any(choice[_OWN] for choice in choices)
+        self.uses |= PlanUses(
+            has_times=len(rows) > 1,
+            reads_addresses=any(map(self._reads_address, choices)),
+            asks=asks,
+            asks_in_databases=asks and scope != ARRIVALS,
+            asks_msdb=any(choice[_IN_MSDB] for choice in choices),
+        )
+        number = self._numbers.get(rows)
+        if number is None:
+            number = self._numbers[rows] = len(self.timelines)
+            size = _ROW * len(rows) + sum(map(self._size_of, choices))
+            self.timelines.append(TimelineRows(rows, size))
+        return number
+
+
+def _join_neighbours(intervals: Iterable[TimeInterval[Choice]]) -> tuple[TimelineRow, ...]:
+    """Return intervals as rows; neighbours in time that are decided alike are one."""
+    rows: list[TimelineRow] = []
+    for one in intervals:
+        start = one.valid_from
+        if rows and rows[-1][2] == one.choices:
+            start = rows.pop()[0]
+        rows.append((start, one.valid_to, one.choices))
+    return tuple(rows)
+
+
+def choice_of(decision: Decision) -> Choice:
+    """Return the fields of `CHOICE`; the columns are those of a message that brings nothing of its own."""
+    search, columns = decision.last, verdict_of(decision, None, None, None).plain()
+    return decision.asks, decision.asks_again, search.reads_address, search.end.counts_hops, *columns.values()
+
+
+def _reads_address(choice: Choice) -> bool:
+    reads: bool = choice[_READS_ADDRESS]
+    return reads
+
+
+def _size_of(choice: Choice) -> int:
+    return _CHOICE + _ALTERNATIVE * len(choice[_ALTERNATIVES] or ())
+
+
+def _path_choice(choice: PathChoice) -> Choice:
+    """Return the fields of `_PATH_CHOICE`."""
+    paths = tuple([(*path_row(path), reads_address(path.there)) for path in choice.paths])
+    return choice.decision.asks, choice.decision.asks_again, paths
+
+
+def _path_reads_address(choice: Choice) -> bool:
+    *_, paths = choice
+    return any(path[-1] for path in paths)
+
+
+def _size_of_paths(choice: Choice) -> int:
+    *_, paths = choice
+    return _PATH_CHOICE_SIZE + sum(_PATH + _HOP * len(path[_HOPS]) for path in paths)

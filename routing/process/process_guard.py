@@ -1,0 +1,233 @@
+"""Signals that end a command: one line that says what counts, no traceback, and nothing left behind.
+
+A command works in a thread of its own while the main thread waits, for signals are handled there: at once,
+whatever the command is busy with, and never by an exception in the midst of it. The process then ends as abruptly
+as a killed one, which every write survives.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+# The processes that this one has started, and that they have started: Java, at any moment of its start.
+
+
+_PAUSE = 0.05
+
+
+def end_children(seconds: float) -> bool:
+    """End all of them, at first as they are asked to; those that live on after some seconds are killed.
+
+    Java removes its scratch files when it is asked. Whether there were any.
+    """
+    deadline = time.monotonic() + seconds
+    were_any = False
+    # Again and again: a process that is being started loses what it is sent before it has become another program.
+    while children := find_children():
+        were_any = True
+        _send(children, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
+        time.sleep(_PAUSE)
+    return were_any
+
+
+def _send(processes: set[int], number: signal.Signals) -> None:
+    for process in processes:
+        # It may have ended meanwhile, or be another user's, who alone can end it.
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, number)
+
+
+def find_children() -> set[int]:
+    """Return the ids of all processes that descend from this one and still run."""
+    parents = dict(_parents())
+    descendants, newest = set[int](), {os.getpid()}
+    while newest:
+        newest = {process for process, parent in parents.items() if parent in newest} - descendants
+        descendants |= newest
+    return descendants
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Yield each running process with its parent."""
+    if not Path("/proc/self/stat").exists():
+        yield from _parents_by_ps()
+        return
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            # One that ends between these steps.
+            with suppress(OSError):
+                # After the program's name, which may hold anything, in brackets.
+                state, parent, *_ = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                if state not in "ZX":
+                    yield int(folder.name), int(parent)
+
+
+def _parents_by_ps() -> Iterator[tuple[int, int]]:
+    """Yield processes with their parents where there is no /proc, as on macOS."""
+    import subprocess
+
+    listed = subprocess.Popen(["/bin/ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True)
+    for line in listed.communicate()[0].splitlines():
+        process, parent, state = line.split()[:3]
+        if not state.startswith("Z") and int(process) != listed.pid:
+            yield int(process), int(parent)
+
+
+# How far a command has come: what counts and what does not, should it be interrupted.
+
+
+NOTHING_WRITTEN = "nothing was written"
+
+
+class CommandProgress:
+    """The state of a command, for the text of an interruption.
+
+    ``text`` says what counts; ``as_line`` makes the line of it that is printed, and ``clear`` takes away before it
+    what moves on the terminal. ``run_id`` is that of the run, once there is one. An ending of the process takes
+    ``deciding`` and keeps it, so that no run begins to count after the text was said.
+    """
+
+    def __init__(self) -> None:
+        self.text = NOTHING_WRITTEN
+        self.run_id: str | None = None
+        self.as_line: Callable[[str], str] = str
+        self.clear: Callable[[], None] = lambda: None
+        self.is_interrupted = False
+        self.deciding = threading.Lock()
+
+    @contextmanager
+    def recording(self, run_id: str) -> Iterator[None]:
+        """Guard the commit with which a run begins to count: the first interruption waits for it."""
+        with self.deciding:
+            self.text = f"run {run_id} was being recorded (it counts if sbroute runs lists it)"
+            yield
+            self.text = f"run {run_id} counts, it was recorded before"
+
+    @contextmanager
+    def replacing_page(self) -> Iterator[None]:
+        """Guard the replacement of a page: the first interruption waits for its end."""
+        with self.deciding:
+            self.text = "the page is as it was, or as it is to be (start it again)"
+            yield
+            self.text = "the page was written before"
+
+
+_SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
+# How long Java may take to end, and the command to notice that it has.
+_JAVA_SECONDS, _COMMAND_SECONDS = 5.0, 1.0
+# How long a process that is being started takes to be one.
+_STARTING_SECONDS = 0.1
+# What a main thread has on most systems; others may have much less.
+_STACK = 16 << 20
+
+
+def is_for_this_process() -> bool:
+    """Return whether signals are this process's to handle: not on Databricks, nor off the main thread."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return os.name == "posix" and is_main and "DATABRICKS_RUNTIME_VERSION" not in os.environ
+
+
+def say(line: str, descriptor: int = 2) -> None:
+    """Write a line past all that Python holds back or has in use."""
+    # Nobody may listen, and standard error may have been closed from the beginning.
+    with suppress(OSError):
+        os.write(descriptor, f"{line}\n".encode(errors="backslashreplace"))
+
+
+def _start_nothing(event: str, _: tuple[object, ...]) -> None:
+    """Refuse to start processes, which nobody would end; the main thread may look for those that there are."""
+    if event == "subprocess.Popen" and threading.current_thread() is not threading.main_thread():
+        raise ChildProcessError("this process is about to end")
+
+
+class SignalGuard:
+    """Ends the process when a signal says so, from the moment it is made until the process is gone."""
+
+    def __init__(self, clean_up: Callable[[], None]) -> None:
+        self.progress = CommandProgress()
+        self._clean_up = clean_up
+        self._told_to = -1
+        # While Java starts, what is written to standard error goes elsewhere.
+        with suppress(OSError):
+            self._told_to = os.dup(2)
+        self._is_told = False
+        self._worker: threading.Thread | None = None
+        for number in _SIGNALS:
+            # A shell that starts a command in the background has it ignore Ctrl-C.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._end)
+                # After all others, for it is the first: Python is then about to take these handlers away, and a
+                # signal would end a process whose command has ended and whose exit code is known.
+                atexit.register(signal.signal, number, signal.SIG_IGN)
+
+    def run(self, command: Callable[[CommandProgress], int]) -> int:
+        """Run a command in another thread; return its status, or raise its exception."""
+        done: list[int] = []
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                done.append(command(self.progress))
+            # Handed on to the main thread: SystemExit too.
+            except BaseException as error:  # noqa: BLE001
+                failed.append(error)
+            finally:
+                has_ended.set()
+
+        has_ended = threading.Event()
+        before = threading.stack_size(_STACK)
+        self._worker = threading.Thread(target=work, name="sbroute", daemon=True)
+        self._worker.start()
+        threading.stack_size(before)
+        has_ended.wait()
+        for error in failed:
+            raise error
+        return done[0]
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        """Handle SIGINT and SIGTERM; it does not return."""
+        if self.progress.is_interrupted:
+            # The second one: whoever sent it has waited long enough.
+            self._report_end(number)
+            end_children(0)
+            self._leave(number)
+        self.progress.is_interrupted = True
+        self.progress.deciding.acquire()
+        self._report_end(number)
+        sys.addaudithook(_start_nothing)
+        if end_children(_JAVA_SECONDS) and self._worker is not None:
+            # Without Java the command fails, and puts away what it holds.
+            self._worker.join(_COMMAND_SECONDS)
+        else:
+            time.sleep(_STARTING_SECONDS)
+        # What was just being started when nothing more was to be.
+        end_children(_JAVA_SECONDS)
+        self._leave(number)
+
+    def _report_end(self, number: int) -> None:
+        if self._is_told:
+            return
+        # Before it is told: a second signal, which would not wait, tells it then.
+        self.progress.clear()
+        self._is_told = True
+        line = self.progress.as_line(f"sbroute: {_SIGNALS[signal.Signals(number)]}: {self.progress.text}")
+        # What fails from now on does so because of this end.
+        sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        say(line, self._told_to)
+
+    def _leave(self, number: int) -> NoReturn:
+        try:
+            self._clean_up()
+        finally:
+            # 130 and 143, as shells say it.
+            os._exit(128 + number)

@@ -1,0 +1,446 @@
+"""From the tables of a configuration to one output that another command than ``resolve`` writes, by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from routing.config import CANDIDATES, PATHS, Config
+from routing.delta import file_systems, replaced_outputs, spark_tables
+from routing.delta.opening import TableOpener
+from routing.delta.spark_tables import AsItIs, Input
+from routing.engines.traffic_tables import count_by
+from routing.errors import ContractError, InternalError, RoutingError, StorageError, first_sentence, quote
+from routing.messages import validate
+from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
+from routing.messages.compiling import DecideKeys, StageClock, compile_messages
+from routing.messages.dialog_hash import FUNCTION
+from routing.messages.job import ResolveJob
+from routing.messages.keying import OF_ESTATE, OF_INSTANCE, OF_INSTANCE_EXACTLY, MessageKeying
+from routing.messages.results import message_paths
+from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
+from routing.plan.checked_inputs import ResolveOptions
+from routing.plan.key_rows import decide_keys
+from routing.runs.run_results import COMMAND, WrittenPaths, count_paths
+from routing.runs.run_work import Progress, Stages
+from routing.runs.spark_runs import open_inputs
+from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
+from routing.tables.cached_frames import FrameCache, released_on_failure
+from routing.tables.spark_forms import conform
+from routing.tables.table_columns import Table, check_given
+from routing.tables.times import as_utc
+from routing.terms import DEFAULT_BROADCAST_LIMIT
+
+# Inputs that have no versions may change while a run reads them: what it says then, whatever fails by it.
+
+
+# Several passes read these; what is small is read once.
+_READ_AGAIN = ("messages", "dialogs")
+
+
+@contextmanager
+def telling_what_may_change(inputs: Mapping[str, Input]) -> Iterator[None]:
+    """Add to what fails within that an input may have changed between two passes, where one has no versions.
+
+    A pass that meets a message which the first one did not see fails (`messages.results`), and so do counts that
+    do not add up. Raises StorageError where it was no error of this package.
+    """
+    loose = {key: inputs[key].location for key in _READ_AGAIN if isinstance(inputs.get(key), AsItIs)}
+    if not loose:
+        yield
+        return
+    try:
+        yield
+    except ContractError:
+        raise
+    except RoutingError as error:
+        raise error.with_hint(_hint(loose)) from error
+    except Exception as error:
+        doing = " and ".join(f"reading tables.{key}" for key in loose)
+        raise StorageError.failed(doing, first_sentence(error)).with_hint(_hint(loose)) from error
+
+
+def _hint(loose: Mapping[str, object]) -> str:
+    named = ", ".join(f"tables.{key} at {quote(location)}" for key, location in loose.items())
+    why = "read at no version, and perhaps changed while the run was at work"
+    return f"{why}: {named}; copy these to Delta tables"
+
+
+# Rows about all messages of given tables: a lazy frame, and the one way to its plan.
+
+
+@dataclass(frozen=True)
+class MessageFrame:
+    """Rows about all messages that were ``read`` and not ``rejected``, as a lazy frame.
+
+    ``notes`` say what was joined without a broadcast; more may come until the frame has been read. The session
+    keeps a small plan until `unpersist`.
+    """
+
+    rows: DataFrame
+    read: int
+    rejected: int
+    notes: list[str] = field(default_factory=list)
+    kept: FrameCache = field(default_factory=FrameCache)
+
+    def unpersist(self) -> None:
+        """Release the cached frames; the frame can still be read, computed anew."""
+        self.kept.release()
+
+
+def compile_tables(
+    tables: Mapping[str, Table],
+    options: ResolveOptions,
+    keeper: FrameCache,
+    clock: StageClock,
+    *,
+    more_columns: Mapping[str, Column] = MappingProxyType({}),
+    keying: MessageKeying = OF_INSTANCE,
+    decide: DecideKeys = decide_keys,
+) -> ResolveJob:
+    """Validate tables and compile their messages (`compiling.compile_messages`).
+
+    Messages get ``more_columns``. Raises InputError where a table is missing or breaks its
+    contract.
+    """
+    check_given(tables)
+    with clock.stage("validate"):
+        checked = validate.check(validate.read(tables))
+    messages = conform(tables["messages"], "messages")
+    if more_columns:
+        messages = messages.withColumns(dict(more_columns))
+    return compile_messages(messages, checked, options, keeper, clock, keying=keying, decide=decide)
+
+
+@dataclass(frozen=True)
+class OutputTable:
+    """An output: its key in the configuration, its columns, and the command that writes it."""
+
+    key: str
+    schema: Schema
+    command: str
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """The opened tables of a configuration, the time at which all messages are decided, and what times stages."""
+
+    tables: Mapping[str, Table]
+    as_of: datetime | None
+    clock: Stages
+
+
+T = TypeVar("T", bound=MessageFrame)
+
+
+@dataclass(frozen=True)
+class StoredOutput(Generic[T]):
+    """The rows that were made, and the version of the table that has them."""
+
+    frame: T
+    version: int
+    contents: Table
+    clock: Stages
+
+
+def replace_output(
+    spark: SparkSession,
+    config: Config,
+    output: OutputTable,
+    make: Callable[[RunInputs], T],
+    *,
+    as_of: datetime | None,
+    progress: Callable[[Progress], None],
+    tell: Callable[[str], None],
+) -> StoredOutput[T]:
+    """Replace an output in one commit by what ``make`` makes of the tables of a configuration.
+
+    Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
+    ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
+    has ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured,
+    OutputError where another table stands there, InputError and StorageError.
+    """
+    config = file_systems.place_all(config, spark)
+    location = config.output_of(output.key, output.command)
+    clock, opener = Stages(progress), TableOpener.of_session(spark, tell)
+    moment = config.resolve.as_of if as_of is None else as_of
+    with clock.stage("read"):
+        place = replaced_outputs.look_at(opener, output.key, location, output.schema)
+        inputs = spark_tables.snapshots(opener, config.tables)
+    versions = {key: snapshot.version for key, snapshot in inputs.items()}
+    metadata = replaced_outputs.metadata_of(output.command, versions, moment)
+    with FrameCache() as keeper, telling_what_may_change(inputs):
+        opened = {**open_inputs(opener, inputs, keeper), "messages": inputs["messages"].read(spark)}
+        frame = make(RunInputs(opened, moment, clock))
+        try:
+            with clock.stage("write"):
+                version = place.replace_by_spark(spark, frame.rows, metadata)
+        finally:
+            frame.unpersist()
+        contents = opener.open_at(f"output.{output.key}", location, version)
+    return StoredOutput(frame, version, contents, clock)
+
+
+# All routes that messages could take, ranked by Spark: as a frame, or in ``output.route_candidates``.
+
+
+CANDIDATES_COMMAND = "candidates"
+
+
+@dataclass(frozen=True)
+class RankedCandidates(MessageFrame):
+    """Hold the result of `candidates`: every route that a message could take.
+
+    Args:
+        rows: a lazy DataFrame in the columns of ``route_candidates``; a message has as many rows as the rules
+            find candidates, perhaps none.
+        read: the number of messages read.
+        rejected: the number of messages that are not resolved.
+        notes: sentences on joins without a broadcast; more may come until the frame has been read.
+        kept: the frames that the session keeps until `unpersist`.
+
+    Example:
+        >>> ranked = routing.candidates(spark, tables)
+        >>> ranked.read, ranked.rejected
+        (7, 2)
+    """
+
+    @property
+    def route_candidates(self) -> DataFrame:
+        """The candidates, ranked within each message."""
+        return self.rows
+
+
+def candidates(
+    spark: SparkSession,
+    tables: Mapping[str, Table],
+    *,
+    as_of: datetime | None = None,
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
+    clock: Stages | None = None,
+) -> RankedCandidates:
+    """Rank every route that a message could take: a broadcast join and a window over each message.
+
+    Args:
+        spark: the session of the tables.
+        tables: as `resolve` takes them.
+        as_of: the one time at which all messages are decided (UTC without a zone); by default each at its own.
+        broadcast_limit: the size above which candidates, plans and dialogs are joined without a broadcast.
+        clock: hears of the stages.
+
+    Returns:
+        The candidates; validation and the pass for the keys run at once, the rest when the frame is read.
+
+    Raises:
+        InputError: a table is missing or breaks its contract.
+
+    Example:
+        >>> ranked = routing.candidates(spark, tables).route_candidates
+        >>> ranked.where("message_id = 'm3'").select("candidate_rank", "route_name").first()
+        Row(candidate_rank=1, route_name='Far')
+    """
+    # No row names a run.
+    options = ResolveOptions("", None if as_of is None else as_utc(as_of), FUNCTION, broadcast_limit)
+    lists = CandidateLists()
+    with released_on_failure() as keeper:
+        job = compile_tables(
+            tables,
+            options,
+            keeper,
+            clock or Stages(lambda stage: None),
+            more_columns={MESSAGE_ROW: F.monotonically_increasing_id()},
+            keying=OF_INSTANCE_EXACTLY,
+            decide=lists.decide_keys,
+        )
+        counts = job.counted.counts
+        ranked = route_candidates(job, lists)
+        return RankedCandidates(ranked, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)
+
+
+@dataclass(frozen=True)
+class CandidateCount:
+    """The number of candidates that match in a step and stand in a tier, the chosen ones, and alternatives."""
+
+    matching_step: int
+    tier: str | None
+    candidates: int = 0
+    chosen: int = 0
+    alternatives: int = 0
+
+
+@dataclass(frozen=True)
+class WrittenCandidates:
+    """The version of the table, and what its rows are.
+
+    ``by_step`` counts candidates by matching step and tier, in their order. Of the messages that
+    were ``read``, ``ranked`` have candidates and ``rejected`` were set aside.
+    """
+
+    version: int
+    read: int
+    rejected: int
+    ranked: int
+    by_step: Sequence[CandidateCount]
+    notes: tuple[str, ...] = ()
+
+
+def write_candidates(
+    spark: SparkSession,
+    config: Config,
+    *,
+    as_of: datetime | None = None,
+    progress: Callable[[Progress], None] = lambda stage: None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> WrittenCandidates:
+    """Rank the candidates of all messages of a configuration into ``output.route_candidates``, in one commit.
+
+    Arguments and errors are those of `replaced_output.replace_output`; raises InternalError where the counts do
+    not add
+    up.
+    """
+    stored = replace_output(
+        spark,
+        config,
+        OutputTable(CANDIDATES, ROUTE_CANDIDATES, CANDIDATES_COMMAND),
+        lambda inputs: candidates(
+            spark,
+            inputs.tables,
+            as_of=inputs.as_of,
+            broadcast_limit=config.resolve.broadcast_limit,
+            clock=inputs.clock,
+        ),
+        as_of=as_of,
+        progress=progress,
+        tell=tell,
+    )
+    ranked = stored.frame
+    with stored.clock.stage("counts") as tally:
+        counts = count_by(stored.contents, ["matching_step", "tier", "is_chosen", "is_alternative"])
+        # Each message that has candidates has one of rank 1, which tells how many there are.
+        firsts = count_by(stored.contents, ["candidates_total"], {"candidate_rank": [1]})
+        expected = sum(min(total, MOST_CANDIDATES) * messages for (total,), messages in firsts.items())
+        if counts.total() != expected:
+            raise InternalError.candidates(expected, counts.total())
+        tally.rows = expected
+    return WrittenCandidates(
+        stored.version, ranked.read, ranked.rejected, firsts.total(), _count_steps(counts), tuple(ranked.notes)
+    )
+
+
+def _count_steps(counts: Mapping[tuple[Any, ...], int]) -> list[CandidateCount]:
+    """Return counts by step, tier, is_chosen and is_alternative as one of each step and tier."""
+    counts_by_step: dict[tuple[int, str], CandidateCount] = {}
+    for (step, tier, is_chosen, is_alternative), count in counts.items():
+        one = counts_by_step.get((step, tier or ""), CandidateCount(step, tier))
+        counts_by_step[step, tier or ""] = replace(
+            one,
+            candidates=one.candidates + count,
+            chosen=one.chosen + count * is_chosen,
+            alternatives=one.alternatives + count * is_alternative,
+        )
+    return [counts_by_step[place] for place in sorted(counts_by_step)]
+
+
+# The paths of all messages, by Spark: as a frame of given tables, or from tables to ``output.message_paths``.
+
+
+@dataclass(frozen=True)
+class TracedPaths(MessageFrame):
+    """The paths of all messages, in the columns of ``message_paths``, and how many there are."""
+
+    @property
+    def message_paths(self) -> DataFrame:
+        """The paths, a row for each message that is not rejected."""
+        return self.rows
+
+    @property
+    def traced(self) -> int:
+        """How many messages have a path."""
+        return self.read - self.rejected
+
+
+def trace_all(
+    spark: SparkSession,
+    tables: Mapping[str, Table],
+    *,
+    as_of: datetime | None = None,
+    dialog_hash: str = "builtin",
+    broadcast_limit: str = DEFAULT_BROADCAST_LIMIT,
+    clock: Stages | None = None,
+) -> TracedPaths:
+    """Follow all messages to where they end, and the replies to them.
+
+    Validation, the pass for the keys and the paths of the keys run at once.
+
+    Args:
+        spark: the session of the tables.
+        tables: as `resolve` takes them.
+        as_of: the one time at which all messages are decided (UTC without a zone); by default each at its own.
+        dialog_hash: how step 3 hashes dialogs (rule book, section 6): builtin or udf.
+        broadcast_limit: the size above which plans and dialogs are joined without a broadcast.
+        clock: hears of the stages.
+
+    Returns:
+        The paths as a DataFrame in the columns of ``message_paths``, and the numbers of messages.
+
+    Raises:
+        InputError: a table is missing or breaks its contract.
+
+    Example:
+        >>> traced = routing.trace_all(spark, tables)
+        >>> traced.traced, traced.rejected
+        (5, 2)
+    """
+    # No row of the paths names a run.
+    options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
+    with released_on_failure() as keeper:
+        job = compile_tables(tables, options, keeper, clock or Stages(lambda stage: None), keying=OF_ESTATE)
+        counts = job.counted.counts
+        paths = message_paths(job)
+        return TracedPaths(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)
+
+
+def write_paths(
+    spark: SparkSession,
+    config: Config,
+    *,
+    as_of: datetime | None = None,
+    progress: Callable[[Progress], None] = lambda stage: None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> WrittenPaths:
+    """Follow all messages of a configuration, and replace ``output.message_paths`` by their paths in one commit.
+
+    Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
+    ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
+    has ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured,
+    OutputError where another table stands there, InputError, StorageError, and InternalError where the counts do
+    not add up.
+    """
+    stored = replace_output(
+        spark,
+        config,
+        OutputTable(PATHS, MESSAGE_PATHS, COMMAND),
+        lambda inputs: trace_all(
+            spark,
+            inputs.tables,
+            as_of=inputs.as_of,
+            dialog_hash=config.resolve.dialog_hash,
+            broadcast_limit=config.resolve.broadcast_limit,
+            clock=inputs.clock,
+        ),
+        as_of=as_of,
+        progress=progress,
+        tell=tell,
+    )
+    traced = stored.frame
+    with stored.clock.stage("counts") as tally:
+        done = count_paths(stored.contents, stored.version, traced.read, traced.rejected, traced.notes)
+        tally.rows = done.traced
+    return done

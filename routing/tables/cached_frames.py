@@ -1,0 +1,306 @@
+"""Small frames that several passes read: computed once, and where they are really small, rows of the driver.
+
+Planning the scan of a small table, which each pass would do anew, takes longer than reading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from routing.sessions.session import let_go, takes_persist
+from routing.sessions.session_settings import find_setting
+from routing.tables.frames import has_arrow, nullable
+
+# Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
+HELD_ROWS, HELD_BYTES = 20_000, 4_000
+# Up to so many rows, and bytes of all of them, are carried by the client of a session that keeps nothing itself:
+# serverless compute takes 128 MB of local data at a time.
+CLIENT_ROWS, CLIENT_BYTES = 200_000, 32 * 1024**2
+# Besides its texts a row is about so many bytes for each column.
+_COLUMN = 8
+_OF_ANY_SIZE = (StringType, BinaryType, ArrayType, MapType, StructType)
+_IS_LONG = "_is_long"
+# Python has no text of any bytes, and its times without a zone are told twice where clocks are set back.
+_Forms = Mapping[type[DataType], Callable[[Column], Column]]
+_AS_PLAIN: _Forms = {
+    StringType: lambda text: text.cast("binary"),
+    TimestampType: lambda time: F.unix_micros(time),
+}
+_AS_READ: _Forms = {
+    StringType: lambda text: text.cast("string"),
+    TimestampType: lambda number: F.timestamp_micros(number),
+}
+
+
+class FrameCache:
+    """Keeps frames that are read more than once, until `release`, or the end of a ``with`` block."""
+
+    def __init__(self) -> None:
+        self.frames: list[DataFrame] = []
+        """What the session's block storage holds."""
+
+    def __enter__(self) -> FrameCache:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.release()
+        except Exception:
+            # What ended the block may have ended the session; the block's own error says more.
+            if error is None:
+                raise
+
+    def keep(self, small: DataFrame) -> DataFrame:
+        """Compute a small frame once, now: the driver carries few rows, storage keeps more.
+
+        Where the session keeps nothing its rows go by way of the client; very many are computed anew by each pass
+        that reads them.
+        """
+        return self.keep_sized(small).rows
+
+    def keep_sized(self, small: DataFrame) -> CarriedFrame:
+        """Compute a small frame once, now, and return it with its size."""
+        if not takes_persist(small.sparkSession):
+            return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema))
+        # Rows are carried from the storage: to find out that there are too many must not mean to do it again.
+        stored = self.store(small)
+        found = _carry(stored, HELD_ROWS, _is_long_row(small.schema))
+        if found.rows is not stored:
+            # Rows that Python workers hand over are read once, and what they are made of is in no later plan.
+            carried = found.rows if has_arrow() else self.store(found.rows)
+            self.frames.remove(stored)
+            let_go(stored)
+            return CarriedFrame(carried, found.size)
+        return found
+
+    def store(self, frame: DataFrame) -> DataFrame:
+        """Return a frame that many parts of one pass read: kept in storage, filled by the first of them.
+
+        For tables that are too large to be rows of the driver. Where the session keeps nothing the frame as it is.
+        """
+        if not takes_persist(frame.sparkSession):
+            return frame
+        kept = frame.persist()
+        self.frames.append(kept)
+        return kept
+
+    def release(self) -> None:
+        """Release all frames; they can still be read, computed anew."""
+        while self.frames:
+            let_go(self.frames.pop())
+
+
+@contextmanager
+def released_on_failure() -> Iterator[FrameCache]:
+    """Yield a cache that outlives the block, unless the block fails."""
+    with ExitStack() as on_failure:
+        yield on_failure.enter_context(FrameCache())
+        on_failure.pop_all()
+
+
+class CarriedFrame(NamedTuple):
+    """A frame, and the bytes of its values where the driver carries them; None where it does not."""
+
+    rows: DataFrame
+    size: int | None
+
+
+def hold(frame: DataFrame) -> DataFrame:
+    """Read a frame once into the driver; one of many or long rows, or without Arrow, stays as it is."""
+    return _carry(frame, HELD_ROWS, _is_long_row(frame.schema)).rows if has_arrow() else frame
+
+
+def _is_long_row(schema: StructType) -> Column:
+    return bytes_of_texts(schema) > HELD_BYTES
+
+
+def _carry(frame: DataFrame, most: int, is_long: Column) -> CarriedFrame:
+    """Read a frame into this process and give it back; one of more rows, or of long ones, stays as it is."""
+    spark, first = frame.sparkSession, _without_long(frame.limit(most + 1), is_long)
+    if has_arrow():
+        table = first.toArrow()
+        is_small = table.num_rows <= most and True not in table[_IS_LONG].to_pylist()
+        if not is_small:
+            return CarriedFrame(frame, None)
+        values = table.select(frame.columns)
+        return CarriedFrame(_as_rows(spark, values, frame.schema), values.nbytes)
+    plain = first.select(_IS_LONG, *_columns_as(frame.schema, _AS_PLAIN))
+    rows = [tuple(row) for row in plain.collect()]
+    if len(rows) > most or any(is_long for is_long, *_ in rows):
+        return CarriedFrame(frame, None)
+    values = [row[1:] for row in rows]
+    given = spark.createDataFrame(values, StructType(nullable(plain.schema).fields[1:]))
+    return CarriedFrame(given.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(values))
+
+
+def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:
+    return (_in_form(F.col(field.name), field.dataType, forms).alias(field.name) for field in schema)
+
+
+def _in_form(value: Column, kind: DataType, forms: _Forms) -> Column:
+    """Return a value of a type, each text and time of it in another form."""
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda one: _in_form(one, kind.elementType, forms))
+    if isinstance(kind, StructType):
+        fields = (_in_form(value[field.name], field.dataType, forms).alias(field.name) for field in kind)
+        return F.when(value.isNotNull(), F.struct(*fields))
+    form = forms.get(type(kind))
+    return value if form is None else form(value)
+
+
+def _bytes_of(value: Any) -> int:
+    """Return about how many bytes rows of plain Python take."""
+    if isinstance(value, bytes | bytearray):
+        return len(value)
+    return sum(map(_bytes_of, value)) if isinstance(value, list | tuple) else _COLUMN
+
+
+def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
+    """Mark long rows, and make them all null: a name may have a million characters."""
+    marked = rows.select(is_long.alias(_IS_LONG), "*")
+    return marked.select(_IS_LONG, *(F.when(~F.col(_IS_LONG), _loose(f)).alias(f.name) for f in rows.schema))
+
+
+def _are_many_bytes(schema: StructType) -> Column:
+    """Return whether the rows are together more than a client carries, which each of them says."""
+    of_row = bytes_of_texts(schema) + F.lit(_COLUMN * len(schema))
+    # One partition for all: without any Spark warns of its size.
+    return F.sum(of_row).over(Window.partitionBy(F.lit(0))) > CLIENT_BYTES
+
+
+def bytes_of_texts(schema: StructType) -> Column:
+    """Return the bytes of those columns of a row that may be of any size."""
+    lengths = [
+        F.coalesce(F.octet_length(_as_text(field.name, field.dataType)), F.lit(0)).cast("bigint")
+        for field in schema
+        if isinstance(field.dataType, _OF_ANY_SIZE)
+    ]
+    return reduce(Column.__add__, lengths, F.lit(0).cast("bigint"))
+
+
+def _as_text(name: str, kind: DataType) -> Column:
+    return F.col(name) if isinstance(kind, (StringType, BinaryType)) else F.col(name).cast("string")
+
+
+def _loose(column: StructField) -> Column:
+    """Return a column of which every field may be null: Arrow takes no null struct of fields that may not."""
+    found = F.col(column.name)
+    is_nested = isinstance(column.dataType, StructType | ArrayType)
+    return found.cast(nullable(column.dataType).simpleString()) if is_nested else found
+
+
+def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
+    """Convert an Arrow table to a DataFrame, all nullable: Arrow refuses a null struct of required fields."""
+    return spark.createDataFrame(rows, nullable(schema))
+
+
+# How the smaller side of a join gets to the larger one; the only room that gives Spark a hint.
+#
+# What a configuration bounds is broadcast as it is (`small_side`). What messages make has no bound: it is
+# measured, and above ``resolve.broadcast_limit`` it is not broadcast but shuffled, and the run says so
+# (`BroadcastBudget`).
+
+
+_BROADCAST, _HASH, _MERGE = "broadcast", "shuffle_hash", "merge"
+_CALLED = {_HASH: "shuffled hash join", _MERGE: "sort-merge join"}
+# What a row takes in a join's table besides its texts, roughly: for itself, and for each column.
+_ROW, _BROADCAST_COLUMN = 100, 16
+# Up to this many bytes of a side a task holds in memory; more is sorted, which goes to disk where it must.
+TASK_BYTES = 64 * 1024**2
+
+
+def small_side(rows: DataFrame) -> DataFrame:
+    """Broadcast rows whose number the configuration, or a caller's question, bounds.
+
+    Never what messages make.
+    """
+    return rows.hint(_BROADCAST)
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """The smaller side of a join, and how it is joined."""
+
+    rows: DataFrame
+    how: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is broadcast; else both sides are shuffled."""
+        return self.how == _BROADCAST
+
+    def with_hint(self) -> DataFrame:
+        """Return the rows with Spark's hint, which selects keep."""
+        return self.rows.hint(self.how)
+
+
+def side_of(rows: DataFrame, *, fits: bool) -> JoinSide:
+    """Return a side whose size its caller knows; one that does not fit is no more than tasks can hold."""
+    return JoinSide(rows, _BROADCAST if fits else _HASH)
+
+
+@dataclass(frozen=True)
+class BroadcastBudget:
+    """The budget for broadcasts: up to ``limit`` bytes. ``notes`` tell the rest; a task holds ``task_bytes``."""
+
+    limit: int
+    notes: list[str] = field(default_factory=list)
+    task_bytes: int = TASK_BYTES
+
+    def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
+        """Return a side of the size that its rows have, which are read for it; ``what`` names them in the notes.
+
+        Where ``count``, the number of rows, tells enough they are not read.
+        """
+        least = (count or 0) * _bytes_of_row(rows.schema)
+        if least > self.limit:
+            # By how much is not known.
+            return self._without(what, rows, f"at least {least} bytes", _MERGE)
+        if count == 0:
+            return JoinSide(rows, _BROADCAST)
+        return self.of_size(what, rows, int(rows.agg(_size(rows.schema)).collect()[0][0]))
+
+    def of_size(self, what: str, rows: DataFrame, size: int) -> JoinSide:
+        """Return a side of a known size in bytes."""
+        if size <= self.limit:
+            return JoinSide(rows, _BROADCAST)
+        part = size / _partitions(rows.sparkSession)
+        return self._without(what, rows, f"{size} bytes", _HASH if part <= self.task_bytes else _MERGE)
+
+    def _without(self, what: str, rows: DataFrame, size: str, how: str) -> JoinSide:
+        self.notes.append(
+            f"{what} are over broadcast_limit ({size}): both sides are shuffled to join them ({_CALLED[how]})"
+        )
+        return JoinSide(rows, how)
+
+
+def _partitions(spark: SparkSession) -> int:
+    """Return the number of a shuffle's parts; a platform that decides it later promises none."""
+    parts = find_setting(spark, "spark.sql.shuffle.partitions") or ""
+    return int(parts) if parts.isdigit() and int(parts) else 1
+
+
+def _bytes_of_row(schema: StructType) -> int:
+    return _ROW + _BROADCAST_COLUMN * len(schema)
+
+
+def _size(schema: StructType) -> Column:
+    """Return the bytes of all rows, an aggregate."""
+    return F.count(F.lit(1)) * _bytes_of_row(schema) + F.coalesce(F.sum(bytes_of_texts(schema)), F.lit(0))
