@@ -15,8 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from routing.engines.arrow import message_keys, text_numbers
-from routing.engines.arrow.message_keys import NUMBERED, MessageRows
-from routing.engines.arrow.resolved_batches import read_ahead
+from routing.engines.arrow.message_keys import NUMBERED, MessageRows, read_ahead
 from routing.errors import InputError
 from routing.messages import validate
 from routing.messages.job import KeyPass

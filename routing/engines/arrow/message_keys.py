@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from routing.engines.arrow.dialog_ends import DialogEnds
-from routing.engines.arrow.resolved_batches import read_ahead
 from routing.engines.arrow.text_numbers import NONE, OTHER, TextNumbers, split_words
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import READ, KeyCounts
@@ -41,6 +43,27 @@ _MOST_IN_GROUP = 1 << 20
 _BUFFER = 1 << 20
 # Texts that most rows have in common with others; an id of its own in every row would only grow by a number.
 NUMBERED = ("instance_name", "database_name", "to_service_name", "to_broker_instance", "from_service_name")
+
+
+B = TypeVar("B")
+
+
+def read_ahead(parts: Iterable[Iterator[B]], most: int) -> Iterator[B]:
+    """Yield all batches of several parts: ``most`` are read at a time, each by a thread and one batch ahead.
+
+    Raises what reading a part raises.
+    """
+    waiting = iter(parts)
+    with ThreadPoolExecutor(most, thread_name_prefix="parts") as pool:
+        coming = deque((part, pool.submit(next, part, None)) for part in islice(waiting, most))
+        while coming:
+            part, first = coming.popleft()
+            batch = first.result()
+            following = next(waiting, None) if batch is None else part
+            if following is not None:
+                coming.append((following, pool.submit(next, following, None)))
+            if batch is not None:
+                yield batch
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable, KeyNumbers
@@ -355,21 +353,3 @@ def for_each_thread(batches: Iterator[B], work: Callable[[Iterator[B]], R]) -> l
             return list(pool.map(run, range(count)))
         finally:
             is_over.set()
-
-
-def read_ahead(parts: Iterable[Iterator[B]], most: int) -> Iterator[B]:
-    """Yield all batches of several parts: ``most`` are read at a time, each by a thread and one batch ahead.
-
-    Raises what reading a part raises.
-    """
-    waiting = iter(parts)
-    with ThreadPoolExecutor(most, thread_name_prefix="parts") as pool:
-        coming = deque((part, pool.submit(next, part, None)) for part in islice(waiting, most))
-        while coming:
-            part, first = coming.popleft()
-            batch = first.result()
-            following = next(waiting, None) if batch is None else part
-            if following is not None:
-                coming.append((following, pool.submit(next, following, None)))
-            if batch is not None:
-                yield batch
