@@ -176,7 +176,7 @@ class RouteSearch(NamedTuple):
         """The rest of the tier."""
         return self.choice.routes[1:]
 
-    def taken(self, address_in_name: str | None) -> Iterator[tuple[str | None, str | None]]:
+    def possible_addresses(self, address_in_name: str | None) -> Iterator[tuple[str | None, str | None]]:
         """Yield the routes and addresses that the transport may take, the reported ones first.
 
         ``address_in_name`` is the address that the service's name begins with.
@@ -198,7 +198,7 @@ class Decision(NamedTuple):
 
     @property
     def last(self) -> RouteSearch:
-        """The leg that decides."""
+        """The search that decides."""
         return self.first if self.again is None else self.again
 
     @property
@@ -232,7 +232,7 @@ class ConcerningRoutes(NamedTuple):
 
     key: RoutingKey
     instance: SqlInstance
-    own: tuple[EstateRoute, ...]
+    scope_routes: tuple[EstateRoute, ...]
     returned: tuple[EstateRoute, ...]
 
     @classmethod
@@ -242,21 +242,23 @@ class ConcerningRoutes(NamedTuple):
         ``keeps_unreached``: also those that change no decision, since another route always ends the search before.
         """
         message = MatchKey(key.service, key.broker)
-        own = matching.routes_to_search(message, instance, key.scope)
+        scope_routes = matching.routes_to_search(message, instance, key.scope)
         if not keeps_unreached:
-            own = matching.concerning(message, own)
-        may_return = key.database is not None and _leads_back(key, instance, own)
+            scope_routes = matching.concerning(message, scope_routes)
+        may_return = key.database is not None and _leads_back(key, instance, scope_routes)
         returned = matching.routes_to_search(message, instance, ARRIVALS) if may_return else ()
-        return cls(key, instance, tuple(own), tuple(returned))
+        return cls(key, instance, tuple(scope_routes), tuple(returned))
 
     def changes(self) -> list[int]:
         """Return the times, in order, at which other routes are in force; decisions change at no other time."""
-        bounds = {bound for route in (*self.own, *self.returned) for bound in (route.live_from, route.live_to)}
-        return sorted(bound for bound in bounds if bound is not None)
+        times = {
+            time for route in (*self.scope_routes, *self.returned) for time in (route.live_from, route.live_to)
+        }
+        return sorted(time for time in times if time is not None)
 
     def decide(self, t: int) -> tuple[Decision, ...]:
         """Return the decisions at a time, one for each broker id that step 3 may pick."""
-        return _decisions(self.key, self.instance, _live(self.own, t), _live(self.returned, t))
+        return _decisions(self.key, self.instance, _live(self.scope_routes, t), _live(self.returned, t))
 
     def decide_all(self) -> Iterator[TimeInterval[Decision]]:
         """Yield the decisions between all changes, in the order of time."""
@@ -265,7 +267,7 @@ class ConcerningRoutes(NamedTuple):
 
     def spans(self) -> Iterator[TimeSpan]:
         """Yield the times between all changes, in their order, with the routes of both tables in force in each."""
-        return spans(self.own, self.returned)
+        return spans(self.scope_routes, self.returned)
 
     def decide_span(self, span: TimeSpan) -> tuple[Decision, ...]:
         """Return the decisions in one of these times."""
@@ -286,22 +288,27 @@ def _leads_back(key: RoutingKey, instance: SqlInstance, routes: Iterable[EstateR
 
 
 def _decisions(
-    key: RoutingKey, instance: SqlInstance, own: tuple[EstateRoute, ...], returned: tuple[EstateRoute, ...]
+    key: RoutingKey,
+    instance: SqlInstance,
+    scope_routes: tuple[EstateRoute, ...],
+    returned: tuple[EstateRoute, ...],
 ) -> tuple[Decision, ...]:
     """Return the decisions at a time, in the order of their picks."""
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     is_arrival, in_msdb = key.database is None, RoutesByBroker(returned, matching.required_broker)
-    for leg in legs(key, instance, own, key.broker, sender=key.database):
-        if is_arrival or not leg.end.is_own:
-            found.append(Decision(leg, None))
+    for search in route_searches(key, instance, scope_routes, key.broker, sender=key.database):
+        if is_arrival or not search.end.is_own:
+            decisions.append(Decision(search, None))
             continue
         # An address of this very instance: as if it had arrived from the network (section 3).
-        again = legs(key, instance, in_msdb.select(leg.known_broker), leg.known_broker, sender=None)
-        found += [Decision(leg, second) for second in again]
-    return tuple(found)
+        again = route_searches(
+            key, instance, in_msdb.select(search.known_broker), search.known_broker, sender=None
+        )
+        decisions += [Decision(search, second) for second in again]
+    return tuple(decisions)
 
 
-def legs(
+def route_searches(
     key: RoutingKey,
     instance: SqlInstance,
     routes: Sequence[EstateRoute],
@@ -325,9 +332,9 @@ def legs(
     else:
         match = None
     for pick, matches in [(None, ())] if match is None else matching.picks(match):
-        known = broker if pick is None else pick
+        known_broker = broker if pick is None else pick
         situation = ChoiceSituation(
-            locating.locate(instance, holders, sender, known),
+            locating.locate(instance, holders, sender, known_broker),
             key.name_address,
             instance.own_addresses,
             is_from_network,

@@ -207,7 +207,7 @@ class _Walk:
             left -= 1
         onward = here._replace(hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
         onward_paths = []
-        for name, address in () if last is None else last.taken(self.message.to.address):
+        for name, address in () if last is None else last.possible_addresses(self.message.to.address):
             is_reported = (name, address) == (hop.route_name, hop.address)
             taken_hop = hop if is_reported else replace(hop, route_name=name, address=address)
             hops = (*here.hops, taken_hop)

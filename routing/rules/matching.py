@@ -111,19 +111,19 @@ class RouteMatch(NamedTuple):
 
 def search(message: MatchKey, routes: Iterable[EstateRoute]) -> RouteMatch:
     """Search routes that are in force, and the one that a service of this instance implies (steps 1 to 7)."""
-    found: dict[MatchingStep, list[EstateRoute]] = {}
+    routes_by_step: dict[MatchingStep, list[EstateRoute]] = {}
     for route in routes:
         step = step_of(message, route)
         if step is not None:
-            found.setdefault(step, []).append(route)
+            routes_by_step.setdefault(step, []).append(route)
     asks = False
     for step_ in STEPS:
-        if step_.number not in found:
+        if step_.number not in routes_by_step:
             continue
         if step_.number is MatchingStep.ROUTE_REQUEST:
             asks = True
         else:
-            return RouteMatch(step_.number, tuple(found[step_.number]), asks)
+            return RouteMatch(step_.number, tuple(routes_by_step[step_.number]), asks)
     return RouteMatch(MatchingStep.NO_MATCH, (), asks)
 
 
@@ -135,11 +135,11 @@ def picks(match: RouteMatch) -> list[tuple[str | None, tuple[EstateRoute, ...]]]
     """
     if match.step is not MatchingStep.BALANCED:
         return [(None, match.routes)]
-    found: dict[str, list[EstateRoute]] = {}
+    routes_by_broker: dict[str, list[EstateRoute]] = {}
     for route in match.routes:
         if route.broker is not None:
-            found.setdefault(route.broker, []).append(route)
-    return [(broker, tuple(found[broker])) for broker in sorted(found)]
+            routes_by_broker.setdefault(route.broker, []).append(route)
+    return [(broker, tuple(routes_by_broker[broker])) for broker in sorted(routes_by_broker)]
 
 
 def required_broker(route: EstateRoute) -> str | None:

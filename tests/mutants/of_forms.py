@@ -26,8 +26,8 @@ MUTANTS = (
         name="arrow-last-attempt-of-one-more",
         rule="current_routes: a row that a later attempt has replaced is left out",
         file="routing/tables/arrow_forms.py",
-        before='stands = pc.equal(both["attempt"], pc.coalesce(both["attempt_max"], both["attempt"]))',
-        after='stands = pc.greater_equal(both["attempt"], 1)',
+        before='is_last = pc.equal(both["attempt"], pc.coalesce(both["attempt_max"], both["attempt"]))',
+        after='is_last = pc.greater_equal(both["attempt"], 1)',
         tests=_BY_ARROW,
     ),
     Mutant(

@@ -194,15 +194,15 @@ MUTANTS = (
         "picks-backwards",
         "step 3",
         "2.3: the distinct ids are sorted as text",
-        "for broker in sorted(found)]",
-        "for broker in sorted(found, reverse=True)]",
+        "for broker in sorted(routes_by_broker)]",
+        "for broker in sorted(routes_by_broker, reverse=True)]",
     ),
     in_rules(
         "matching",
         "picks-by-the-number-of-routes",
         "step 3",
         "2.3: the number of routes of an id does not change its share",
-        "for broker in sorted(found)]",
+        "for broker in sorted(routes_by_broker)]",
         "for broker in sorted(str(route.broker) for route in match.routes)]",
     ),
     in_rules(
@@ -210,7 +210,7 @@ MUTANTS = (
         "every-id-of-the-step-matches",
         "step 3",
         "2.3: only the picked id's routes match",
-        "[(broker, tuple(found[broker]))",
+        "[(broker, tuple(routes_by_broker[broker]))",
         "[(broker, match.routes)",
     ),
     in_rules(
@@ -234,8 +234,8 @@ MUTANTS = (
         "picked-id-is-forgotten",
         "step 3",
         "2.3: the picked id is the message's from here on",
-        "known = broker if pick is None else pick",
-        "known = broker",
+        "known_broker = broker if pick is None else pick",
+        "known_broker = broker",
     ),
     in_rules(
         "matching",

@@ -35,21 +35,21 @@ def _decide(rows: Sequence[tuple[Any, ...]], instances: Mapping[str, SqlInstance
 
 def _decided(decision: Decision) -> dict[str, Any]:
     """What a choice says of most columns."""
-    leg = decision.last
+    search = decision.last
     return {
-        "outcome": str(leg.end.outcome),
-        "reason": str(leg.end.reason),
-        "matching_step": leg.step,
-        "route_name": leg.route_name,
-        "address": leg.address,
-        "mirror_address": leg.mirror_address,
-        "reads_address": leg.reads_address,
+        "outcome": str(search.end.outcome),
+        "reason": str(search.end.reason),
+        "matching_step": search.step,
+        "route_name": search.route_name,
+        "address": search.address,
+        "mirror_address": search.mirror_address,
+        "reads_address": search.reads_address,
         "destination_database": decision.destination,
         "broker_instance": decision.pick,
         "rerouted_from": decision.rerouted_from,
         "asks": decision.asks,
         "asks_msdb": decision.asks_again,
-        "counts_hops": leg.end.counts_hops,
+        "counts_hops": search.end.counts_hops,
     }
 
 

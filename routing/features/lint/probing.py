@@ -122,7 +122,7 @@ def searches_of(
 def owners_of(estate: LintEstate, search: RouteSearch, asked: ProbeQuestion) -> dict[str, SqlInstance]:
     """Return the instances, by name, at all addresses that the transport may take."""
     named = None if asked.service is None else text.address_in_name(asked.service)
-    addresses = (address for _, address in search.taken(named))
+    addresses = (address for _, address in search.possible_addresses(named))
     return {owner.name: owner for address in addresses for owner in estate.owners(asked.instance, address)}
 
 

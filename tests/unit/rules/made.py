@@ -92,12 +92,12 @@ def decide_now(key: RoutingKey, hub: SqlInstance, t: int) -> TimeInterval[Decisi
     return TimeInterval(None, None, decide_at(key, hub, t))
 
 
-def _said(leg: RouteSearch) -> str:
-    """Step, pick's first letter, route and reason of a leg."""
-    step = "-" if leg.step is None else str(int(leg.step))
-    return f"{step} {(leg.pick or '-')[0]} {leg.route_name} {leg.end.reason}"
+def _said(search: RouteSearch) -> str:
+    """Step, pick's first letter, route and reason of a search."""
+    step = "-" if search.step is None else str(int(search.step))
+    return f"{step} {(search.pick or '-')[0]} {search.route_name} {search.end.reason}"
 
 
 def ways(decision: Decision) -> str:
-    """The legs of a decision."""
-    return " > ".join(_said(leg) for leg in (decision.first, decision.again) if leg is not None)
+    """The searches of a decision."""
+    return " > ".join(_said(search) for search in (decision.first, decision.again) if search is not None)
