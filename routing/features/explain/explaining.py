@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from routing.config import Config, in_reading_order
 from routing.delta.opening import TableOpener
 from routing.features.check.stuck_groups import MessageRemedy
-from routing.features.explain import known_tables as lines
 from routing.features.explain.background import NOTHING, MessageBackground
 from routing.features.explain.explain_source import ExplainSource, count_ends, find_oldest
 from routing.features.explain.explained_path import path
 from routing.features.explain.judging import QuestionedMessage, judge_question, verdict_row
-from routing.features.explain.known_tables import KnownTables, OtherInstances, Row, narrow_to
+from routing.features.explain.known_tables import KnownTables, OtherInstances, Row, narrow_to, number_lines
 from routing.features.explain.message_remedy import RemedyFacts, find_remedy
 from routing.features.explain.questions import (
     DESCRIBED_ID,
@@ -291,6 +290,6 @@ def answer(
     path_lines = path(judged, known_tables, verdict, background)
     return Explanation(
         SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
-        SchemaRows(EXPLAINED_STEPS, lines.number_lines(path_lines)),
+        SchemaRows(EXPLAINED_STEPS, number_lines(path_lines)),
         remedy=None if read_facts is None else find_remedy(judged, read_facts),
     )
