@@ -66,15 +66,16 @@ def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
     what is bound to it can be no reply. A route counts as the object that it is, and must last as long as the
     signature.
     """
-    message, service, scope = MatchKey(key.service, key.broker), key.service, key.scope
-    holders = instance.holders_of(service)
-    broker = named_broker(instance, scope, service, key.broker)
+    message, scope = MatchKey(key.service, key.broker), key.scope
+    named, arriving = (matching.routes_naming(message, instance, one) for one in (scope, ARRIVALS))
+    holders = instance.holders_of(key.service)
+    broker = _broker_that_counts(instance, key.broker, (*named, *arriving))
     return (
         scope == ARRIVALS,
         scope if any(holder.name == scope for holder in holders) else None,
-        instance.tie(matching.routes_naming(message, instance, scope)),
+        instance.tie(named),
         instance.tied(scope),
-        None if key.database is None else instance.tie(matching.routes_naming(message, instance, ARRIVALS)),
+        None if key.database is None else instance.tie(arriving),
         None if key.database is None else instance.tied(ARRIVALS),
         instance.is_enabled(scope),
         instance.is_enabled(ARRIVALS),
@@ -91,14 +92,16 @@ def named_broker(instance: SqlInstance, scope: str, service: str | None, broker:
 
     `UNNAMED` where neither a database of the instance nor a route to the service has it.
     """
-    if broker is None or broker in instance.brokers:
-        return broker
     message = MatchKey(service, broker)
-    routes = (
-        *matching.routes_naming(message, instance, scope),
-        *matching.routes_naming(message, instance, ARRIVALS),
-    )
-    return broker if any(route.broker == broker for route in routes) else UNNAMED
+    routes = [route for one in (scope, ARRIVALS) for route in matching.routes_naming(message, instance, one)]
+    return _broker_that_counts(instance, broker, routes)
+
+
+def _broker_that_counts(instance: SqlInstance, broker: str | None, routes: Iterable[EstateRoute]) -> str | None:
+    """Return the broker id where the instance or one of the routes has it, else `UNNAMED`."""
+    if broker is None or broker in instance.brokers or any(route.broker == broker for route in routes):
+        return broker
+    return UNNAMED
 
 
 class RouteSearch(NamedTuple):
