@@ -125,7 +125,7 @@ class ArrowTraffic:
         groups = sums.all()
         columns = {name: pyarrow.nulls(len(groups), pyarrow.string()) for name in by}
         columns |= {name: groups[name].cast(self._type_of(name)) for name in present if name not in numbers}
-        columns |= {name: known.texts.take(groups[name].cast("int64")) for name, known in numbers.items()}
+        columns |= {name: numbering.texts.take(groups[name].cast("int64")) for name, numbering in numbers.items()}
         columns[COUNT] = groups[COUNT].cast("int64")
         columns |= {
             name: groups[name].cast(_type_measured(self._type_of(of))) for name, (of, _) in measures.items()
@@ -250,7 +250,7 @@ class ArrowTraffic:
                     pyarrow.table({**{name: columns[name].take(of_row) for name in _USE}, "route_name": other})
                 )
         groups = uses.all()
-        texts = {name: known.texts.take(groups[name].cast("int64")) for name, known in numbers.items()}
+        texts = {name: numbering.texts.take(groups[name].cast("int64")) for name, numbering in numbers.items()}
         return self._columns(pyarrow.table(texts), names).rows(*names)
 
     def points(

@@ -257,8 +257,8 @@ class FirstRows:
 
     def all(self) -> dict[int, pyarrow.Table]:
         """Return the first rows of all messages, by the number of their part."""
-        found = ((part, reducer.all()) for part, reducer in sorted(self._parts.items()))
-        return {part: rows for part, rows in found if rows is not None}
+        rows_by_part = ((part, reducer.all()) for part, reducer in sorted(self._parts.items()))
+        return {part: rows for part, rows in rows_by_part if rows is not None}
 
 
 class Asker(NamedTuple):
@@ -321,12 +321,12 @@ def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
 def _first_in_order(rows: pyarrow.Table, least: pyarrow.Table) -> pyarrow.Table:
     """Return of each group's rows of one time the first by what comes next in the order."""
     doubled = rows.select(ORDER).take(least["row"])
-    kept = ("row", "at_count", "is_alone_all")
-    for name in ("group", *kept):
+    carried = ("row", "at_count", "is_alone_all")
+    for name in ("group", *carried):
         doubled = doubled.append_column(name, least[name])
     in_order = doubled.sort_by([(name, "ascending") for name in ORDER]).group_by("group", use_threads=False)
-    found = in_order.aggregate([(name, "first") for name in kept])
-    return found.select([f"{name}_first" for name in kept]).rename_columns(list(kept))
+    firsts = in_order.aggregate([(name, "first") for name in carried])
+    return firsts.select([f"{name}_first" for name in carried]).rename_columns(list(carried))
 
 
 def _number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:

@@ -54,13 +54,13 @@ def find_changed(
     if not sides.is_one_time and dialogs is not None:
         _add_dialogs(affected, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
     names = affected.whole | affected.services.keys()
-    found = _Found(with_messages)
+    changes = _ChangedMessages(with_messages)
     if names:
         read = KnownDialogs.of_table(dialogs)
-        judges = [_judge(side, names, read, messages, affected) for side in (sides.before, sides.after)]
+        judges = [_judge(one_side, names, read, messages, affected) for one_side in (sides.before, sides.after)]
         for batch in _batches(messages, affected):
-            found.add(batch, *(judge.judge(batch) for judge in judges))
-    return MessageChanges(as_dataset(messages).count_rows(), found.groups, found.examples, found.messages())
+            changes.add(batch, *(judge.judge(batch) for judge in judges))
+    return MessageChanges(as_dataset(messages).count_rows(), changes.groups, changes.examples, changes.messages())
 
 
 def _judge(
@@ -86,8 +86,8 @@ def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, fi
     rows, shape = as_dataset(messages), shape_of(messages, "messages")
     of_dialogs = fold_texts(pc.field(shape[_ID])).isin(ids)
     places = [shape["instance_name"], shape["to_service_name"]]
-    found = rows.to_table(columns=places, filter=of_dialogs).group_by(places).aggregate([])
-    for instance, service in zip(*(plain_values(column) for column in found.columns), strict=True):
+    places_found = rows.to_table(columns=places, filter=of_dialogs).group_by(places).aggregate([])
+    for instance, service in zip(*(plain_values(column) for column in places_found.columns), strict=True):
         if instance and service:
             affected.add(instance, service)
 
@@ -101,12 +101,12 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
     times = [name for name in ("acknowledged_at", "lifetime") if name in shape]
     columns = {name: pc.field(shape[name]) for name in (_ID, *times)}
     rows = as_dataset(dialogs).to_table(columns=columns)
-    found: set[str] = set()
+    turning_ids: set[str] = set()
     for name in times:
         micros = micros_in(rows[name])
         turns = pc.and_(pc.greater(micros, first), pc.less_equal(micros, last))
-        found.update(fold_texts(rows_where(rows[_ID], turns)).to_pylist())
-    return pyarrow.array(sorted(found), pyarrow.string())
+        turning_ids.update(fold_texts(rows_where(rows[_ID], turns)).to_pylist())
+    return pyarrow.array(sorted(turning_ids), pyarrow.string())
 
 
 def _decided(judged: JudgedRow) -> Decided:
@@ -124,7 +124,7 @@ def _plain(decided: Decided) -> Decided:
 
 
 @dataclass
-class _Found:
+class _ChangedMessages:
     """The changed messages so far."""
 
     with_messages: bool
@@ -140,17 +140,17 @@ class _Found:
         if not changed:
             return
         rows = batch.take([place for place, _, _ in changed])
-        told = zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True)
-        for (instance, database, service), example, (_, old, new) in told:
+        changed_rows = zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True)
+        for (instance, database, service), example, (_, old, new) in changed_rows:
             self._counts[(instance, text.empty_as_null(database), service, *old, *new)] += 1
             self._keep_lowest((*old[:2], *new[:2]), example)
         if self.with_messages:
             self._parts.append(_rows(rows, [old for _, old, _ in changed], [new for _, _, new in changed]))
 
     def _keep_lowest(self, ends: Decided, example: tuple[Any, ...]) -> None:
-        kept = self._lowest.setdefault(ends, [])
-        insort(kept, tuple((value is not None, value or "") for value in example))
-        del kept[SHOWN:]
+        lowest = self._lowest.setdefault(ends, [])
+        insort(lowest, tuple((value is not None, value or "") for value in example))
+        del lowest[SHOWN:]
 
     @property
     def groups(self) -> list[Mapping[str, Any]]:
@@ -187,8 +187,8 @@ def _rows(messages: TableColumns, before: Sequence[Decided], after: Sequence[Dec
     import pyarrow
 
     values: dict[str, Sequence[Any]] = {name: messages.values[name] for name in _OF_A_MESSAGE}
-    for side, decided in (("before", before), ("after", after)):
+    for when, decided in (("before", before), ("after", after)):
         columns = zip(*decided, strict=True)
-        values.update({f"{name}_{side}": column for name, column in zip(DECIDED, columns, strict=True)})
+        values.update({f"{name}_{when}": column for name, column in zip(DECIDED, columns, strict=True)})
     schema = arrow_schema(MESSAGE_CHANGES.optional())
     return pyarrow.record_batch([pyarrow.array(values[one.name], one.type) for one in schema], schema=schema)

@@ -67,12 +67,19 @@ def compare(
         nothing = no_rows(spark, MESSAGE_CHANGES)
         return MessageChanges(messages.count(), [], [], nothing if out is None else _write(nothing, out))
     checked = _check(traffic, sides)
-    found = messages if affected is None else messages.where(_is_one_of(affected))
+    messages_to_judge = messages if affected is None else messages.where(_is_one_of(affected))
     before, after = (
-        compile_messages(found, known, replace(options, as_of=side.moment), keeper, UntimedStages(), notes=notes)
-        for known, side in zip(checked, sides, strict=True)
+        compile_messages(
+            messages_to_judge,
+            side_inputs,
+            replace(options, as_of=one_side.moment),
+            keeper,
+            UntimedStages(),
+            notes=notes,
+        )
+        for side_inputs, one_side in zip(checked, sides, strict=True)
     )
-    changed = changed_decisions.find_changed(changed_decisions.decide_sides(found, before, after))
+    changed = changed_decisions.find_changed(changed_decisions.decide_sides(messages_to_judge, before, after))
     stored = keeper.keep(changed) if out is None else _write(changed, out)
     return MessageChanges(
         before.counted.counts.rows_read if affected is None else messages.count(),
@@ -99,7 +106,11 @@ def _is_one_of(affected: Sequence[Mapping[str, Collection[str]]]) -> Column:
 
 
 def _has(values: Mapping[str, Collection[str]]) -> Column:
-    conditions = (F.col(name).isin(list(found)) for name, found in values.items() if len(found) <= _MOST_VALUES)
+    conditions = (
+        F.col(name).isin(list(names_of_column))
+        for name, names_of_column in values.items()
+        if len(names_of_column) <= _MOST_VALUES
+    )
     return reduce(Column.__and__, conditions, F.lit(True))
 
 

@@ -53,8 +53,8 @@ class ExplainSource:
         only = {"message_id": [message_id]}
         if instance is not None:
             only["instance_name"] = [instance]
-        found = self.tables["messages"].rows(only=only, order=("instance_name",), limit=_SHOWN_INSTANCES)
-        return list(found.dicts())
+        stored = self.tables["messages"].rows(only=only, order=("instance_name",), limit=_SHOWN_INSTANCES)
+        return list(stored.dicts())
 
     @property
     def knows_handles(self) -> bool:

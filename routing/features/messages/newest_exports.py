@@ -45,5 +45,5 @@ def find_held(observed: TrafficTable | None, exports: Mapping[Queue, int]) -> He
         return HeldMessages(TableColumns({name: [] for name in HELD}), 0)
     instances, databases = zip(*exports, strict=True)
     newest = TableColumns(dict(zip(_EXPORT, (instances, databases, list(exports.values())), strict=True)))
-    held = observed.matching(newest, _EXPORT, names=HELD, only={"source": [TRANSMISSION_QUEUE]})
-    return HeldMessages(held, held.count(HELD))
+    held_rows = observed.matching(newest, _EXPORT, names=HELD, only={"source": [TRANSMISSION_QUEUE]})
+    return HeldMessages(held_rows, held_rows.count(HELD))

@@ -199,25 +199,28 @@ def _rows(
     """Return the rows of ``reconciliation``, in the order of the sides, and of time within one."""
     import pyarrow
 
-    told = _taken(judged.predictions, PredictionColumns._fields, judged.prediction_of)
+    columns_by_name = _take_columns(judged.predictions, PredictionColumns._fields, judged.prediction_of)
     of_groups = [causes.get(group.answers) for group in judged.groups]
     named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in of_groups]
-    told |= _taken(named, ("cause", "cause_text"), judged.group_of)
-    told["class"] = told.pop("kind")
+    columns_by_name |= _take_columns(named, ("cause", "cause_text"), judged.group_of)
+    columns_by_name["class"] = columns_by_name.pop("kind")
     schema = arrow_schema(RECONCILIATION)
-    columns = [told[f.name] if f.name in told else episodes[RENAMED.get(f.name, f.name)] for f in schema]
+    columns = [
+        columns_by_name[f.name] if f.name in columns_by_name else episodes[RENAMED.get(f.name, f.name)]
+        for f in schema
+    ]
     return pyarrow.table([column.cast(f.type) for column, f in zip(columns, schema, strict=True)], schema=schema)
 
 
-def _taken(rows: Any, names: tuple[str, ...], places: Any) -> dict[str, Any]:
+def _take_columns(rows: Any, names: tuple[str, ...], places: Any) -> dict[str, Any]:
     """Build columns from some tuples, each taken for every row that has it."""
     import pyarrow
 
     schema = {field.name: field.type for field in arrow_schema(RECONCILIATION)}
-    taken = pyarrow.array(places, pyarrow.int64())
+    row_places = pyarrow.array(places, pyarrow.int64())
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
     return {
-        name: pyarrow.array(list(values), schema.get(name, pyarrow.string())).take(taken)
+        name: pyarrow.array(list(values), schema.get(name, pyarrow.string())).take(row_places)
         for name, values in zip(names, columns, strict=True)
     }
 
@@ -257,18 +260,20 @@ def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) 
     asked = pc.or_(
         pc.not_equal(episodes["source"], TRANSMISSION_QUEUE), pc.is_null(episodes["to_broker_instance"])
     )
-    told = rows_where(episodes["conversation_id"], asked).unique()
+    conversations = rows_where(episodes["conversation_id"], asked).unique()
     shape, names = shape_of(messages, "messages"), (*_SIDE, "to_broker_instance")
     rows = select_arrow(messages, [shape[name] for name in names if name in shape])
-    rows = rows_where(rows, pc.is_in(fold_texts(rows[shape["conversation_id"]]), told))
+    rows = rows_where(rows, pc.is_in(fold_texts(rows[shape["conversation_id"]]), conversations))
     there = {name: plain_values(rows[shape[name]]) if name in shape else [None] * len(rows) for name in names}
-    found: dict[Side, str | None] = {}
+    brokers_by_side: dict[Side, str | None] = {}
     for instance, database, conversation, role, broker in zip(*there.values(), strict=True):
-        own = text.broker_id(broker)
-        if own is not None or with_none:
-            side = instance, text.empty_as_null(database), text.fold(conversation), role
-            found[side] = min(filter(None, (found.get(side), own)), default=None)
-    return found
+        own_broker = text.broker_id(broker)
+        if own_broker is not None or with_none:
+            message_side = instance, text.empty_as_null(database), text.fold(conversation), role
+            brokers_by_side[message_side] = min(
+                filter(None, (brokers_by_side.get(message_side), own_broker)), default=None
+            )
+    return brokers_by_side
 
 
 def _count_unobserved(messages: Table | None, episodes: pyarrow.Table) -> int:

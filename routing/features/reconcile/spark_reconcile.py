@@ -186,16 +186,16 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
         episodes = _joined(episodes, ends.withColumn("is_named", F.lit(True)))
         del nulls["own"], nulls["is_named"]
     if dialogs is not None:
-        mattering = dialogs.where(_matters())
+        mattering = dialogs.where(_may_change_decision())
         times = {name: F.unix_micros(name) for name in DIALOG_COLUMNS[2:]}
-        own = _ends(mattering.withColumns(times)).select(*_same(_END), *DIALOG_COLUMNS)
-        episodes = _joined(episodes, own)
+        own_dialogs = _ends(mattering.withColumns(times)).select(*_same(_END), *DIALOG_COLUMNS)
+        episodes = _joined(episodes, own_dialogs)
         for name in DIALOG_COLUMNS:
             del nulls[name]
     return in_shape(episodes, _READ, nulls)
 
 
-def _matters() -> Column:
+def _may_change_decision() -> Column:
     """Return whether a dialog can change a decision."""
     return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
 
@@ -222,7 +222,9 @@ def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
 
 def _key() -> Column:
     """Build the text of an episode's facts that matter at any time, whatever its dialog is hashed to."""
-    bound = F.when(F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance"))
+    acknowledged_broker = F.when(
+        F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance")
+    )
     values = {
         **{name: F.col(name) for name in SIDE if name != "conversation_id"},
         "is_guid": spark_forms.is_guid(F.col("conversation_id")),
@@ -232,7 +234,7 @@ def _key() -> Column:
         "lived": F.col("live_time_seconds") >= F.col("time_to_live_seconds"),
         "is_named": F.col("is_named"),
         "own": F.col("own"),
-        "acknowledged": bound,
+        "acknowledged": acknowledged_broker,
         "far": F.col("far_broker_instance"),
         "is_over": F.col("lifetime") <= F.col("first_at"),
     }
@@ -255,9 +257,9 @@ class _Asked:
         rows = _collect(self.episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
         predictor = self._predictor(rows)
         varying = [(row[_KEY], *predictor.varies(_episode(row))) for row in rows]
-        known = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
+        varying_keys = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
         # A key stands there once.
-        asked = self.episodes.join(known, _KEY, how="inner")
+        asked = self.episodes.join(varying_keys, _KEY, how="inner")
         span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
         rest = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
         single = F.when(F.col("is_single"), F.struct("conversation_id", "first_at"))
@@ -272,9 +274,9 @@ class _Asked:
             F.min("first_at").alias("_since"),
             F.max("first_at").alias("_until"),
         )
-        found = questions.groupBy(_QUESTION).agg(_first(), *counts)
+        examples = questions.groupBy(_QUESTION).agg(_first(), *counts)
         spread = ("_episodes", "_observations", "_since", "_until")
-        rows = _collect(found.select(_QUESTION, "first.*", *spread))
+        rows = _collect(examples.select(_QUESTION, "first.*", *spread))
         predictor, judged = self._predictor(rows), JudgedEpisodes()
         episodes = [_episode(row) for row in rows]
         predictor.find_openers(episodes)
@@ -287,8 +289,8 @@ class _Asked:
         if not answers.judged.has_trouble:
             return {}
         rows = _collect(answers.sample(questions))
-        known = self._predictor(rows)
-        predictor = replace(answers.predictor, dialogs=known.dialogs, named=known.named)
+        sample_predictor = self._predictor(rows)
+        predictor = replace(answers.predictor, dialogs=sample_predictor.dialogs, named=sample_predictor.named)
         samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
         for row in rows:
             samples.setdefault(row["instance_name"], []).append((_episode(row), PairClass(row["class"])))
@@ -319,9 +321,9 @@ class _Answers:
 
     def frame(self, spark: Any) -> DataFrame:
         """Return the answers by their questions (columns of `_TOLD`)."""
-        told, judged = self.judged.predictions, self.judged
+        predictions, judged = self.judged.predictions, self.judged
         places = zip(self.questions, judged.prediction_of, judged.group_of, strict=True)
-        return frame_of_tuples(spark, ((one, *told[place], group) for one, place, group in places), _TOLD)
+        return frame_of_tuples(spark, ((one, *predictions[place], group) for one, place, group in places), _TOLD)
 
     def sample(self, questions: DataFrame) -> DataFrame:
         """Sample contradicted episodes and others, of instances with contradicted ones, evenly over time."""
@@ -356,8 +358,12 @@ def _episode(row: _Row) -> ObservedEpisode:
 def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers, MismatchCause]) -> DataFrame:
     """Return the rows of ``reconciliation``."""
     spark, groups = questions.sparkSession, answers.judged.groups
-    told = [(place, causes[group.answers]) for place, group in enumerate(groups) if group.answers in causes]
-    named = frame_of_tuples(spark, ((place, str(cause.kind), cause.text) for place, cause in told), _CAUSES)
+    found_causes = [
+        (place, causes[group.answers]) for place, group in enumerate(groups) if group.answers in causes
+    ]
+    named = frame_of_tuples(
+        spark, ((place, str(cause.kind), cause.text) for place, cause in found_causes), _CAUSES
+    )
     # A question, and a group, stands there once.
     rows = questions.withColumnsRenamed({old: f"_{old}" for old in EPISODES.names})
     rows = rows.join(small_side(answers.frame(spark)), _QUESTION, how="inner")

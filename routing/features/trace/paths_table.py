@@ -83,8 +83,8 @@ def _as_batch(rows: TableColumns, judged: Sequence[JudgedRow], paths: MessagePat
 
     messages = [one.message for one in judged if one.message is not None]
     senders = [text.empty_as_null(name) for name in rows.values["from_service_name"]]
-    found = [_path(paths, one, sender) for one, sender in zip(judged, senders, strict=True)]
-    own: dict[str, Sequence[Any]] = {
+    path_rows = [_path(paths, one, sender) for one, sender in zip(judged, senders, strict=True)]
+    message_columns: dict[str, Sequence[Any]] = {
         **{name: rows.values[name] for name in ("message_sequence_number", "enqueue_time")},
         "message_id": [message.message_id for message in messages],
         "conversation_id": [message.conversation_id for message in messages],
@@ -95,9 +95,9 @@ def _as_batch(rows: TableColumns, judged: Sequence[JudgedRow], paths: MessagePat
         "from_service_name": senders,
         "decided_at": [message.t for message in messages],
     }
-    shared, schema = _shared(found), arrow_schema(MESSAGE_PATHS.optional())
+    shared, schema = _shared(path_rows), arrow_schema(MESSAGE_PATHS.optional())
     arrays = [
-        shared[field.name] if field.name in shared else pyarrow.array(own[field.name], field.type)
+        shared[field.name] if field.name in shared else pyarrow.array(message_columns[field.name], field.type)
         for field in schema
     ]
     return pyarrow.record_batch(arrays, schema=schema)
@@ -110,28 +110,28 @@ def _path(paths: MessagePaths, judged: JudgedRow, sender: str | None) -> PathRow
     return paths.find(message, bound_broker(message, judged.dialog), sender, verdict)
 
 
-def _shared(found: Sequence[PathRow]) -> dict[str, pyarrow.Array]:
+def _shared(path_rows: Sequence[PathRow]) -> dict[str, pyarrow.Array]:
     """Return the columns of paths, by name; Arrow gets each path once, however many messages have it."""
     import pyarrow
 
     distinct: dict[int, int] = {}
     rows: list[PathRow] = []
     places = []
-    for row in found:
+    for row in path_rows:
         place = distinct.get(id(row))
         if place is None:
             place = distinct[id(row)] = len(rows)
             rows.append(row)
         places.append(place)
-    taken = pyarrow.array(places, pyarrow.int32())
+    row_places = pyarrow.array(places, pyarrow.int32())
     columns = zip(arrow_schema(_SHARED), zip(*(_plain(row) for row in rows), strict=True), strict=True)
-    return {field.name: pyarrow.array(values, field.type).take(taken) for field, values in columns}
+    return {field.name: pyarrow.array(values, field.type).take(row_places) for field, values in columns}
 
 
 def _plain(row: PathRow) -> tuple[Any, ...]:
     """Return the values of `_SHARED`."""
-    told = row._asdict() | {"hops": [hop._asdict() for hop in row.hops]}
-    return tuple(told[name] for name in _SHARED.names)
+    values = row._asdict() | {"hops": [hop._asdict() for hop in row.hops]}
+    return tuple(values[name] for name in _SHARED.names)
 
 
 def write_path_table(
