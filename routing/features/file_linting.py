@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from routing.errors import InputError, join_bounded, quote
 from routing.features.check.check_sources import FileOptions, ScriptFiles, find_files, read_exports
@@ -26,6 +26,7 @@ from routing.rules.text import collated
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of
+from routing.terms import ReadRow
 
 # Which findings rest on what was not read: a view of which nothing was read says nothing, and no fault.
 
@@ -199,7 +200,6 @@ def refused_statements(evidence: FileEvidence) -> Iterator[tuple[LintFinding, Sp
             yield finding, (problem.file, problem.line)
 
 
-Row = Mapping[str, Any]
 _NONE = LintSettings()
 
 
@@ -213,8 +213,8 @@ class FilesLinted:
     was exported) and notes are sentences.
     """
 
-    findings: Sequence[Row]
-    suppressed: Sequence[Row]
+    findings: Sequence[ReadRow]
+    suppressed: Sequence[ReadRow]
     not_judged: Counter[str]
     not_known: Sequence[KnowledgeGap]
     rejected: Sequence[str]
@@ -288,7 +288,7 @@ def _judge(
     return findings, not_judged, sorted(gaps, key=lambda gap: gap.place)
 
 
-def _rows(located: Mapping[LintFinding, Sequence[Spot | None]], settings: LintSettings) -> list[Row]:
+def _rows(located: Mapping[LintFinding, Sequence[Spot | None]], settings: LintSettings) -> list[ReadRow]:
     kinds = kinds_with(settings.rules)
     rows = []
     for one, spots in located.items():

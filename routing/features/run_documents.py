@@ -30,7 +30,7 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table
 from routing.tables.times import micros_of
-from routing.terms import REJECTED, Outcome
+from routing.terms import REJECTED, Outcome, ReadRow
 
 _LISTED = ("run", "mode", "started", "seconds", "read", "not passed on")
 _NUMBERS = ("seconds", "read")
@@ -38,10 +38,9 @@ _SHORTEST_ID = 6
 _AS_OF = "resolve.as_of"
 _PASSED_ON = (Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED)
 _MANY_SECONDS = 1_000
-Row = Mapping[str, Any]
 
 
-def make_run_list(rows: Sequence[Row], *, are_more: bool) -> Document:
+def make_run_list(rows: Sequence[ReadRow], *, are_more: bool) -> Document:
     """Return the list of runs: when each began, how long it took, and which messages it did not pass on.
 
     ``rows`` are those of `past_runs.list_runs`. An id is shortened to as much as tells the listed runs apart.
@@ -58,7 +57,7 @@ def make_run_list(rows: Sequence[Row], *, are_more: bool) -> Document:
     return blocks
 
 
-def describe_run(row: Row) -> Document:
+def describe_run(row: ReadRow) -> Document:
     """Return one run as a row of `past_runs.find_run`: what it counted, its stages, versions and settings."""
     return [
         _say_counts(row, row["seconds"]),
@@ -93,7 +92,7 @@ def summarize_run(done: Run) -> Document:
     ]
 
 
-def _compare_outcomes(row: Row, earlier: EarlierRun | None) -> Iterator[Block]:
+def _compare_outcomes(row: ReadRow, earlier: EarlierRun | None) -> Iterator[Block]:
     """Yield the outcomes of a run, beside those of the last run of its mode before it."""
     counts = row["outcome_counts"]
     if earlier is None:
@@ -115,7 +114,7 @@ def _say_change(change: int) -> str:
     return "-" if not change else f"{abs(change):,} {'more' if change > 0 else 'fewer'}"
 
 
-def _say_counts(row: Row, seconds: float) -> Paragraph:
+def _say_counts(row: ReadRow, seconds: float) -> Paragraph:
     read, resolved, rejected = (row[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
     rejected_text = f"{rejected:,} rejected"
     return Paragraph(
@@ -132,7 +131,7 @@ def _say_seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < _MANY_SECONDS else format_duration(timedelta(seconds=seconds))
 
 
-def _run_facts(row: Row) -> Iterator[LabelledFact]:
+def _run_facts(row: ReadRow) -> Iterator[LabelledFact]:
     yield LabelledFact("mode", row["mode"])
     for label, name in (("started", "started_at"), ("finished", "finished_at")):
         yield LabelledFact(label, format_time(row[name].replace(microsecond=0)))
@@ -145,13 +144,13 @@ def _run_facts(row: Row) -> Iterator[LabelledFact]:
     yield LabelledFact("release", row["release"])
 
 
-def _count_table(title: str, column: str, row: Row) -> DataTable:
+def _count_table(title: str, column: str, row: ReadRow) -> DataTable:
     """Return the counts of a run by outcome or reason, the largest first."""
     rows = [_counted(name, number, row) for name, number in _largest_first(row[f"{column}_counts"])]
     return DataTable(make_columns((column, "messages", "share"), ("messages", "share")), rows, title)
 
 
-def _version_rows(row: Row) -> Iterator[tuple[Cell, ...]]:
+def _version_rows(row: ReadRow) -> Iterator[tuple[Cell, ...]]:
     version_maps = [row[f"{direction}_versions"] for direction in ("input", "output")]
     for name in dict.fromkeys((*sorted(version_maps[0]), *sorted(version_maps[1]))):
         yield (name, *(_version(versions, name) for versions in version_maps))
@@ -176,7 +175,7 @@ def _list_settings(value: Any, key: str) -> Iterator[LabelledFact]:
         yield LabelledFact(key, format_value(value))
 
 
-def _listed_row(row: Row, length: int) -> tuple[Cell, ...]:
+def _listed_row(row: ReadRow, length: int) -> tuple[Cell, ...]:
     seconds = row["seconds"]
     return (
         str(row["run_id"])[:length],
@@ -188,7 +187,7 @@ def _listed_row(row: Row, length: int) -> tuple[Cell, ...]:
     )
 
 
-def _say_not_passed_on(row: Row) -> Cell:
+def _say_not_passed_on(row: ReadRow) -> Cell:
     """Return the outcomes that are no way on, with how many messages have them."""
     counts = {**row["outcome_counts"], REJECTED: row["rows_rejected"]}
     stuck = {name: number for name, number in _largest_first(counts) if number and name not in _PASSED_ON}
@@ -218,7 +217,7 @@ def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _counted(name: str, number: int, row: Row) -> tuple[Cell, ...]:
+def _counted(name: str, number: int, row: ReadRow) -> tuple[Cell, ...]:
     """Return a count of a run with its share of the messages that were resolved."""
     return name, number, _share(number / (row["rows_resolved"] or 1))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from routing.document import (
@@ -23,13 +23,13 @@ from routing.features.diff.configuration_changes import COMES, GOES, list_differ
 from routing.features.diff.decision_comparison import step_of
 from routing.features.diff.diffing import Diff
 from routing.render.wording import count, format_time, mark_outcome, write_json
+from routing.terms import ReadRow
 
 SHOWN = 20
 # So many outcomes and reasons stand in a sentence that answers; the table below has all.
 _FEW = 5
 _COUNTS = ("messages", "before", "after", "such as")
 _WORSE, _BETTER, _NEITHER = 1, -1, 0
-Row = Mapping[str, Any]
 
 
 def make_document(done: Diff) -> Document:
@@ -66,7 +66,7 @@ def _answers(done: Diff) -> Iterator[Block]:
         yield Paragraph(_state_changes(head, counts[_NEITHER], stay))
 
 
-def _state_changes(head: str, rows: Sequence[Row], verbs: tuple[str, str]) -> Words:
+def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -> Words:
     """Return a sentence that goes on with what becomes of messages, by outcome and reason, most first."""
     becoming = Counter[tuple[str, str]]()
     for row in rows:
@@ -122,7 +122,7 @@ def _lists(done: Diff) -> Iterator[Block]:
         yield from _list_rows(title, [row for row in done.findings if row["change"] == change], _finding)
 
 
-def _list_rows(title: str, rows: Sequence[Row], words: Callable[[Row], Words]) -> Iterator[Block]:
+def _list_rows(title: str, rows: Sequence[ReadRow], words: Callable[[ReadRow], Words]) -> Iterator[Block]:
     """Yield a list of the first rows, and how many more there are; nothing where there is no row."""
     if rows:
         yield DocumentHeading(title)
@@ -131,7 +131,7 @@ def _list_rows(title: str, rows: Sequence[Row], words: Callable[[Row], Words]) -
             yield Paragraph(f"and {len(rows) - SHOWN:,} more; --format json prints all of them")
 
 
-def _count(row: Row) -> Sequence[Cell]:
+def _count(row: ReadRow) -> Sequence[Cell]:
     examples = (f"{_text(one['instance_name'])} {_text(one['message_id'])}" for one in row["examples"])
     before, after = (
         f"{row[f'outcome_{before_or_after}']} {row[f'reason_{before_or_after}']}"
@@ -140,14 +140,14 @@ def _count(row: Row) -> Sequence[Cell]:
     return row["messages"], before, after, ", ".join(examples)
 
 
-def _key(row: Row) -> Words:
+def _key(row: ReadRow) -> Words:
     """Write the place of messages that change, and their decision on each side."""
     where = _join_names(row, "instance_name", "database_name")
     who = f"{count(row['messages'], 'message')} of {where} to service {_text(row['to_service_name'])}: "
     return (who, *_decision(row, "before"), " → ", *_decision(row, "after"))
 
 
-def _decision(row: Row, before_or_after: str) -> Iterator[str | TonedText]:
+def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
     """Yield a decision in a few words."""
     outcome, reason, route, address, mirror, database = (
         row[f"{name}_{before_or_after}"]
@@ -162,20 +162,20 @@ def _decision(row: Row, before_or_after: str) -> Iterator[str | TonedText]:
     yield " ".join(parts)
 
 
-def _route(row: Row) -> Words:
+def _route(row: ReadRow) -> Words:
     """Write the differences of a route."""
     before, after = list_differences(row, "before"), list_differences(row, "after")
     says = " → ".join(difference for difference in (before, after) if difference is not None)
     return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {says}"
 
 
-def _finding(row: Row) -> Words:
+def _finding(row: ReadRow) -> Words:
     """Write a finding of lint, with its place."""
     where = _join_names(row, "instance_name", "database_name", "object")
     return f"{row['code']} {row['severity']}, {where}: {row['message']}"
 
 
-def _join_names(row: Row, *names: str) -> str:
+def _join_names(row: ReadRow, *names: str) -> str:
     return ", ".join(str(row[name]) for name in names if row[name] is not None)
 
 

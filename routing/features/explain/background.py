@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from routing.delta.import_times import newest_after, newest_of
-from routing.features.explain.known_tables import Line, Row, line
+from routing.features.explain.known_tables import Line, line
 from routing.plan.checked_inputs import instances_of
 from routing.rules import observed, reconciling, text
 from routing.rules.observed import NumberAgreement, ReasonComparison
@@ -15,7 +15,15 @@ from routing.rules.reconciling import PairClass, SeenMessage
 from routing.rules.resolving import Verdict
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import with_moments
-from routing.terms import CLASSIFY_EVENT, EVENT_SOURCES, TRANSMISSION_QUEUE, Outcome, Reason, known_outcome
+from routing.terms import (
+    CLASSIFY_EVENT,
+    EVENT_SOURCES,
+    TRANSMISSION_QUEUE,
+    Outcome,
+    ReadRow,
+    Reason,
+    known_outcome,
+)
 
 _UNKNOWN_TEXT = ReasonComparison(NumberAgreement.SAYS_NOTHING, "A text that this project does not know.")
 
@@ -70,7 +78,7 @@ class MessageBackground:
         cls,
         near: Mapping[str, TableColumns],
         imported_tables: Mapping[str, TableColumns],
-        message: Row,
+        message: ReadRow,
         latest: int | None = None,
     ) -> MessageBackground:
         """Collect the background of a message from the rows of its instance and those that import kept.
@@ -123,7 +131,7 @@ def find_gap(near: Mapping[str, TableColumns]) -> str | None:
     return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
 
 
-def newest_status(rows: Iterable[Row], message: Row, latest: int | None = None) -> StatusText | None:
+def newest_status(rows: Iterable[ReadRow], message: ReadRow, latest: int | None = None) -> StatusText | None:
     """Return the newest that rows of observed_routing tell of a message, as `place_of` has it.
 
     ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
@@ -132,7 +140,7 @@ def newest_status(rows: Iterable[Row], message: Row, latest: int | None = None) 
     return None if not of_message else status_of(max(of_message, key=lambda row: place_of(row, latest)))
 
 
-def status_of(row: Row) -> StatusText:
+def status_of(row: ReadRow) -> StatusText:
     """Read the status of a row of observed_routing."""
     number, status_text = row["error_number"], text.empty_as_null(row["status_text"])
     if row["source"] == TRANSMISSION_QUEUE:
@@ -143,7 +151,7 @@ def status_of(row: Row) -> StatusText:
     )
 
 
-def is_of(row: Row, message: Row) -> bool:
+def is_of(row: ReadRow, message: ReadRow) -> bool:
     """Return whether a row of the instance is about a message: a queue's by its id, an event's by conversation.
 
     An event without a number of its own may be of any message of the same role, service and way in.
@@ -169,7 +177,7 @@ def is_of(row: Row, message: Row) -> bool:
     return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
 
 
-def place_of(row: Row, latest: int | None = None) -> tuple[Any, ...]:
+def place_of(row: ReadRow, latest: int | None = None) -> tuple[Any, ...]:
     """Return the place of a row among those of one message: the last one counts.
 
     Of one time a queue's with a number counts before events. A row of a time after ``latest``, which had not come

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from routing.document import (
     Block,
@@ -22,7 +21,7 @@ from routing.features.explain import path_sentences
 from routing.features.explain.explaining import Explanation
 from routing.features.explain.path_sentences import quote_name
 from routing.render.wording import format_duration, format_time, mark_outcome, plain_words, write_json
-from routing.terms import MatchingStep, Outcome, Reason
+from routing.terms import MatchingStep, Outcome, ReadRow, Reason
 
 # The outcome of a message in one sentence: what becomes of it, why, and since when it waits.
 
@@ -34,8 +33,8 @@ _DEPENDS = "where to depends on its dialog, which is not given: see step 3"
 class DecidedMessage:
     """A message with its verdict, a row of ``resolved_routes``, and the steps of its path."""
 
-    verdict: Row
-    steps: Sequence[Row]
+    verdict: ReadRow
+    steps: Sequence[ReadRow]
 
     @property
     def service(self) -> str:
@@ -68,7 +67,7 @@ class DecidedMessage:
             return None
         return quote_name(address) + ("" if mirror is None else f" and its mirror {quote_name(mirror)}")
 
-    def find_step(self, item: str) -> Row | None:
+    def find_step(self, item: str) -> ReadRow | None:
         """Return the last line of its path about something; None where there is none."""
         return next((step for step in reversed(self.steps) if step["item"] == item), None)
 
@@ -218,7 +217,6 @@ _CLAUSES: dict[Reason, Callable[[DecidedMessage], str]] = {
 }
 
 
-Row = Mapping[str, Any]
 # Items that begin a part, and those that stand below another; all others are between.
 _PARTS = ("MESSAGE", "SCOPE", "REQUEST_PATH")
 _DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
@@ -288,7 +286,7 @@ def _advise(message: DecidedMessage, explanation: Explanation) -> str | None:
     return path_sentences.advice(message.verdict["reason"]) if remedy is None else remedy.words
 
 
-def list_steps(steps: Iterable[Row]) -> Iterator[Block]:
+def list_steps(steps: Iterable[ReadRow]) -> Iterator[Block]:
     """Yield the lines of a path, each below what it belongs to."""
     scope = None
     for step in steps:
@@ -296,7 +294,7 @@ def list_steps(steps: Iterable[Row]) -> Iterator[Block]:
         yield from _list_outcome(step, scope) if step["item"] == "OUTCOME" else [_describe_step(step)]
 
 
-def _describe_step(step: Row) -> Block:
+def _describe_step(step: ReadRow) -> Block:
     item, sentence = step["item"], path_sentences.sentence(step)
     tone = _TONES.get((item, step["finding"]))
     words = sentence if tone is None else TonedText(sentence, tone)
@@ -305,7 +303,7 @@ def _describe_step(step: Row) -> Block:
     return Paragraph(words, 0 if item == "STATUS" else 2 if item in _DEEP else 1, hang=1)
 
 
-def _list_outcome(step: Row, scope: str | None) -> Iterator[Block]:
+def _list_outcome(step: ReadRow, scope: str | None) -> Iterator[Block]:
     """Yield the line that ends the path, with SQL Server's number."""
     outcome, number = str(step["outcome"] or ""), path_sentences.error_number(step["reason"], scope)
     numbered = "" if number is None else f" (SQL Server's number: {number})"
@@ -318,7 +316,7 @@ def _list_outcome(step: Row, scope: str | None) -> Iterator[Block]:
 # An explanation as one JSON object for programs.
 
 
-def write_explanation(verdict: Row, steps: Sequence[Row]) -> str:
+def write_explanation(verdict: ReadRow, steps: Sequence[ReadRow]) -> str:
     """Return one line: verdict (the columns of resolved_routes), error_number, advice, transmission_status, steps.
 
     The status is its step, null where none is known. Steps have their sentences, and no values that are null.
@@ -336,6 +334,6 @@ def write_explanation(verdict: Row, steps: Sequence[Row]) -> str:
     )
 
 
-def _step(step: Row) -> Row:
+def _step(step: ReadRow) -> ReadRow:
     values = {name: value for name, value in step.items() if value is not None}
     return {**values, "text": path_sentences.sentence(step)}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from routing.engines.traffic_tables import COUNT, Filter, TrafficTable, open_traffic
-from routing.features.explain.known_tables import Chunks, Row
+from routing.features.explain.known_tables import Chunks
 from routing.features.explain.message_remedy import RemedyFacts, find_spellings
 from routing.features.explain.questions import AGE, ConversationEnd
 from routing.plan.checked_inputs import instances_of
@@ -17,7 +17,7 @@ from routing.schemas import DIALOGS, INPUTS, KEPT, TABLES
 from routing.tables.input_columns import read_each
 from routing.tables.row_faults import findings, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, check_given, joined
-from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES
+from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, ReadRow
 
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
 _LARGEST_PART, _GROWTH = 100_000, 10
@@ -48,7 +48,7 @@ class ExplainSource:
         """The tables as they were given."""
         return {key: one.table for key, one in self.tables.items()}
 
-    def find_stored(self, message_id: str, instance: str | None) -> list[Row]:
+    def find_stored(self, message_id: str, instance: str | None) -> list[ReadRow]:
         """Return the messages of an id, on one instance or on some at most."""
         only = {"message_id": [message_id]}
         if instance is not None:
@@ -76,7 +76,7 @@ class ExplainSource:
         """Return all instances that are listed."""
         return list(self.tables["instances"].rows(("instance_name",)).values["instance_name"])
 
-    def read_near(self, row: Row) -> dict[str, TableColumns]:
+    def read_near(self, row: ReadRow) -> dict[str, TableColumns]:
         """Return the configuration and the requests of a message's instance, and the dialogs of its conversation.
 
         Raises InputError where one of these rows is at fault.
@@ -104,7 +104,7 @@ class ExplainSource:
         columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
         return instances_of(_leave_out_faults(columns, here))
 
-    def read_remedy_facts(self, near: Mapping[str, TableColumns], row: Row) -> RemedyFacts:
+    def read_remedy_facts(self, near: Mapping[str, TableColumns], row: ReadRow) -> RemedyFacts:
         """Read the facts for a message's remedy; ``near`` is what `read_near` has read for it.
 
         Of an instance of which a row is at fault nothing but its own row is taken.
@@ -127,7 +127,7 @@ class ExplainSource:
         sent = self.tables["messages"].groups(("to_service_name",), only={"to_service_name": names}).rows()
         return set(sent.values["to_service_name"])
 
-    def read_kept(self, row: Row, *, is_described: bool) -> dict[str, TableColumns]:
+    def read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
         """Read the rows that import kept of a message and its instance; a described one was not observed."""
         here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
         of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
@@ -203,7 +203,7 @@ def count_ends(rows: TrafficTable) -> Counter[ConversationEnd]:
     return counts
 
 
-def find_oldest(messages: TrafficTable, end: ConversationEnd) -> Row:
+def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
     """Return the oldest of the messages of an end that `ExplainSource.read_conversation` found; it has some."""
     same = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
     [row] = messages.rows(same=same, order=AGE, limit=1).dicts()

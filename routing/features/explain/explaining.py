@@ -17,7 +17,7 @@ from routing.features.explain.background import NOTHING, MessageBackground
 from routing.features.explain.explain_source import ExplainSource, count_ends, find_oldest
 from routing.features.explain.explained_path import path
 from routing.features.explain.judging import QuestionedMessage, judge_question, verdict_row
-from routing.features.explain.known_tables import KnownTables, OtherInstances, Row, narrow_to, number_lines
+from routing.features.explain.known_tables import KnownTables, OtherInstances, narrow_to, number_lines
 from routing.features.explain.message_remedy import RemedyFacts, find_remedy
 from routing.features.explain.questions import (
     DESCRIBED_ID,
@@ -33,6 +33,7 @@ from routing.schemas import EXPLAINED_STEPS, INPUTS, MESSAGES, RESOLVED_ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
 from routing.tables.times import micros_of
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +86,7 @@ def open_tables(
 class FoundMessage:
     """A stored message; ``others``: of a conversation that was asked about, how many more its end has."""
 
-    row: Row
+    row: ReadRow
     others: int = 0
 
 
@@ -108,7 +109,7 @@ def find_dialog(source: ExplainSource, question: DescribedMessage) -> str | None
     return _name_conversation(conversation, source.find_ends(guid)) or guid
 
 
-def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) -> Row:
+def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) -> ReadRow:
     rows = source.find_stored(message_id, instance)
     if not rows:
         raise QuestionError.unknown_message(message_id, instance)
@@ -192,7 +193,7 @@ def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> P
 
 
 def _describe(question: DescribedMessage, conversation_id: str | None) -> QuestionedMessage:
-    message_values: Row = {
+    message_values: ReadRow = {
         "message_id": DESCRIBED_ID,
         "conversation_id": conversation_id,
         "is_initiator": not question.is_target,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from routing.features.explain.known_tables import KnownTables, Row, message_of
+from routing.features.explain.known_tables import KnownTables, message_of
 from routing.features.explain.questions import QuestionError
 from routing.plan.verdicts import AskingMessage, MessageJudge, open_requests, place_of_pick
 from routing.rules.columns import ALTERNATIVE_COLUMNS
@@ -16,7 +16,7 @@ from routing.rules.rejecting import rejections
 from routing.rules.requesting import InstanceRequests, RequestScope
 from routing.rules.resolving import DialogFacts, RoutedMessage, Verdict
 from routing.tables.times import moment_of
-from routing.terms import ZERO_GUID
+from routing.terms import ZERO_GUID, ReadRow
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class QuestionedMessage:
     A described one without conversation_id may belong to any dialog.
     """
 
-    row: Row
+    row: ReadRow
     is_described: bool
     as_of: int | None = None
 

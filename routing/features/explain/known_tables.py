@@ -19,7 +19,7 @@ from routing.rules.resolving import MESSAGE_COLUMNS, DialogFacts, RoutedMessage
 from routing.schemas import EXPLAINED_STEPS
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of
-from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending, Reason
+from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending, ReadRow, Reason
 
 # The lines of a path: one flat row each, so that two explanations can be compared line by line.
 
@@ -122,8 +122,6 @@ def _place(instance: str | None, database: str | None) -> dict[str, str | None]:
     return {"instance_name": instance, "database_name": database}
 
 
-Row = Mapping[str, Any]
-"""A row of messages; times are microseconds since 1970."""
 Chunks = Callable[[str, str], Iterable[Mapping[str, TableColumns]]]
 """From an instance and a service to its messages (``messages``) and their dialogs (``dialogs``, if there are any).
 
@@ -131,12 +129,12 @@ In chunks in the order in which they ask (`order_of_asking`); inside a chunk in 
 """
 
 
-def message_of(row: Row, as_of: int | None) -> RoutedMessage:
+def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
     """Read a row without a fault as the rules do (section 0); ``as_of`` is the time of all messages, if any."""
     return RoutedMessage.of_row(*(row[name] for name in MESSAGE_COLUMNS), as_of=as_of)
 
 
-def narrow_to(tables: Mapping[str, TableColumns], row: Row) -> dict[str, TableColumns]:
+def narrow_to(tables: Mapping[str, TableColumns], row: ReadRow) -> dict[str, TableColumns]:
     """Drop the routes and services of an instance that cannot bear on a message.
 
     Routes are listed where the message may search, and decide other messages for its service wherever they name

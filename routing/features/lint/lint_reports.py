@@ -16,6 +16,7 @@ from routing.features.lint.catalogue import LintRule, Severity
 from routing.features.lint.custom_rules import CustomRule
 from routing.features.lint.linting import kinds_with
 from routing.render.wording import count, printable
+from routing.terms import ReadRow
 
 # A finding in one line, as reports for other programs have it.
 
@@ -49,11 +50,10 @@ def where(row: Mapping[str, Any]) -> str:
 _EXAMPLES = 3
 _INSTANCES_SHOWN = 10
 _TONES = {Severity.ERROR: Tone.BAD, Severity.WARNING: Tone.WAITING, Severity.INFO: Tone.QUIET}
-Row = Mapping[str, Any]
 
 
 def describe_findings(
-    findings: Sequence[Row],
+    findings: Sequence[ReadRow],
     suppressed: int,
     rules: Sequence[CustomRule] = (),
     *,
@@ -66,7 +66,7 @@ def describe_findings(
     ``lists_all``. ``rules`` are custom ones; ``remarks`` are printed before the last line.
     """
     kinds = kinds_with(rules)
-    by_code: dict[str, list[Row]] = {}
+    by_code: dict[str, list[ReadRow]] = {}
     for row in findings:
         by_code.setdefault(row["code"], []).append(row)
     defaults = [] if lists_all else [code for code in by_code if code in kinds and kinds[code].is_default]
@@ -82,14 +82,14 @@ def count_codes(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{code} ({number:,})" for code, number in sorted(counts.items()))
 
 
-def _count_all(findings: Sequence[Row], suppressed: int) -> DocumentHeading:
+def _count_all(findings: Sequence[ReadRow], suppressed: int) -> DocumentHeading:
     counts = Counter(row["severity"] for row in findings)
     error, warning = (count(counts[severity], severity) for severity in (Severity.ERROR, Severity.WARNING))
     more = "; more: sbroute lint --explain CODE" if findings else ""
     return DocumentHeading(f"{error}, {warning}, {counts[Severity.INFO]:,} info, {suppressed:,} suppressed{more}")
 
 
-def _describe_rule(rows: Sequence[Row], kind: LintRule | None, lists_all: bool) -> Iterator[Block]:
+def _describe_rule(rows: Sequence[ReadRow], kind: LintRule | None, lists_all: bool) -> Iterator[Block]:
     """Yield a rule's title with its number of findings, what to do, and its findings or the first of them."""
     first = rows[0]
     title = "" if kind is None else f": {kind.title}"
@@ -109,7 +109,7 @@ def _describe_rule(rows: Sequence[Row], kind: LintRule | None, lists_all: bool) 
         yield Paragraph(f"and {len(rows) - len(shown):,} more; --all lists them", indent=1)
 
 
-def _describe_finding(row: Row, *, with_message: bool, with_number: bool) -> str:
+def _describe_finding(row: ReadRow, *, with_message: bool, with_number: bool) -> str:
     """Describe a finding's place and object, with its message where the rule's findings differ in it."""
     place = where(row) if row.get("file") is not None else ""
     name = ", ".join(part for part in (place, name_of(row)) if part)
@@ -119,7 +119,7 @@ def _describe_finding(row: Row, *, with_message: bool, with_number: bool) -> str
     return f"{name}: {row['message']}{number}" if name else f"{row['message']}{number}"
 
 
-def _count_defaults(findings: Sequence[Row]) -> Iterator[Block]:
+def _count_defaults(findings: Sequence[ReadRow]) -> Iterator[Block]:
     """Yield the numbers of findings that every instance has by default, by code and by instance."""
     if not findings:
         return
@@ -141,13 +141,13 @@ def _count_defaults(findings: Sequence[Row]) -> Iterator[Block]:
 _SUITE = "sbroute lint"
 
 
-def as_junit(findings: Sequence[Row], kinds: Mapping[str, LintRule], failing: Collection[str]) -> str:
+def as_junit(findings: Sequence[ReadRow], kinds: Mapping[str, LintRule], failing: Collection[str]) -> str:
     """Return a test for each code, which fails where it has findings of a severity in ``failing``.
 
     A failure lists them, a line each; other findings are the test's output. What XML cannot hold, and what could
     move a cursor, is replaced.
     """
-    by_code: dict[str, list[Row]] = {}
+    by_code: dict[str, list[ReadRow]] = {}
     for row in findings:
         by_code.setdefault(row["code"], []).append(row)
     failed = [code for code, rows in by_code.items() if rows[0]["severity"] in failing]
@@ -160,7 +160,7 @@ def as_junit(findings: Sequence[Row], kinds: Mapping[str, LintRule], failing: Co
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode")
 
 
-def _add_test(suite: ElementTree.Element, kind: LintRule, rows: Sequence[Row], *, is_failed: bool) -> None:
+def _add_test(suite: ElementTree.Element, kind: LintRule, rows: Sequence[ReadRow], *, is_failed: bool) -> None:
     name = f"{kind.code} {printable(kind.title)}"
     test = ElementTree.SubElement(suite, "testcase", {"classname": "sbroute.lint", "name": name, "time": "0"})
     if not rows:
@@ -176,7 +176,7 @@ def _add_test(suite: ElementTree.Element, kind: LintRule, rows: Sequence[Row], *
         ElementTree.SubElement(test, "system-out").text = lines
 
 
-def _line(row: Row) -> str:
+def _line(row: ReadRow) -> str:
     return f"{where(row)}: {finding_line(row)}" if row.get("file") is not None else finding_line(row)
 
 
@@ -190,7 +190,7 @@ _FINGERPRINT = "sbroute/v1"
 
 
 def as_sarif(
-    findings: Sequence[Row], kinds: Mapping[str, LintRule], pages: Mapping[str, str], version: str, root: Path
+    findings: Sequence[ReadRow], kinds: Mapping[str, LintRule], pages: Mapping[str, str], version: str, root: Path
 ) -> str:
     """Return one line of JSON: rows of findings in their order, with ``file`` and ``line`` where there are any.
 
@@ -232,7 +232,7 @@ def _rule(kind: LintRule, page: str) -> dict[str, Any]:
     }
 
 
-def _location(row: Row, root: Path) -> dict[str, Any]:
+def _location(row: ReadRow, root: Path) -> dict[str, Any]:
     """Return the place of a finding in a file, and the object that it is about."""
     location: dict[str, Any] = {}
     if row.get("file") is not None:
@@ -255,7 +255,7 @@ def _artifact(file: str, root: Path) -> dict[str, str]:
     return {"uri": quote(inside.as_posix().encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
 
 
-def fingerprints(findings: Iterable[Row]) -> list[str]:
+def fingerprints(findings: Iterable[ReadRow]) -> list[str]:
     """Return a digest of each finding's code and place, and of its message where it has no object.
 
     Messages may hold times and counts, and lines move. Those that have all in common are numbered.

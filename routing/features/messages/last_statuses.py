@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from routing.engines.traffic_tables import TrafficTable
 from routing.features.explain.background import StatusText, is_of, place_of, status_of
 from routing.rules import text
 from routing.rules.observed import ReasonComparison
-from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, Outcome, Reason
+from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, Outcome, ReadRow, Reason
 
-Row = Mapping[str, Any]
 _READ = (
     *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
     *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
@@ -20,8 +18,8 @@ _READ = (
 
 
 def newest_statuses(
-    observed: TrafficTable | None, messages: Sequence[Row], latest: int | None = None
-) -> list[Row | None]:
+    observed: TrafficTable | None, messages: Sequence[ReadRow], latest: int | None = None
+) -> list[ReadRow | None]:
     """Return the newest row of ``observed_routing`` that tells of each of some messages; None where none does.
 
     A row of a time after ``latest``, which had not come when it was imported, is newer than no other. Times are
@@ -34,7 +32,7 @@ def newest_statuses(
     of_queues = {"source": [TRANSMISSION_QUEUE], "message_id": sorted({row["message_id"] for row in messages})}
     conversations = sorted({text.fold(row["conversation_id"]) for row in messages})
     of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
-    rows_by_key: dict[tuple[str, str], list[Row]] = {}
+    rows_by_key: dict[tuple[str, str], list[ReadRow]] = {}
     for only, key in ((of_queues, _id), (of_events, _conversation)):
         for row in observed.rows(_READ, only={"instance_name": instances, **only}).dicts():
             rows_by_key.setdefault(key(row), []).append(row)
@@ -42,15 +40,15 @@ def newest_statuses(
     return [_newest(rows, row, latest) for row, rows in every]
 
 
-def _id(row: Row) -> tuple[str, str]:
+def _id(row: ReadRow) -> tuple[str, str]:
     return row["instance_name"], row["message_id"]
 
 
-def _conversation(row: Row) -> tuple[str, str]:
+def _conversation(row: ReadRow) -> tuple[str, str]:
     return row["instance_name"], text.fold(row["conversation_id"])
 
 
-def _newest(rows: Sequence[Row], message: Row, latest: int | None) -> Row | None:
+def _newest(rows: Sequence[ReadRow], message: ReadRow, latest: int | None) -> ReadRow | None:
     mine = [row for row in rows if is_of(row, message)]
     if not mine:
         return None
@@ -64,7 +62,7 @@ def _newest(rows: Sequence[Row], message: Row, latest: int | None) -> Row | None
     return {**mine[-1], **newest_values}
 
 
-def compare_status(message: Row, row: Row) -> tuple[StatusText, ReasonComparison]:
+def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonComparison]:
     """Compare the status of a row with a message's verdict."""
     database = message["database_name"]
     in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None

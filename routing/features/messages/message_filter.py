@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from routing.features.explain.questions import QuestionError
 from routing.rules.text import UndecodedText
 from routing.tables.table_columns import Only, TableColumns
 from routing.tables.times import moment_of, with_moments
-from routing.terms import Outcome, Reason, Word
+from routing.terms import Outcome, ReadRow, Reason, Word
 
 SHOWN = 20
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
@@ -125,7 +125,6 @@ def _words(what: str, texts: Iterable[str], vocabulary: Iterable[Word]) -> tuple
 # Which messages are asked for: the rows to be listed, and how many there are in all.
 
 
-Row = Mapping[str, Any]
 _VERDICT = ("outcome", "reason")
 
 
@@ -138,9 +137,9 @@ class SelectedMessages:
     oldest of all that match and are stuck was enqueued, None where none is.
     """
 
-    rows: Sequence[Row]
-    counts: Sequence[Row]
-    groups: Sequence[Row]
+    rows: Sequence[ReadRow]
+    counts: Sequence[ReadRow]
+    groups: Sequence[ReadRow]
     oldest_stuck: datetime | None = None
 
 
@@ -178,7 +177,7 @@ def _find_levels(listed: TableColumns) -> Filter:
     }
 
 
-def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[Row]:
+def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[ReadRow]:
     """Return how many messages there are, by columns."""
     groups = messages.groups(names, only=only).rows().dicts()
     return [{"messages" if name == COUNT else name: value for name, value in row.items()} for row in groups]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from routing.document import (
     Block,
@@ -23,8 +22,8 @@ from routing.features.messages.message_filter import GROUP, STUCK
 from routing.features.messages.message_list import MessageList
 from routing.render.wording import count, format_duration, mark_outcome, write_json
 from routing.rules.text import fold
+from routing.terms import ReadRow
 
-Row = Mapping[str, Any]
 _SHOWN_TEXT = 1_000
 # So many reasons stand in the sentence that answers; of more there is a table.
 _FEW = 3
@@ -46,7 +45,7 @@ def make_document(done: MessageList) -> Document:
     ]
 
 
-def _is_stuck(row: Row) -> bool:
+def _is_stuck(row: ReadRow) -> bool:
     return row["outcome"] in STUCK
 
 
@@ -115,7 +114,7 @@ def _state_nothing(done: MessageList) -> str:
 
 def _list_groups(done: MessageList) -> Iterator[Block]:
     """Yield a table for each group of messages, with how many more it has."""
-    of_group: dict[tuple[str, ...], list[Row]] = {}
+    of_group: dict[tuple[str, ...], list[ReadRow]] = {}
     for row in done.messages:
         of_group.setdefault(_group_of(row), []).append(row)
     sizes = {_group_of(row): row["messages"] for row in done.groups}
@@ -135,7 +134,7 @@ def _more(done: MessageList) -> Iterator[Block]:
         yield Paragraph(f"and {more:,} more; --limit N lists more")
 
 
-def _group_of(row: Row) -> tuple[str, ...]:
+def _group_of(row: ReadRow) -> tuple[str, ...]:
     return tuple(row[name] for name in GROUP)
 
 
@@ -159,7 +158,7 @@ def _list_oldest(done: MessageList) -> Iterator[Block]:
     yield DataTable(make_columns(_GROUPS, ["messages", "listed"]), lines, "Groups of these")
 
 
-def _own_columns(rows: Sequence[Row]) -> list[str]:
+def _own_columns(rows: Sequence[ReadRow]) -> list[str]:
     """Return the columns that only some lists need: an id of a conversation that no message id tells, a status."""
     return [
         *(["conversation"] if not all(map(_names_conversation, rows)) else []),
@@ -167,17 +166,17 @@ def _own_columns(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _own_cells(row: Row, rows: Sequence[Row]) -> list[Cell]:
+def _own_cells(row: ReadRow, rows: Sequence[ReadRow]) -> list[Cell]:
     cells = {"conversation": row["conversation_id"], "SQL Server": _status_of(row)}
     return [cells[name] for name in _own_columns(rows)]
 
 
-def _names_conversation(row: Row) -> bool:
+def _names_conversation(row: ReadRow) -> bool:
     """Return True if the id of a message begins with that of its conversation, as import makes it."""
     return fold(row["message_id"] or "").startswith(fold(row["conversation_id"] or "-"))
 
 
-def _row_age(row: Row) -> str:
+def _row_age(row: ReadRow) -> str:
     return _age(row["age_seconds"])
 
 
@@ -185,7 +184,7 @@ def _age(seconds: int) -> str:
     return format_duration(timedelta(seconds=seconds))
 
 
-def _status_of(row: Row) -> str | None:
+def _status_of(row: ReadRow) -> str | None:
     """Return SQL Server's number or outcome of a message, and what it says of the reason."""
     number, agreement, outcome = row["status_number"], row["agreement"], row["status_outcome"]
     # None at all, or a text without a number that is known, which is printed below.
@@ -210,7 +209,7 @@ def _status_texts(done: MessageList) -> Iterator[Block]:
         yield ListItem(f"{count(messages, 'message')}, {reason}: {numbered}{agreement}: {_cut(text)}{because}")
 
 
-def _event_or_text(row: Row) -> str | None:
+def _event_or_text(row: ReadRow) -> str | None:
     """Write an event's outcome and next hop, or a status's text, without its number."""
     if row["status_outcome"] is None:
         text: str | None = row["status_text"]

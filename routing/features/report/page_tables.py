@@ -17,7 +17,7 @@ from routing.features.report.message_cells import (
 )
 from routing.render.wording import count, format_time, printable
 from routing.tables.times import SECOND, moment_of
-from routing.terms import NOT_KNOWN, Outcome
+from routing.terms import NOT_KNOWN, Outcome, ReadRow
 
 # Cells and moments by numbers of names, as the page holds them: each name stands there once.
 #
@@ -186,7 +186,6 @@ def words(value: Any) -> str:
 OUTCOMES = (*map(str, Outcome), NOT_KNOWN)
 """Every word that a flow may have as its outcome, as the page orders them."""
 MESSAGES, SINCE = "messages", "oldest"
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -282,7 +281,7 @@ class GridGroup:
     oldest: int | None = None
     outcomes: dict[str, int] = field(default_factory=dict)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: ReadRow) -> None:
         """Count a cell or a moment in."""
         messages, oldest = row[MESSAGES], row.get(SINCE)
         self.messages += messages
@@ -291,7 +290,7 @@ class GridGroup:
             self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
 
 
-def groups_of(grid: MessageGrid, rows: Iterable[Row]) -> list[GridGroup]:
+def groups_of(grid: MessageGrid, rows: Iterable[ReadRow]) -> list[GridGroup]:
     """Return the rows of a table, in their order, made of `coded` cells or moments."""
     groups: dict[tuple[Any, ...], GridGroup] = {}
     for row in rows:

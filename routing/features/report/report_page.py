@@ -47,7 +47,7 @@ from routing.features.report.report_network import ReportNetwork, network_of
 from routing.process.garbage import no_search_for_cycles
 from routing.rules.observed import numbers_of
 from routing.tables.times import SECOND
-from routing.terms import Reason
+from routing.terms import ReadRow, Reason
 
 # The pictures of a page, each compiled, by the id of its place; the page's script gives them their rows.
 
@@ -79,7 +79,7 @@ def draw(report: Report, network: ReportNetwork) -> dict[str, Spec]:
     return specs
 
 
-def rows_of_balances(report: Report, names: Sequence[str]) -> dict[str, list[bar_pictures.Row]]:
+def rows_of_balances(report: Report, names: Sequence[str]) -> dict[str, list[ReadRow]]:
     """Return the rows of balances' pictures, by the ids of these: the first ones that have any dialogs."""
     picked = [one for one in report.balances or () if one.picks]
     return {name: bar_pictures.pick_rows(one) for name, one in zip(names, picked, strict=False)}
@@ -106,7 +106,6 @@ def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
 
 TITLE = "How Service Broker messages are routed"
 _SENTENCES = 5
-Row = Mapping[str, Any]
 
 
 def render(report: Report) -> str:
@@ -185,20 +184,20 @@ def _start(report: Report) -> int:
     return min((point.at for point in report.series.points), default=0) // SECOND if report.series else 0
 
 
-def _in_steps(moments: Sequence[Row], report: Report) -> list[Row]:
+def _in_steps(moments: Sequence[ReadRow], report: Report) -> list[ReadRow]:
     """Replace times by the numbers of their steps, which are shorter."""
     start, step = _start(report), report.series.seconds if report.series else 1
     return [{**moment, "at": (moment["at"] - start) // step} for moment in moments]
 
 
-def _columns(rows: Sequence[Row]) -> Row:
+def _columns(rows: Sequence[ReadRow]) -> ReadRow:
     """Split rows into their columns' names, which stand once, and values; outcomes by places in `OUTCOMES`."""
     places = {word: place for place, word in enumerate(OUTCOMES)}
     short = [list({**row, "outcome": places[row["outcome"]]}.values()) for row in rows]
     return {"columns": list(rows[0]) if rows else [], "rows": short}
 
 
-def _tiles(report: Report) -> list[Row]:
+def _tiles(report: Report) -> list[ReadRow]:
     """Return each outcome that there is, with its share of all messages."""
     whole = sum(report.outcomes.values())
     counted = [(word, report.outcomes[word]) for word in OUTCOMES if word in report.outcomes]
@@ -213,7 +212,7 @@ def _tiles(report: Report) -> list[Row]:
     ]
 
 
-def _sentences(every: Sequence[str]) -> Row:
+def _sentences(every: Sequence[str]) -> ReadRow:
     """Return the first ones, which are shown, those to unfold, and how many more there are."""
     shown = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
     return {"first": shown[:_SENTENCES], "rest": shown[_SENTENCES:], "more": len(every) - len(shown)}
@@ -229,7 +228,7 @@ def _folded(cube: ReportCube) -> list[str]:
     ]
 
 
-def _as_script(data: Row) -> str:
+def _as_script(data: ReadRow) -> str:
     """Write JSON that is no markup, whatever texts it holds."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.config import RECONCILIATION, Config, TableLocation
 from routing.delta import counted_runs
@@ -29,6 +29,7 @@ from routing.tables.input_columns import read_each
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table, TableColumns, check_given
 from routing.tables.times import micros_of
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 # What a report is made of: the outputs of the last run that counts, and the tables that it read.
 
 
-Row = Mapping[str, Any]
 _RESOLVED = "resolved_routes"
 _ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
 
@@ -83,7 +83,7 @@ class ReportTables:
     """
 
     tables: Mapping[str, Table]
-    run: Row | None
+    run: ReadRow | None
     not_known: tuple[str, ...]
     as_read: Mapping[str, _Input] = field(default_factory=dict)
     runs: Table | None = None
@@ -160,7 +160,7 @@ def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, Tabl
     return columns_by_key, (*report_tables.not_known, *(gone[key] for key in READ if key in gone))
 
 
-def _not_told(run: Row) -> list[str]:
+def _not_told(run: ReadRow) -> list[str]:
     rejected = run["rows_rejected"]
     # An incremental run counts its own.
     earlier = ["What earlier runs rejected is in rejected_messages."] if run["mode"] == "incremental" else []

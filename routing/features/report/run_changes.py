@@ -17,7 +17,7 @@ from routing.schemas import RUNS, Schema
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table, TableColumns
 from routing.tables.times import micros_of
-from routing.terms import Outcome, Reason
+from routing.terms import Outcome, ReadRow, Reason
 
 # Which routes differ between two times or tables, in words; and which counts do.
 
@@ -52,7 +52,6 @@ _TOLD = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", 
 _WHEN = ("as_of", "now", "started_at", "finished_at")
 _READ = Schema(tuple(field for field in RUNS if field.name in (*_TOLD, *_WHEN)))
 _NEWEST_FIRST = ("finished_at", "run_id")
-Row = Mapping[str, Any]
 
 
 def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportChanges | None:
@@ -77,7 +76,7 @@ def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportCha
 
 
 def _routes(
-    location: TableLocation, before: Row, now: Row, table_cache: TableCache
+    location: TableLocation, before: ReadRow, now: ReadRow, table_cache: TableCache
 ) -> Sequence[RouteChange] | None:
     """Return the routes that differ; None where those of a run are not at hand."""
     here = {str(location), str(table_cache.opener.placed("tables.routes", location))}
@@ -100,6 +99,6 @@ def _columns(table_cache: TableCache, location: TableLocation, version: int) -> 
     return read_given(GivenTables("", 0, {"routes": routes}, {"routes": version}), "routes")
 
 
-def _time(run: Row) -> int:
+def _time(run: ReadRow) -> int:
     """Return the time as of which a run decided the routes in force, if it is one time."""
     return micros_of(run["as_of"] or run["now"] or run["started_at"])

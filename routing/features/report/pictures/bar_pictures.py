@@ -12,7 +12,7 @@ import altair as alt
 from routing.features.report.facts import STUCK, BalancedInstance, DialogBalance, MessageFlow
 from routing.features.report.pictures import picture_theme
 from routing.render.wording import printable
-from routing.terms import NOT_KNOWN, Outcome
+from routing.terms import NOT_KNOWN, Outcome, ReadRow
 
 if TYPE_CHECKING:
     from routing.features.diff.diffing import Diff
@@ -26,12 +26,11 @@ MESSAGES = alt.Tooltip("messages:Q", format=",")
 _CUT = " (bar not to scale)"
 _PALER = alt.condition("datum.others", alt.value(0.5), alt.value(1))
 
-Row = Mapping[str, Any]
 Cut = Literal["start", "end"]
 """Where a long name is cut: names of services often begin alike."""
 
 
-def on_lanes(rows: Sequence[Row]) -> alt.Chart:
+def on_lanes(rows: Sequence[ReadRow]) -> alt.Chart:
     """Return a chart over the data set ``rows`` with a lane for each ``place``, in the order of the rows."""
     # What tells lanes apart is their number: names come from the data and may look alike.
     lane = alt.Y("place:O", axis=None, sort=None, scale=alt.Scale(paddingInner=0, paddingOuter=0))
@@ -163,7 +162,7 @@ def outcomes_by_instance(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
     return dressed([bars, named, numbered], "Bars: the messages of each instance by outcome, most first.")
 
 
-def instance_rows(flows: Sequence[MessageFlow]) -> list[Row]:
+def instance_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
     """Return the rows of `outcomes_by_instance`."""
     largest_places = largest(((flow.instance, flow.messages) for flow in flows), INSTANCES, "other instances")
     counted: Counter[tuple[int, str]] = Counter()
@@ -191,9 +190,9 @@ def reasons_of_trouble(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
     return dressed([bars, named, numbered], "Bars: the messages delayed and dropped by reason, most first.")
 
 
-def reason_rows(flows: Sequence[MessageFlow]) -> list[Row]:
+def reason_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
     """Return the rows of `reasons_of_trouble`: of each of the two outcomes the `REASONS` with most messages."""
-    rows: list[Row] = []
+    rows: list[ReadRow] = []
     for outcome in STUCK:
         counted = [(flow.reason or NOT_KNOWN, flow.messages) for flow in flows if flow.outcome == outcome]
         largest_places = largest(counted, REASONS, "other reasons")
@@ -229,7 +228,7 @@ def most_stuck(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
     )
 
 
-def stuck_rows(flows: Sequence[MessageFlow]) -> list[Row]:
+def stuck_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
     """Return the rows of `most_stuck`."""
     stuck = [flow for flow in flows if flow.outcome == Outcome.DELAYED]
     largest_places = largest(((flow.service, flow.messages) for flow in stuck), SERVICES, "other services")
@@ -274,7 +273,7 @@ def balance(shared: DialogBalance) -> picture_theme.Picture:
     return dressed(layers, what)
 
 
-def pick_rows(shared: DialogBalance) -> list[Row]:
+def pick_rows(shared: DialogBalance) -> list[ReadRow]:
     """Return the rows of `balance`."""
     picks = sorted(shared.picks, key=lambda pick: (-_distance(pick), pick.broker_instance))[:PICKS]
     picks.sort(key=lambda pick: (-pick.dialogs, pick.broker_instance))
@@ -326,7 +325,7 @@ def before_and_after(done: Diff) -> picture_theme.Picture:
     return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
-def change_rows(keys: Iterable[Mapping[str, Any]]) -> list[Row]:
+def change_rows(keys: Iterable[Mapping[str, Any]]) -> list[ReadRow]:
     """Return the rows of `before_and_after`, from rows of `schemas.KEY_CHANGES`."""
     named = [(f"{key['to_service_name']} on {key['instance_name']}", key) for key in keys]
     largest_places = largest(((name, key["messages"]) for name, key in named), CHANGED_SERVICES, "other services")
@@ -345,7 +344,7 @@ def change_rows(keys: Iterable[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-def _segments(verdicts: Counter[tuple[str, str]]) -> list[Row]:
+def _segments(verdicts: Counter[tuple[str, str]]) -> list[ReadRow]:
     """Return the parts of a bar by outcome, most messages first, each with the words of the whole."""
     outcomes: Counter[str] = Counter()
     for (outcome, _), messages in verdicts.items():

@@ -25,7 +25,7 @@ from routing.features.report.report_network import (
     network_of,
 )
 from routing.render.wording import printable
-from routing.terms import Outcome
+from routing.terms import Outcome, TableRow
 
 THINNEST, THICKEST = 1.25, 9
 _FEW = 50
@@ -33,10 +33,9 @@ _FEW = 50
 _CURVED = ["path", "is_inside", "tip_x", "tip_y", "tip_angle", "number_x", "number_y"]
 # Vega's word, and no text of it is from outside.
 _EXPRESSION = "expr"
-Row = dict[str, Any]
 
 
-def estate(network: ReportNetwork, palette: picture_theme.PicturePalette = picture_theme.LIGHT) -> Row:
+def estate(network: ReportNetwork, palette: picture_theme.PicturePalette = picture_theme.LIGHT) -> TableRow:
     """Return the picture of a network as Vega draws it.
 
     Data sets that the page may replace: ``estate_edges`` with rows source, target (ids of nodes), outcome,
@@ -75,17 +74,17 @@ def description(network: ReportNetwork) -> str:
     )
 
 
-def edge_rows(edges: Sequence[NetworkEdge]) -> list[Row]:
+def edge_rows(edges: Sequence[NetworkEdge]) -> list[TableRow]:
     """Return the rows of ``estate_edges``: one for each curve, with its points, colour and tip."""
     return [asdict(edge) for edge in edges]
 
 
-def stop_rows(stops: Sequence[NetworkStop]) -> list[Row]:
+def stop_rows(stops: Sequence[NetworkStop]) -> list[TableRow]:
     """Return the rows of ``estate_stops``: one for each mark of messages that stop at a node."""
     return [asdict(stop) for stop in stops]
 
 
-def _places(network: ReportNetwork, layout: NodeLayout) -> list[Row]:
+def _places(network: ReportNetwork, layout: NodeLayout) -> list[TableRow]:
     """Return the data sets that stay: nodes, boxes, curves, the room for marks, the legend."""
     titles = network.titles
     nodes = [_node_row(node, layout, titles) for node in network.nodes]
@@ -101,7 +100,7 @@ def _places(network: ReportNetwork, layout: NodeLayout) -> list[Row]:
     ]
 
 
-def _node_row(node: NetworkNode, layout: NodeLayout, titles: Mapping[str, str]) -> Row:
+def _node_row(node: NetworkNode, layout: NodeLayout, titles: Mapping[str, str]) -> TableRow:
     spot = layout.spots[node.id]
     return {
         "id": node.id,
@@ -129,7 +128,7 @@ def _tooltip(node: NetworkNode, title: str) -> str:
     return words.get(node.kind, title) + (f", and {node.folded:,} of its databases" if node.folded else "")
 
 
-def _way_row(curve: EdgeCurve) -> Row:
+def _way_row(curve: EdgeCurve) -> TableRow:
     (tip_x, tip_y), (number_x, number_y) = curve.points[-1], curve.number or (None, None)
     return {
         "way": f"{curve.edge.source} {curve.edge.target} {curve.edge.outcome}",
@@ -143,10 +142,10 @@ def _way_row(curve: EdgeCurve) -> Row:
     }
 
 
-def _legend_rows(network: ReportNetwork) -> list[Row]:
+def _legend_rows(network: ReportNetwork) -> list[TableRow]:
     """List the legend from left to right; last, where edges are left out, the note that says so."""
     shown = {edge.outcome for edge in network.edges} | {stop.outcome for stop in network.stops}
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     x = MARGIN + 12.0
     for outcome in reversed(picture_theme.OUTCOMES):
         if outcome in shown:
@@ -158,7 +157,7 @@ def _legend_rows(network: ReportNetwork) -> list[Row]:
     return rows
 
 
-def _messages(network: ReportNetwork) -> list[Row]:
+def _messages(network: ReportNetwork) -> list[TableRow]:
     """Return the data sets that the page may replace, and what is drawn of them where there is a place for it."""
     largest = max([_FEW, *(edge.messages for edge in network.edges)])
     return [
@@ -173,7 +172,7 @@ def _messages(network: ReportNetwork) -> list[Row]:
     ]
 
 
-def _touched() -> list[Row]:
+def _touched() -> list[TableRow]:
     """Return the nodes; ``is_idle`` where no message begins, ends or stops, nor at a database of an instance."""
     ends = {"type": "fold", "fields": ["source", "target"], "as": ["end", "id"]}
     return [
@@ -194,7 +193,7 @@ def _touched() -> list[Row]:
     ]
 
 
-def _curved(largest: int) -> list[Row]:
+def _curved(largest: int) -> list[TableRow]:
     """Return an edge's curve, as wide as its messages are many; twice as wide is four times as many."""
     return [
         _formula("way", "datum.source + ' ' + datum.target + ' ' + datum.outcome"),
@@ -208,7 +207,7 @@ def _curved(largest: int) -> list[Row]:
     ]
 
 
-def _delivered() -> list[Row]:
+def _delivered() -> list[TableRow]:
     """Sum the messages delivered at each node, from wherever."""
     summed = {"ops": ["sum"], "fields": ["messages"], "as": ["messages"]}
     return [
@@ -218,7 +217,7 @@ def _delivered() -> list[Row]:
     ]
 
 
-def _ended() -> list[Row]:
+def _ended() -> list[TableRow]:
     """Return the room of what ended at a node."""
     room = ["x", "y", "width"]
     return [
@@ -230,7 +229,7 @@ def _ended() -> list[Row]:
     ]
 
 
-def _worded() -> list[Row]:
+def _worded() -> list[TableRow]:
     """Return the number as it is written, and its tip."""
     outcome = "lower(replace(datum.outcome, '_', ' '))"
     return [
@@ -239,19 +238,19 @@ def _worded() -> list[Row]:
     ]
 
 
-def _derived(name: str, source: str | list[str], *steps: Row) -> Row:
+def _derived(name: str, source: str | list[str], *steps: TableRow) -> TableRow:
     return {"name": name, "source": source, "transform": list(steps)}
 
 
-def _formula(name: str, formula: str) -> Row:
+def _formula(name: str, formula: str) -> TableRow:
     return {"type": "formula", "as": name, _EXPRESSION: formula}
 
 
-def _only(condition: str) -> Row:
+def _only(condition: str) -> TableRow:
     return {"type": "filter", _EXPRESSION: condition}
 
 
-def _lookup(source: str, key: str, field: str, values: Sequence[str], names: Sequence[str]) -> Row:
+def _lookup(source: str, key: str, field: str, values: Sequence[str], names: Sequence[str]) -> TableRow:
     return {"type": "lookup", "from": source, "key": key, "fields": [field], "values": values, "as": names}
 
 

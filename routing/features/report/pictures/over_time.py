@@ -8,10 +8,10 @@ import altair as alt
 
 from routing.features.report.facts import MessageSeries
 from routing.features.report.pictures import bar_pictures, picture_theme
-from routing.features.report.pictures.bar_pictures import Row, largest
+from routing.features.report.pictures.bar_pictures import largest
 from routing.render.wording import count
 from routing.tables.times import SECOND, moment_of
-from routing.terms import Outcome
+from routing.terms import Outcome, ReadRow
 
 STRIPS = 8
 _HEIGHT = 220
@@ -53,7 +53,7 @@ def outcomes_over_time(series: MessageSeries) -> picture_theme.Picture:
     return picture_theme.dressed(picture.properties(height=_HEIGHT), words)
 
 
-def time_rows(series: MessageSeries) -> list[Row]:
+def time_rows(series: MessageSeries) -> list[ReadRow]:
     """Return the rows of `outcomes_over_time`."""
     counted: Counter[tuple[int, str]] = Counter()
     for point in series.points:
@@ -91,7 +91,7 @@ def delays_by_service(series: MessageSeries) -> picture_theme.Picture:
     return bar_pictures.dressed([base, bars, named, numbered], words, step=_STRIP)
 
 
-def delay_rows(series: MessageSeries) -> list[Row]:
+def delay_rows(series: MessageSeries) -> list[ReadRow]:
     """Return the rows of `delays_by_service`."""
     delayed = [
         (point.service, point)
@@ -113,7 +113,7 @@ def delay_rows(series: MessageSeries) -> list[Row]:
 _FROM = alt.Tooltip("when:N", title="from (UTC)")
 
 
-def _step(at: int, series: MessageSeries) -> Row:
+def _step(at: int, series: MessageSeries) -> ReadRow:
     return {"at": at // 1000, "until": at // 1000 + series.seconds * 1000}
 
 

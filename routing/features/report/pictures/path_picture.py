@@ -10,9 +10,8 @@ import altair as alt
 
 from routing.features.report.facts import STUCK
 from routing.features.report.pictures import bar_pictures, picture_theme
-from routing.features.report.pictures.bar_pictures import Row
 from routing.render.wording import printable
-from routing.terms import NOT_KNOWN, Outcome
+from routing.terms import NOT_KNOWN, Outcome, ReadRow
 
 if TYPE_CHECKING:
     from routing.features.trace.tracing import TraceResult
@@ -44,7 +43,7 @@ def followed(done: TraceResult) -> picture_theme.Picture:
     return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
-def station_rows(way_rows: Iterable[Mapping[str, Any]], hops: Iterable[Mapping[str, Any]]) -> list[Row]:
+def station_rows(way_rows: Iterable[Mapping[str, Any]], hops: Iterable[Mapping[str, Any]]) -> list[ReadRow]:
     """Return the rows of `followed`, from rows of `schemas.TRACED_WAYS` and `schemas.TRACED_HOPS`."""
     stations = {key: list(hop_rows) for key, hop_rows in groupby(hops, key=_way_key)}
     listed = list(way_rows)
@@ -67,7 +66,7 @@ def _head(way_row: Mapping[str, Any], way_rows: Sequence[Mapping[str, Any]]) -> 
     return f"{_HEADS[way_row['direction']]}, way {others.index(way_row) + 1} of {len(others)}"
 
 
-def _stations_of(way_row: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+def _stations_of(way_row: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> Iterator[ReadRow]:
     for hop in hops:
         goes_on = hop["outcome"] in _ON
         yield {
@@ -91,7 +90,7 @@ def _end(way_row: Mapping[str, Any]) -> str:
     return f"{way_row['outcome']}\nto {printable(way_row['database_name'] or '')}"
 
 
-def _cut(stations: list[Row]) -> list[Row]:
+def _cut(stations: list[ReadRow]) -> list[ReadRow]:
     """Return as many stations as are shown; of more the last says how many there are."""
     if len(stations) <= STATIONS:
         return stations
