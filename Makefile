@@ -29,9 +29,10 @@ test-project: setup  ## run the tests of what is around the package: pages, benc
 test-long: setup  ## run the tests of many runs one after another: interrupted, put back, read meanwhile
 	@$(PYTEST) -m long --durations=5 $(ARGS)
 
-test-rules: setup  ## compare a million random messages with the tests' own resolver (a long run)
+test-rules: setup  ## compare a million random messages with the tests' own resolver, try all examples of Hypothesis (a long run)
 	@$(WITH_JAVA) SBROUTE_RANDOM_ESTATES=500 SBROUTE_RANDOM_MESSAGES=100 SBROUTE_RANDOM_BATCHES=$(or $(BATCHES),20) \
 		$(BIN)/python -m pytest tests/spark/test_random_estates.py --durations=3 $(ARGS)
+	@SBROUTE_EXAMPLES=all $(BIN)/python -m pytest tests/unit -m hypothesis --durations=3 $(ARGS)
 
 reconcile-proof: setup  ## whether reconcile names what is off: 100 simulated days of each fault (ARGS='--estates 20 --seed 1')
 	@$(BIN)/python -m tests.simulated.proof $(ARGS)

@@ -35,6 +35,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(reason)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have Hypothesis, where it is installed, try a part of its examples, all of them in `make test-rules`."""
+    if not config.pluginmanager.hasplugin("hypothesispytest"):
+        return
+    from hypothesis import settings
+
+    from tests.examples import count_examples
+
+    settings.register_profile("counted", max_examples=count_examples(100))
+    settings.load_profile("counted")
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name a row after its values, where pytest would number them (``case0``)."""
     from tests.row_ids import describe

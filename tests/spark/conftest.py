@@ -17,19 +17,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-# What resolves messages is tested as it runs: Spark generates code for each query and compiles it. Elsewhere Spark
+# What decides messages is tested as it runs: Spark generates code for each query and compiles it. Elsewhere Spark
 # interprets queries, many and of a few rows: to generate and compile code takes longer than all that they do.
 GENERATED = (
-    *("test_candidate_table", "test_candidates", "test_cases", "test_changes", "test_code_size"),
-    *(
-        "test_dialog_hash",
-        "test_duplicates",
-        "test_not_utf8",
-        "test_paths",
-        "test_plan_law",
-        "test_random_estates",
-    ),
-    *("test_regex_in_java", "test_spark_forms"),
+    *("test_candidates", "test_code_size", "test_dialog_hash", "test_not_utf8", "test_paths", "test_plan_law"),
+    *("test_random_estates", "test_regex_in_java", "test_spark_forms"),
 )
 
 

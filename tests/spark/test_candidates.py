@@ -116,6 +116,7 @@ def test_the_plan_is_a_broadcast_join_and_a_window(spark: SparkSession) -> None:
         ranked.unpersist()
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_rows_of_one_id_are_two_messages(spark: SparkSession) -> None:
     estate = small_estate()
     twice = [message(1, "//stock", to_broker_instance=STORE), message(1, "//far")]
@@ -128,6 +129,7 @@ def test_rows_of_one_id_are_two_messages(spark: SparkSession) -> None:
         ranked.unpersist()
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_over_the_limit_candidates_are_joined_without_a_broadcast(spark: SparkSession) -> None:
     tables = frames(spark, small_estate())
     ranked, within = routing.candidates(spark, tables, broadcast_limit="1B"), routing.candidates(spark, tables)

@@ -55,7 +55,15 @@ def _planned_as_for_many(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("estates", "in_use"),
-    [(_everything, (True,) * 4), (_no_requests_and_no_addresses, (True, False, False, False))],
+    [
+        pytest.param(_everything, (True,) * 4, id="everything"),
+        pytest.param(
+            _no_requests_and_no_addresses,
+            (True, False, False, False),
+            id="no requests and no addresses",
+            marks=pytest.mark.long,
+        ),
+    ],
 )
 def test_no_method_is_too_long(
     spark: SparkSession,

@@ -35,7 +35,7 @@ def outcomes(spark: SparkSession, folder: Path) -> dict[str, str | None]:
     return {row["message_id"].split(":")[0][-1]: row["address"] for row in rows}
 
 
-@pytest.mark.parametrize("mode", ["full", "incremental"])
+@pytest.mark.parametrize("mode", [pytest.param("full", marks=pytest.mark.long), "incremental"])
 def test_no_message_is_decided_by_routes_older_than_its_import(
     mode: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

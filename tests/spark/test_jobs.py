@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -23,29 +24,32 @@ JOBS = sorted((ROOT / "jobs").glob("*.py"))
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.stem)
-def test_a_job_ends_with_the_exit_code_of_its_command(job: Path, tmp_path: Path) -> None:
+def test_a_job_ends_with_the_exit_code_of_its_command(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     missing = tmp_path / "missing.yaml"
     has_none = job.stem in WITHOUT_CONFIGURATION
     named = [str(missing)] if has_none else [*ARGUMENTS.get(job.stem, ()), "--config", str(missing)]
-    ended = _ended(tmp_path, sys.executable, job, *named)
-    assert ended.returncode == 2, ended.stderr
+    monkeypatch.setattr(sys, "argv", [str(job), *named])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(job), run_name="__main__")
+    assert ended.value.code == 2
     what = "" if has_none else "the configuration "
-    assert f"sbroute: {what}'{missing}' cannot be read" in ended.stderr
+    assert f"sbroute: {what}'{missing}' cannot be read" in capsys.readouterr().err
 
 
 def test_spark_submit_ends_with_the_exit_code_of_the_command(tmp_path: Path) -> None:
     """Of one: the scripts differ in the name of their command alone."""
     missing = tmp_path / "missing.yaml"
-    job = ROOT / "jobs" / "resolve.py"
-    ended = _ended(tmp_path, str(TOOLS / "spark-submit"), job, "--config", str(missing))
+    ended = _submitted(tmp_path, ROOT / "jobs" / "resolve.py", "--config", str(missing))
     assert ended.returncode == 2, ended.stderr
     # spark-submit puts both streams of the job onto its standard output.
     assert f"sbroute: the configuration '{missing}' cannot be read" in ended.stdout
 
 
-def _ended(folder: Path, by: str, job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _submitted(folder: Path, job: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [by, str(job), *arguments],
+        [str(TOOLS / "spark-submit"), str(job), *arguments],
         # spark-submit looks for its home and its Python on the PATH; a job need not find an installed package.
         env={
             **os.environ,

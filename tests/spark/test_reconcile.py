@@ -91,7 +91,7 @@ def test_nothing_of_it_runs_in_python(spark: SparkSession) -> None:
     assert "Python" not in plan
 
 
-@pytest.mark.parametrize("fault", ["clock", "hidden"])
+@pytest.mark.parametrize("fault", [pytest.param("clock", marks=pytest.mark.long), "hidden"])
 def test_a_whole_day(spark: SparkSession, fault: str) -> None:
     made = case(fault, 3)
     rows = observe(made.day, events_of(random.Random(1), made.day, made.ahead))

@@ -17,6 +17,7 @@ from routing.importing.catalog.cell_values import read_cell
 from routing.importing.catalog.delimited import lines
 from routing.importing.catalog.views import VIEWS, CellKind
 from routing.importing.spelling import NameSpelling
+from tests.examples import count_examples
 
 GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"
 
@@ -94,7 +95,7 @@ TEXTS = st.one_of(
 )
 OPTIONS = settings(
     deadline=timedelta(seconds=2),
-    max_examples=300,
+    max_examples=count_examples(300),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from routing.importing.tsql import DatabaseState, InstanceState, ReadScript, apply_script, read_script
 from routing.importing.tsql.script_reader import decode
 from routing.importing.tsql.tokens import CODE, LexemeKind, TextMode, segments, tokenize
+from tests.examples import count_examples
 
 AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
 LONG_ENOUGH = settings(
     deadline=timedelta(seconds=2),
-    max_examples=300,
+    max_examples=count_examples(300),
     suppress_health_check=[HealthCheck.too_slow],
 )
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from routing.importing.covered_rows import Unit
 from routing.importing.script_rows import changes_of, state_of
 from routing.importing.tsql import InstanceState, apply_script, read_script
+from tests.examples import count_examples
 
 Row = dict[str, Any]
 AT = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -92,7 +93,7 @@ def imported(text: str, own: dict[str, list[Row]]) -> Any:
     return changes_of(own, before, result.state, "hub", times, {"hub"})
 
 
-@settings(max_examples=150, deadline=timedelta(seconds=2))
+@settings(max_examples=count_examples(150), deadline=timedelta(seconds=2))
 @given(routes(), st.lists(SERVICES, max_size=3, unique=True))
 def test_tables_to_script_to_tables(rows: list[Row], names: list[str]) -> None:
     services = [{"instance_name": "hub", "database_name": "Shop", "name": name} for name in names]
