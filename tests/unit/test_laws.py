@@ -13,7 +13,7 @@ from tests.patterns import nodes_of
 
 HOUSE = Path(routing.__file__).parent
 # What turns frames into frames; these also look at what came of it.
-_ACTING = {"compiling.py", "duplicates.py", "validate.py"}
+_ACTING = {"compiling.py", "rejected_rows.py", "validate.py"}
 _JVM = {"rdd", "sparkContext", "_jvm", "_jdf", "_sc", "_jsparkSession", "SparkContext"}
 _UDFS = {"udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "registerJavaFunction"}
 _PYTHON_NODES = {"applyInPandas", "mapInPandas", "applyInArrow", "mapInArrow", "foreach", "foreachPartition"}
@@ -113,7 +113,7 @@ def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
     return [f"line {node.lineno}: {ast.unparse(node)}" for node in nodes if hasattr(node, "lineno") and law(node)]
 
 
-_READERS = ("appended_rows", "appended_by_log", "commits", "session_files", "spark_tables")
+_READERS = ("appended_rows", "appended_by_log", "commits", "file_systems", "spark_tables")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # How far it has come with its tasks Spark tells there alone.
@@ -190,7 +190,7 @@ def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
 def test_only_one_room_keeps_frames() -> None:
     """What is kept must be left out where a session refuses it: one room finds that out, and one asks it."""
     persists = sorted(p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8"))
-    assert persists == ["frame_cache.py", "persisting.py"]
+    assert persists == ["cached_frames.py", "session.py"]
 
 
 def test_the_hash_is_the_only_udf_of_its_room() -> None:
@@ -200,9 +200,7 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
 
 # The rooms that carry messages, or what is stored, by Spark, and those that have it in their names. All others
 # import it where a session is at hand.
-_OF_SPARK_IN_TABLES = (
-    *("broadcast_joins", "declared_columns", "frame_cache", "frames", "spark_forms", "sql_functions"),
-)
+_OF_SPARK_IN_TABLES = ("cached_frames", "frames", "spark_forms", "sql_functions")
 _OF_SPARK_IN_DELTA = (
     *("append_detection", "appended_by_feed", "appended_by_log", "appended_by_tracking", "appended_rows"),
     *("ledger", "spark_tables"),
