@@ -131,6 +131,9 @@ def run_full_locally(work: RunWork) -> RunCounts:
         if requests is not None and requests.is_any_opened:
             asked = TableRows(partial(requests.tables, options.missing_route_namespace, options.run_id))
         versions["new_route_requests"] = _commit(work, "new_route_requests", asked)
+        if requests is not None:
+            # Nothing else refers to those that are written, so that their memory is free.
+            requests, asked = requests.drop_lone(), None
         resolved = ResolvedRows(scan, requests, options.run_id)
         versions["resolved_routes"] = _commit(work, "resolved_routes", resolved)
     with clock.stage("counts"):

@@ -9,12 +9,14 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+import pyarrow
 import pytest
 
 import routing
 from routing.schemas import INPUTS
 from tests import askers
 from tests.frames import Tables, merged, prefixed
+from tests.hooks import hooked, once
 from tests.random_estates import RUN_ID, Decided, Decider, assert_same
 from tests.reference.resolver import resolve as reference
 from tests.stored import config_of, message, save_estate, small_estate
@@ -113,3 +115,18 @@ def _peak_of(folder: Path, count: int, ended: str | None) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_requests_of_invented_services_leave_memory_once_they_are_written(tmp_path: Path) -> None:
+    """Each message asks for a service of its own, and two for another one: only these are compared later."""
+    count, allocated = 20_000, list[int]()
+    estate = small_estate()
+    names = ["//asked", "//asked", *(f"//invented/{number}" for number in range(count))]
+    estate["messages"] = [message(number, name) for number, name in enumerate(names)]
+    config = config_of(save_estate(estate, tmp_path / "in", files=1), tmp_path / "out")
+    before = pyarrow.total_allocated_bytes()
+    with hooked(once("before resolved_routes", lambda: allocated.append(pyarrow.total_allocated_bytes()))):
+        done = routing.resolve_local(config)
+    assert done.row["reason_counts"]["ROUTE_REQUESTED"] == count + 1
+    [at_once] = allocated
+    assert at_once - before < 50 * count

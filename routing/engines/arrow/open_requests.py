@@ -9,8 +9,8 @@ msdb, one more pass finds those that do.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.asking_messages import (
@@ -81,9 +81,9 @@ class FoundRequests:
 
         asking = AskingRows.of(keyed, decided, self.scopes)
         is_by_order = asking.is_for(self.by_order)
-        parts = asking.filter(pc.invert(is_by_order)).split()
-        ended = [self._ended_by_first(number, part) for number, part in parts]
         others = asking.filter(is_by_order)
+        asking = asking.filter(pc.invert(is_by_order)) if len(others) else asking
+        ended = [self._ended_by_first(part, rows) for part, rows in asking.split()]
         opens = pc.is_in(others.rows["message_id"], value_set=self.message_ids)
         waits = pc.is_in(others.rows["conversation_id"], value_set=self.conversations)
         in_scope, in_msdb = list[int](), list[int]()
@@ -102,25 +102,32 @@ class FoundRequests:
         """Return the rows that open the first request of their scope and service, or are of the end that does."""
         import pyarrow.compute as pc
 
-        repeated = self._repeated[part]
-        words = pc.index_in(repeated["service"], value_set=asking.services).cast("int64")
-        first = repeated.drop_columns(["service"]).append_column("word", words).filter(words.is_valid())
+        marks = ["place", "in_scope", "in_msdb"]
+        rows = self.first[part]
+        words = pc.index_in(rows["service"], value_set=asking.services).cast("int64")
+        first = rows.select(["ask_scope", "at", *ORDER]).append_column("word", words).filter(words.is_valid())
         if not len(first):
-            return asking.rows
+            return asking.rows.select(marks)
         joined = asking.rows.join(first, ["ask_scope", "word"], join_type="left outer", right_suffix="_of_first")
         same = {name: pc.equal(joined[name], joined[f"{name}_of_first"]) for name in ("at", *ORDER)}
         opens = pc.and_(same["at"], same["message_id"])
         waits = pc.and_(same["conversation_id"], same["is_initiator"])
         # One that asks alone opens its request.
-        return joined.filter(pc.or_kleene(joined["at_of_first"].is_null(), pc.or_(opens, waits)))
+        ends = pc.or_kleene(joined["at_of_first"].is_null(), pc.or_(opens, waits))
+        return joined.select(marks).filter(ends)
 
-    @cached_property
-    def _repeated(self) -> Mapping[int, pyarrow.Table]:
-        """Those of ``first`` for whose services other messages ask as well."""
+    def drop_lone(self) -> FoundRequests:
+        """Drop the requests, once they are written, for whose services no other message asks.
+
+        `find` knows a message that asks alone by that: of ten million invented services nothing stays in memory.
+        """
         import pyarrow.compute as pc
 
         names = ["ask_scope", "service", "at", *ORDER]
-        return {part: rows.filter(pc.invert(rows["is_alone"])).select(names) for part, rows in self.first.items()}
+        repeated = {
+            part: rows.select(names).filter(pc.invert(rows["is_alone"])) for part, rows in self.first.items()
+        }
+        return replace(self, first=repeated)
 
     def tables(self, namespace: str, run_id: str, most_bytes: int = _BYTES_AT_ONCE) -> Iterator[pyarrow.Table]:
         """Yield the rows of ``new_route_requests``, some at a time, with names of ``most_bytes`` at most."""
