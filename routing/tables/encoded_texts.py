@@ -175,13 +175,15 @@ class GroupSums:
     """Rows added up by some columns, part by part.
 
     ``how`` names the other columns, and what becomes of them (sum, min, max); without it groups are but found.
+    ``least`` rows wait before they are added up.
     """
 
     names: Sequence[str]
     how: Mapping[str, str]
+    least: int = WAITING
 
     def __post_init__(self) -> None:
-        self._reducer = PartReducer(self._group)
+        self._reducer = PartReducer(self._group, self.least)
 
     def add(self, rows: pyarrow.Table) -> None:
         """Add a part."""

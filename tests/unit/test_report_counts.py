@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
+from routing.engines.arrow.arrow_traffic import ArrowTraffic
 from routing.features.report import flows
 from routing.features.report.facts import MessageFlow, MessageSeries, TimePoint
-from routing.features.report.flows import count_all, count_dialogs
+from routing.features.report.flows import count_all, count_dialogs, count_traffic
 from routing.schemas import RESOLVED_ROUTES
-from routing.tables import encoded_texts
 from tests.counted_messages import (
     BALANCED,
     FLOWS,
@@ -178,9 +178,7 @@ SPANS = {
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # So that sums are made on the way too.
-    monkeypatch.setattr(encoded_texts, "_WAITING", 20)
+def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     rows = random_traffic(chance, chance.choice((3, 40, 300)))
     for stored in (
@@ -188,7 +186,9 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeyp
         in_files(rows, tmp_path / "parts", chance.randrange(1, 4)),
         in_files(rows, tmp_path / "partitions", 2, ["instance_name", "outcome"]),
     ):
-        flows, series = count_all(stored)
+        # So that sums are made on the way too.
+        traffic = replace(ArrowTraffic.of(stored), rows_waiting=20)
+        flows, series = count_traffic(traffic)
         assert {astuple(flow)[:8]: (flow.messages, flow.oldest) for flow in flows} == flows_plainly(rows)
         points = Counter({astuple(point)[:4]: point.messages for point in series.points})
         assert len(points) == len(series.points)

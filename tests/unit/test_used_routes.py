@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
-from routing.features.lint.traffic_findings import used_routes
+from routing.engines.arrow.arrow_traffic import ArrowTraffic
+from routing.features.lint.traffic_findings import routes_in_use, used_routes
 from routing.schemas import RESOLVED_ROUTES
-from routing.tables import encoded_texts
 from tests.frames import arrow_of
 from tests.listed_messages import Row, resolved
 
@@ -56,8 +57,7 @@ def test_routes_that_were_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_texts, "_WAITING", 20)
+def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     names = [None, *(f"route {number}" for number in range(60))]
     rows, found = [], set()
@@ -71,5 +71,7 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path, monkeyp
         found |= {(where["instance"], there, one) for one in (name, *others)}
         found.add((where["instance"], database or "msdb", back))
     wanted = {one for one in found if one[2] is not None}
-    assert used_routes(arrow_of(rows, RESOLVED_ROUTES)) == wanted
-    assert used_routes(in_files(rows, tmp_path / "resolved", 3)) == wanted
+    for stored in (arrow_of(rows, RESOLVED_ROUTES), in_files(rows, tmp_path / "resolved", 3)):
+        assert used_routes(stored) == wanted
+        # So that groups are made on the way too.
+        assert routes_in_use(replace(ArrowTraffic.of(stored), rows_waiting=20)) == wanted

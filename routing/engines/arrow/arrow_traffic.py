@@ -18,7 +18,7 @@ from routing.engines.traffic_tables import ALL, COUNT, Filter, RouteUse, TimeSpa
 from routing.schemas import TABLES, ColumnKind
 from routing.tables.arrow_forms import Attempts, fold_texts, read_brokers, split_attempts, without
 from routing.tables.arrow_rows import micros_in, plain_values, values_of, with_readable_texts
-from routing.tables.encoded_texts import GroupSums, MappedTexts, TextNumbering, TextPlaces, encoded
+from routing.tables.encoded_texts import WAITING, GroupSums, MappedTexts, TextNumbering, TextPlaces, encoded
 from routing.tables.row_faults import read_where, repeated_values, suspicion
 from routing.tables.table_columns import (
     FILE,
@@ -48,7 +48,8 @@ class ArrowTraffic:
     """The rows of a dataset; ``table`` is what they were made of.
 
     ``shape``: its columns, each with its name in the dataset; ``names``: those that it is to have. ``attempts``:
-    which rows later attempts have replaced, None where there is none or these count too.
+    which rows later attempts have replaced, None where there is none or these count too. ``rows_waiting`` rows
+    wait before they are added up to groups.
     """
 
     table: Any
@@ -56,6 +57,7 @@ class ArrowTraffic:
     shape: Mapping[str, str]
     names: Sequence[str]
     attempts: Attempts | None = None
+    rows_waiting: int = WAITING
 
     @classmethod
     def of(cls, table: Any, key: str | None = None) -> ArrowTraffic:
@@ -112,7 +114,9 @@ class ArrowTraffic:
             measures |= {"_least": (varying, "min"), "_most": (varying, "max")}
         present = [name for name in by if name in self.shape]
         numbers = {name: TextNumbering() for name in present if self._is_text(name) and name not in _IDS}
-        sums = GroupSums(present, {COUNT: "sum", **{name: how for name, (_, how) in measures.items()}})
+        sums = GroupSums(
+            present, {COUNT: "sum", **{name: how for name, (_, how) in measures.items()}}, self.rows_waiting
+        )
         # What is least or greatest of some rows is not told by those that are not there.
         has_replaced = not measures
         names = dict.fromkeys((*present, *(name for name, _ in measures.values())))
@@ -238,7 +242,7 @@ class ArrowTraffic:
 
         names = (*_USE, "route_name")
         numbers = {name: TextNumbering() for name in names}
-        uses = GroupSums(names, {})
+        uses = GroupSums(names, {}, self.rows_waiting)
         for _, part in self._parts((*names, "alternative_routes"), numbered=names):
             columns = {name: numbers[name].number(part[name]) for name in names}
             uses.add(pyarrow.table(columns))
@@ -261,7 +265,7 @@ class ArrowTraffic:
 
         service_places, instance_places = TextPlaces(services), TextPlaces([(name,) for name in instances])
         outcomes = TextNumbering()
-        sums = GroupSums(("at", "instance", "service", "outcome"), {COUNT: "sum"})
+        sums = GroupSums(("at", "instance", "service", "outcome"), {COUNT: "sum"}, self.rows_waiting)
         names = ("instance_name", "to_service_name", "outcome")
         for weight, part in self._parts((*names, "decided_at"), numbered=names, has_replaced=True):
             columns = {
@@ -291,7 +295,7 @@ class ArrowTraffic:
             return {}
         scopes, brokers, names = TextPlaces(list(spans)), TextNumbering(), list(spans)
         limits = [pyarrow.array(limit, pyarrow.int64()) for limit in zip(*spans.values(), strict=True)]
-        dialogs = GroupSums(("scope", "broker", "dialog"), {})
+        dialogs = GroupSums(("scope", "broker", "dialog"), {}, self.rows_waiting)
         few = ("instance_name", "database_name", "to_service_name", "broker_instance", "rerouted_from")
         read = (*few, "conversation_id", "decided_at")
         balanced = {"matching_step": [int(MatchingStep.BALANCED)]}

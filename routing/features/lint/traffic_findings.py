@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from routing.engines.traffic_tables import COUNT, open_traffic
+from routing.engines.traffic_tables import COUNT, TrafficTable, open_traffic
 from routing.features.lint.lint_estate import LintEstate, LintFinding, finding
 from routing.rules import text
 from routing.rules.following import OPEN_STEPS
@@ -46,6 +46,11 @@ class OpenDialogs(NamedTuple):
 
 
 def used_routes(resolved: Table) -> set[RouteName]:
+    """Return the routes that messages used (`routes_in_use`)."""
+    return routes_in_use(open_traffic(resolved))
+
+
+def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
     """Return the routes that messages used.
 
     ``resolved`` has the columns of ``resolved_routes``. A route is used where a message reports it, where it
@@ -53,7 +58,7 @@ def used_routes(resolved: Table) -> set[RouteName]:
     transport may take any of these.
     """
     used: set[RouteName] = set()
-    for instance, database, rerouted_from, name in open_traffic(resolved).route_uses():
+    for instance, database, rerouted_from, name in resolved.route_uses():
         here = MSDB if database is None else database
         there = here if rerouted_from is None else MSDB
         used |= {(instance, here, rerouted_from), (instance, there, name)}

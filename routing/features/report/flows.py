@@ -113,13 +113,18 @@ _DIALOG = ("broker_instance", "rerouted_from", "conversation_id", "matching_step
 
 
 def count_all(resolved: Table) -> tuple[list[MessageFlow], MessageSeries]:
+    """Return every flow of the messages of ``resolved_routes``, and the messages over time (`count_traffic`)."""
+    return count_traffic(open_traffic(resolved))
+
+
+def count_traffic(resolved: TrafficTable) -> tuple[list[MessageFlow], MessageSeries]:
     """Return every flow of the messages, most first, and the messages over time, in the order of time.
 
     ``resolved`` is the table ``resolved_routes``, of which a row that a later attempt has replaced does not count.
     Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
     then it is known how finely a picture can show them (`scale.choose_scale`).
     """
-    messages = open_traffic(resolved).last_attempts((*FLOW, ENQUEUED, DECIDED))
+    messages = resolved.last_attempts((*FLOW, ENQUEUED, DECIDED))
     counted = _count_flows(messages)
     scale = choose_scale(counted)
     points = (TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances))
