@@ -189,6 +189,12 @@ OPERATIONS = [
         is_ordered=True,
     ),
     Operation(
+        "the first by time, where a replaced row is older",
+        lambda t: whole(last(t).rows(PLACE[:1], order=("enqueue_time", "message_id"), limit=2)),
+        [("HUB",), ("hub",)],
+        is_ordered=True,
+    ),
+    Operation(
         "nulls come last",
         lambda t: whole(t.rows(("broker_instance",), order=("broker_instance",), limit=9))[-3:],
         [("id-2",), (None,), (None,)],
@@ -295,6 +301,8 @@ OPERATIONS = [
                     ("HUB", "msdb", "//a"): (micros(NOON), None),
                     ("HUB", "msdb", "//\u0130"): (micros(AFTER_NOON), None),
                     ("hub", "msdb", "//a"): (None, None),
+                    # The time that ends a span is none of it.
+                    ("hub", "msdb", "//A"): (None, micros(BEFORE_1970)),
                 }
             )
             .items()
