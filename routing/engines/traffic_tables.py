@@ -28,7 +28,7 @@ class TrafficTable(Protocol):
     """
 
     @property
-    def table(self) -> Table:
+    def source(self) -> Table:
         """The table as it was given."""
 
     def rows(

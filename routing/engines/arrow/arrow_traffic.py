@@ -45,14 +45,14 @@ _BINDING = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged
 
 @dataclass(frozen=True)
 class ArrowTraffic:
-    """The rows of a dataset; ``table`` is what they were made of.
+    """The rows of a dataset; ``source`` is what they were made of.
 
     ``shape``: its columns, each with its name in the dataset; ``names``: those that it is to have. ``attempts``:
     which rows later attempts have replaced, None where there is none or these count too. ``rows_waiting`` rows
     wait before they are added up to groups.
     """
 
-    table: Any
+    source: Any
     dataset: pyarrow.dataset.Dataset
     shape: Mapping[str, str]
     names: Sequence[str]

@@ -35,9 +35,9 @@ _GROUP = ("instance_name", "database_name", "far_service", "conversation_group_i
 
 @dataclass(frozen=True)
 class SparkTraffic:
-    """The rows of a DataFrame; ``table`` is what they were made of."""
+    """The rows of a DataFrame; ``source`` is what they were made of."""
 
-    table: DataFrame
+    source: DataFrame
     frame: DataFrame
 
     @classmethod
@@ -199,13 +199,14 @@ class SparkTraffic:
         return {tuple(scope): count for *scope, count in counted.rows(*_SCOPE, "broker_instance", "dialogs")}
 
     def _with(self, frame: DataFrame) -> SparkTraffic:
-        return SparkTraffic(self.table, frame)
+        return SparkTraffic(self.source, frame)
 
 
 def _where(frame: DataFrame, only: Filter) -> DataFrame:
     """Return the rows of which each has one of some values, by column."""
     for name, values in only.items():
-        frame = frame.where(F.col(name).isNull() if values is None else F.col(name).isin(list(values)))
+        is_wanted: Column = F.col(name).isNull() if values is None else F.col(name).isin(list(values))
+        frame = frame.where(is_wanted)
     return frame
 
 

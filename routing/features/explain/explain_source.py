@@ -46,7 +46,7 @@ class ExplainSource:
     @property
     def inputs(self) -> dict[str, Table]:
         """The tables as they were given."""
-        return {key: one.table for key, one in self.tables.items()}
+        return {key: one.source for key, one in self.tables.items()}
 
     def find_stored(self, message_id: str, instance: str | None) -> list[ReadRow]:
         """Return the messages of an id, on one instance or on some at most."""
@@ -142,7 +142,7 @@ class ExplainSource:
 
     def _read_each(self, keys: Iterable[str], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
         """Read each table of some keys that is at hand."""
-        return read_each({key: self.tables[key].table for key in keys if key in self.tables}, read)
+        return read_each({key: self.tables[key].source for key in keys if key in self.tables}, read)
 
     def chunks(self, as_of: int | None) -> Chunks:
         """Return the messages of an instance for a service, with their dialogs.
