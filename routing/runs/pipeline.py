@@ -44,10 +44,9 @@ class Resolution:
         kept: the frames that the session keeps.
 
     Example:
-        >>> done = routing.resolve(spark, tables)
+        >>> done = routing.read_run(spark, routing.load_config("job.yaml"), "first")
         >>> done.resolved_routes.count(), done.rejected_messages.count()
         (5, 2)
-        >>> done.unpersist()
     """
 
     resolved_routes: DataFrame
