@@ -182,5 +182,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def rows_in(table: Any) -> list[dict[str, Any]]:
-    """The rows of a DataFrame or an Arrow table as plain Python."""
-    return rows_of(table) if hasattr(table, "sparkSession") else list(table.to_pylist())
+    """The rows of a DataFrame, or of a table or dataset of Arrow, as plain Python."""
+    if hasattr(table, "sparkSession"):
+        return rows_of(table)
+    return list((table.to_table() if hasattr(table, "to_table") else table).to_pylist())

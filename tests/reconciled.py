@@ -168,3 +168,33 @@ BALANCED: list[tuple[list[Row], list[tuple[str, int]]]] = [
     ([balanced(25, STOCK, STOCK_HOP)], [("COMPATIBLE", 1)]),
     ([balanced(26, None, "tcp://else.example:4022")], [("CONTRADICTED", 1)]),
 ]
+
+
+ROWS = [row for rows, _ in (*OBSERVED, *BALANCED) for row in rows]
+ASK = {"remote_service_name": "SQL/ServiceBroker/BrokerConfiguration", "address": "LOCAL", "name": "Ask"}
+
+
+def hostile() -> tuple[Tables, list[Row]]:
+    """The estate told by hand, with what is rare besides: requests, a dialog that ends, ids in braces, no role."""
+    tables = estate()
+    tables["routes"].append({**tables["routes"][0], **ASK, "database_name": "Other"})
+    tables["databases"].append({**tables["databases"][0], "name": "Other", "service_broker_guid": "0" * 8})
+    tables["routes"].append({**tables["routes"][0], "name": "Old", "remote_service_name": "//old"})
+    tables["routes"][-1] |= {"valid_to": "2026-01-05T12:00:10Z"}
+    ends = {"conversation_id": event(40, "SENT")["conversation_id"].upper(), "lifetime": "2026-01-05T12:00:05Z"}
+    tables["dialogs"].append({**tables["dialogs"][0], **ends, "far_broker_instance": None})
+    rows = [
+        *ROWS,
+        *(event(n, "DELAYED", n, database_name="Other", error_number=9770) for n in range(30, 34)),
+        *(event(40, "DROPPED" if at > 4 else "SENT", at) for at in (0, 4, 5, 300)),
+        event(41, "SENT", is_initiator=None),
+        event(42, "SENT", to_service_name=""),
+        event(43, "SENT", conversation_id="x" * 36),
+        event(44, "SOMETHING"),
+        *(event(45 + at, "SENT", at, to_service_name="//old") for at in (8, 9, 10, 11)),
+        event(60, "SENT", to_service_name="//balanced", to_broker_instance=f" {{{'0' * 8}}} "),
+        # Two at one moment, whose order is that of their words.
+        event(61, "SENT"),
+        event(61, "DELAYED", error_number=9793),
+    ]
+    return tables, rows

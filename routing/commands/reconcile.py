@@ -48,7 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     console.standing.text = "the table of the reconciliation is as it was, or as it is to be (start it again)"
     with steps(console) as progress:
-        done = reconcile(settings, opener=opening, progress=progress)
+        done = reconcile(settings, opener=opening, progress=progress, with_rows=False)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
         console.result(with_notes(reconcile_document.as_json(done), notes))

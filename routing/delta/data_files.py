@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,11 +52,10 @@ class DataFileWriter:
 
     def add(self, rows: pyarrow.Table) -> None:
         """Write some rows. Columns that are dictionaries are written as such; all parts have the same types."""
-        import pyarrow
         from pyarrow.parquet import ParquetWriter
 
         if self._writer is None:
-            names = [one.name for one in rows.schema if pyarrow.types.is_dictionary(one.type)]
+            names = [name for one in rows.schema for name in _dictionaries_in(one.name, one.type)]
             self._writer = ParquetWriter(
                 self.folder / self.name,
                 rows.schema,
@@ -126,6 +125,26 @@ class DataFiles:
     ) -> None:
         if error is not None:
             self.remove()
+
+
+class RowSource(Protocol):
+    """Rows that are made while they are written."""
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write all rows to files of a table's folder."""
+
+
+def _dictionaries_in(name: str, kind: Any) -> Iterator[str]:
+    """Yield the columns that are dictionaries, of a type and of those within it, as Parquet names them."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        yield name
+    elif types.is_list(kind):
+        yield from _dictionaries_in(f"{name}.list.element", kind.value_type)
+    elif types.is_struct(kind):
+        for one in kind:
+            yield from _dictionaries_in(f"{name}.{one.name}", one.type)
 
 
 def statistics_of(file_metadata: FileMetaData, names: Collection[str]) -> str:

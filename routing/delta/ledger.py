@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from routing import schemas
 from routing.config import Config, TableLocation
 from routing.delta import commits, counted_runs, spark_tables, table_details
-from routing.delta.data_files import DataFiles
+from routing.delta.data_files import DataFiles, RowSource
 from routing.delta.local_tables import LocalTable, append_once, find_log, open_to_write
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import CommitMark, LastRun, TableCommit
@@ -213,13 +213,6 @@ def check_succession(config: Config, last: LastRun) -> None:
 
 
 _SKIPPING = "delta.dataSkippingStatsColumns"
-
-
-class RowSource(Protocol):
-    """Rows that are made while they are written."""
-
-    def write_to(self, files: DataFiles) -> None:
-        """Write all rows to files of a table's folder."""
 
 
 class LocalOutputs(JobTables):

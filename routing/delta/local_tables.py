@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from routing.config import TableLocation
 from routing.delta.commits import is_local
-from routing.delta.data_files import DataFile
+from routing.delta.data_files import DataFile, DataFiles, RowSource
 from routing.schemas import Field, Schema
 from routing.tables.column_kinds import arrow_schema
 
@@ -239,7 +239,34 @@ class LocalTable:
         """Restore the table to an earlier version, by one commit."""
         self.table.restore(version, commit_properties=_only_next(metadata))
 
-    def commit_files(self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str) -> None:
+    def replace_rows(
+        self, rows: RowSource, schema: Schema, measured: Collection[str] = (), metadata: str | None = None
+    ) -> LocalTable:
+        """Replace all rows by others, which are made while they are written, in one commit; return its version.
+
+        ``measured`` are the columns of which the log says the least and the greatest value. Where the commit
+        fails, the files are removed again.
+        """
+        from deltalake import DeltaTable
+
+        with DataFiles(Path(self.folder), measured) as files:
+            rows.write_to(files)
+            written = files.close()
+        try:
+            self.commit_files(written, schema, adds=False, metadata=metadata)
+        except Exception:
+            # delta-rs commits first, and may then fail at what follows a commit.
+            if not self._is_in_log(written):
+                files.remove()
+            raise
+        return LocalTable(self.folder, DeltaTable(self.folder, version=self.version + 1))
+
+    def _is_in_log(self, files: Sequence[DataFile]) -> bool:
+        """Return True if the commit after the known version names some files."""
+        log = Path(self.folder, "_delta_log", f"{self.version + 1:020d}.json")
+        return log.exists() and any(file.name in log.read_text(encoding="utf-8") for file in files)
+
+    def commit_files(self, files: Sequence[DataFile], schema: Schema, *, adds: bool, metadata: str | None) -> None:
         """Add files that stand in the table's folder, or put them in the place of all that it has.
 
         The table keeps its columns as they are, comments included, and gains those of the schema that it lacks.

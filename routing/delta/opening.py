@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
@@ -27,7 +27,7 @@ from routing.errors import ConfigError, EnvironmentFault, InputError, OutputErro
 from routing.sessions import session
 from routing.sessions.session_settings import find_setting
 from routing.tables.read_rows import check_shape
-from routing.tables.table_columns import Table
+from routing.tables.table_columns import Table, is_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -183,6 +183,32 @@ class TableOpener:
         opened = {key: self.open_at(f"tables.{key}", tables[key]) for key in in_reading_order(tables)}
         return {key: opened[key] for key in tables}
 
+    def read_alike(
+        self,
+        opened: Mapping[str, OpenedTable],
+        locations: Mapping[str, TableLocation],
+        done: str,
+        writer: LocalTable | UnreadableTable | None = None,
+    ) -> dict[str, OpenedTable]:
+        """Return tables that one engine reads: Arrow, or Spark where it reads one of them or writes the output.
+
+        ``locations`` say where they are, ``done`` is what becomes of their rows, ``writer`` writes the output.
+        Raises EnvironmentFault.
+        """
+        why = find_reason_for_spark(opened, writer)
+        if why is None:
+            self.tell(f"{', '.join(opened)}: {done} without Spark")
+            return dict(opened)
+        spark = self.start_for(", ".join(opened), done, why)
+        from routing.delta.spark_tables import TableSnapshot
+
+        return {
+            key: one
+            if is_frame(one.rows) or one.version is None
+            else replace(one, rows=TableSnapshot(self.placed(key, locations[key]), one.version).read(spark))
+            for key, one in opened.items()
+        }
+
     def open_to_write(self, location: TableLocation, version: int | None) -> LocalTable | UnreadableTable | None:
         """Open a `placed` table for delta-rs to write, or say why Spark has to; None: delta-rs makes it."""
         if version is None:
@@ -217,6 +243,16 @@ class TableOpener:
         if self._spark is not None and session.is_connect(self._spark):
             return UnreadableTable("the session is one of Spark Connect")
         return None
+
+
+def find_reason_for_spark(
+    opened: Mapping[str, OpenedTable], writer: LocalTable | UnreadableTable | None
+) -> UnreadableTable | None:
+    """Return why Spark reads some tables together; None where Arrow does, and delta-rs writes the output."""
+    frames = [key for key, one in opened.items() if is_frame(one.rows)]
+    if frames:
+        return UnreadableTable(f"tables.{frames[0]} is read by Spark")
+    return writer if isinstance(writer, UnreadableTable) else None
 
 
 # How the local engine opens tables: those on this machine's disk by delta-rs, and no other.

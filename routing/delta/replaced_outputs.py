@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from routing.config import TableLocation
 from routing.delta import commits
 from routing.delta.counted_runs import release
+from routing.delta.data_files import RowSource
 from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import TableOpener
+from routing.delta.spark_tables import STATISTICS
 from routing.delta.table_details import check_vacant, check_writable
-from routing.errors import OutputError, StorageError, first_sentence
+from routing.errors import OutputError, RoutingError, StorageError, first_sentence
 from routing.schemas import Schema
-from routing.tables.column_kinds import arrow_schema
 from routing.tables.read_rows import check_shape
 
 if TYPE_CHECKING:
-    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -38,24 +38,25 @@ class ReplacedOutput:
     writer: LocalTable | UnreadableTable | None
     lacks: tuple[str, ...] = ()
 
-    def replace(self, rows: pyarrow.RecordBatchReader, metadata: str) -> int:
-        """Replace the table by delta-rs and return the version that made; ``metadata`` is its user metadata.
+    def replace(self, rows: RowSource, metadata: str) -> LocalTable:
+        """Replace the table by delta-rs, and return it at the version that made; ``metadata``: the commit's.
 
-        Raises StorageError.
+        Raises StorageError, and what making the rows raises.
         """
         if isinstance(self.writer, UnreadableTable):
             raise ValueError("the table is Spark's to write")
+        names = STATISTICS.get(self.key, "")
         try:
-            stored = LocalTable.make(self.location, self.schema.optional()) if self.writer is None else self.writer
-            if self.lacks:
-                stored.add_columns(field for field in self.schema if field.name in self.lacks)
-            stored.commit(rows, adds=False, metadata=metadata)
+            properties = {"delta.dataSkippingStatsColumns": names} if names else {}
+            stored = self.writer or LocalTable.make(self.location, self.schema.optional(), properties=properties)
+            return stored.replace_rows(rows, self.schema, names.split(",") if names else (), metadata)
+        except RoutingError:
+            raise
         except Exception as error:
             raise StorageError.failed(self._writing, first_sentence(error)) from error
-        return stored.version
 
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
-        """Replace the output's rows by Spark; return the version."""
+        """Replace the table by Spark, and return the version that made. Raises StorageError."""
         from routing.delta import spark_tables
         from routing.sessions.session_settings import ExistingSession
 
@@ -96,12 +97,3 @@ def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetim
     """Return the user metadata of a commit as one line of JSON: what was read by which command of this release."""
     run_facts = {"command": command, "release": release(), "as_of": as_of and as_of.isoformat()}
     return json.dumps({**run_facts, "input_versions": dict(versions)}, sort_keys=True)
-
-
-def reader_of(rows: pyarrow.Table, schema: Schema) -> pyarrow.RecordBatchReader:
-    """Return an Arrow table as what is written, batch by batch."""
-    import pyarrow
-
-    return pyarrow.RecordBatchReader.from_batches(
-        arrow_schema(schema.optional()), rows.cast(arrow_schema(schema.optional())).to_batches()
-    )

@@ -5,14 +5,12 @@ Names and broker instances that nothing in the estate names count alike, so that
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import lcm
 
-from routing.plan.checked_inputs import NamedThings
-from routing.plan.planner import MOST_KEYS, plan_decisions, remember
-from routing.rules import hashing, text
+from routing.plan.planner import MOST_KEYS, plan_decisions
+from routing.rules import hashing
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import SqlInstance
 from routing.rules.following import (
@@ -25,21 +23,11 @@ from routing.rules.following import (
     follow_dialogs,
 )
 from routing.rules.hops import HopPath, MessageTrace
-from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.pathing import (
-    PathRow,
-    PathSender,
-    PathWithReturn,
-    earliest,
-    path_row,
-    reads_address,
-    trace_back,
-    trace_reply,
-)
+from routing.rules.pathing import PathSender, PathWithReturn, earliest, trace_back, trace_reply
 from routing.rules.resolving import RoutedMessage, Verdict, verdict_of
 from routing.rules.timeline import TimeInterval
-from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _EVER = -(2**63)
 """Before every time (microseconds since 1970)."""
@@ -57,37 +45,6 @@ class PathChoice:
     paths: tuple[PathWithReturn, ...]
 
 
-@dataclass
-class FoundPath:
-    """The path of one message, right for times from ``since`` to before ``until`` (None: for ever).
-
-    It holds for messages that have ``hops`` left or more, or where ``is_exact`` for those that have just so many.
-    """
-
-    since: int
-    until: int | None
-    hops: int
-    is_exact: bool
-    path: PathWithReturn
-
-    @cached_property
-    def row(self) -> PathRow:
-        """The path as the table has it, one object for all messages that have it."""
-        return path_row(self.path)
-
-    @cached_property
-    def reads_address(self) -> bool:
-        """Whether the last address is that of the message's own service name."""
-        return reads_address(self.path.there)
-
-    def fits(self, t: int, left: int | None) -> bool:
-        """Return True if it is that of a message that is decided at a time, and has so many hops left."""
-        in_time = self.since <= t and (self.until is None or t < self.until)
-        if not in_time or self.is_exact:
-            return in_time and left == self.hops
-        return left is None or left >= self.hops
-
-
 class PathTimeline:
     """The paths of the messages of a sender to a service, bound to one broker instance or to none."""
 
@@ -101,8 +58,6 @@ class PathTimeline:
     ) -> None:
         self.network, self.deciding, self.sender, self.to, self.broker = network, deciding, sender, to, broker
         self.key = to.key(sender.instance, sender.database, broker, is_initiator=sender.is_initiator)
-        # By a number of picks, and what is left of the dialog's hash, divided by it.
-        self._paths_by_picks: dict[int, dict[int, list[FoundPath]]] = {}
 
     def intervals(self) -> Iterator[TimeInterval[PathChoice]]:
         """Yield the paths of all messages, in the order of time."""
@@ -124,41 +79,6 @@ class PathTimeline:
         hashes = range(len(decided.choices) if picks is None else picks)
         choices = tuple([one.choice(decided.pick(hashed), hashed, is_cut=is_cut) for hashed in hashes])
         return TimeInterval(t, earliest(decided.valid_to, one.until), choices)
-
-    def find(self, message: RoutedMessage) -> FoundPath:
-        """Return the path of a message that `PathChoice` is right for."""
-        left = None if message.hops_remaining is None else max(message.hops_remaining, 0)
-        hashed: int | None = None
-        for picks, by_rest in self._paths_by_picks.items():
-            if picks > 1 and hashed is None:
-                hashed = hashing.dialog_id_hash(message.conversation_id or "")
-            for path in by_rest.get((hashed or 0) % picks, ()):
-                if path.fits(message.t, left):
-                    return path
-        return self._follow(message.t, hashing.dialog_id_hash(message.conversation_id or ""), left)
-
-    def _follow(self, t: int, hashed: int, left: int | None) -> FoundPath:
-        """Follow a message, and the reply to it; remember for which others that is right."""
-        decided = self.deciding(self.key, self.sender.instance, t)
-        decision, paths = decided.pick(hashed), _PathsAtTime(self, t)
-        one = paths.follow(decision, hashed, None)
-        hops, is_exact = one.hops, left is not None and left < one.hops
-        if left is not None and is_exact:
-            one, hops = paths.follow(decision, hashed, left), left
-        path = paths.add_reply(one.trace)
-        found_path = FoundPath(t, earliest(decided.valid_to, paths.until), hops, is_exact, path)
-        picks = lcm(len(decided.choices), one.picks)
-        _add(self._paths_by_picks.setdefault(picks, {}).setdefault(hashed % picks, []), found_path)
-        return found_path
-
-
-def _add(there: list[FoundPath], new_path: FoundPath) -> None:
-    """Add a path; one that was found before, at a later time until the same moment, is right since this time."""
-    for other in there:
-        if (other.until, other.hops, other.is_exact) == (new_path.until, new_path.hops, new_path.is_exact):
-            other.since = min(other.since, new_path.since)
-            return
-    there.append(new_path)
 
 
 def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | None:
@@ -298,79 +218,3 @@ def trace_request(
 ) -> Iterator[MessageTrace]:
     """Yield the traces of a request for a route (section 5): its database begins an open dialog."""
     return trace_open_messages(network, deciding, here, database, BROKER_CONFIGURATION_SERVICE, t)
-
-
-class MessagePaths:
-    """The paths of the messages of an estate, found by what they bring; ``named`` is what the estate names."""
-
-    def __init__(self, network: EstateNetwork, named: NamedThings, *, most_keys: int = MOST_KEYS) -> None:
-        self._planner, self._most_keys = PathPlanner(network, most_keys=most_keys), most_keys
-        self._services, self._brokers = named.services_anywhere(), named.brokers_anywhere()
-        self._addresses = named.addresses
-        self._by_names: dict[Hashable, PathTimeline] = {}
-        self._by_key: dict[Hashable, PathTimeline] = {}
-        self._ended: dict[Hashable, PathRow] = {}
-
-    def find(
-        self, message: RoutedMessage, broker: str | None, from_service: str | None, verdict: Verdict
-    ) -> PathRow:
-        """Return the path of a message that is bound to a broker instance or none, with its verdict."""
-        if verdict.requested_in is not None or verdict.decision is None:
-            return self._find_ended(message, verdict)
-        names = (
-            *(message.instance, message.database, message.service, broker, message.is_initiator, from_service),
-            self._conversation(message),
-        )
-        timeline = self._by_names.get(names)
-        if timeline is None:
-            timeline = self._timeline(message, broker, from_service)
-            remember(self._by_names, names, timeline, self._most_keys)
-        found_path = timeline.find(message)
-        return _with_address(found_path.row, message.service) if found_path.reads_address else found_path.row
-
-    def _find_ended(self, message: RoutedMessage, verdict: Verdict) -> PathRow:
-        """Return the path of a message that its own instance keeps or drops, whatever the routes."""
-        key = message.instance, message.database, verdict.requested_in, verdict.reason
-        row = self._ended.get(key)
-        if row is None:
-            sender = PathSender(self._planner.network.instances[message.instance], message.database, True)
-            row = path_row(PathWithReturn(self._planner.follow(sender, message, verdict, 0).trace))
-            remember(self._ended, key, row, self._most_keys)
-        return row
-
-    def _timeline(self, message: RoutedMessage, broker: str | None, from_service: str | None) -> PathTimeline:
-        to = self._addressee(message.service)
-        back_to = None if from_service is None else self._addressee(from_service)
-        named = broker if broker is None or broker in self._brokers else UNNAMED
-        conversation = self._conversation(message)
-        key = message.instance, message.database, message.is_initiator, to, back_to, named, conversation
-        timeline = self._by_key.get(key)
-        if timeline is None:
-            instance = self._planner.network.instances[message.instance]
-            sender = PathSender(instance, message.database, message.is_initiator, back_to, conversation)
-            timeline = remember(self._by_key, key, self._planner.timeline(sender, to, named), self._most_keys)
-        return timeline
-
-    def _conversation(self, message: RoutedMessage) -> str | None:
-        """Return the conversation of a message if a request on record is of it: all others count alike (D10)."""
-        conversation = message.conversation_id
-        return conversation if conversation in self._planner.network.waiting_conversations else None
-
-    def _addressee(self, name: str) -> ServiceAddress:
-        """Return the service of a name; of one that nothing names its address, if an instance has it."""
-        if name in self._services:
-            return ServiceAddress.of_name(name)
-        address = text.address_in_name(name)
-        is_known = address is not None and text.comparable_address(address) in self._addresses
-        return ServiceAddress(None, address if is_known else None, address is not None)
-
-
-def _with_address(row: PathRow, service: str) -> PathRow:
-    """Return the row with the address in a service's name where its last hop reads it."""
-    address = text.address_in_name(service)
-    *before, last = row.hops
-    leaves = row.outcome == str(Ending.LEFT_ESTATE)
-    return row._replace(
-        hops=(*before, last._replace(address=address)),
-        final_address=address if leaves else row.final_address,
-    )

@@ -197,6 +197,14 @@ REQUESTED = FirstHop(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_
 """A message that opens a request for a route."""
 
 
+def end_at_first_hop(first: FirstHop, instance: str, scope: str) -> PathRow:
+    """Return the row of a path that ends at its first hop; ``scope``: the database whose routes were searched."""
+    step = None if first.step is None else int(first.step)
+    ending, reason = str(first.ending), str(first.reason)
+    hops = (HopRow(instance, scope, step, None, None, ending, reason),)
+    return PathRow(ending, reason, instance, None, None, hops, True, False, None, None, None, None, None)
+
+
 def _hop(hop: PathHop) -> HopRow:
     plain = hop.plain()
     return HopRow(*(plain[name] for name in HopRow._fields))

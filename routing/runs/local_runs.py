@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from routing.config import Config
 from routing.delta import protocol
-from routing.delta.data_files import DataFiles, DataFileWriter
-from routing.delta.ledger import LocalOutputs, RowSource
+from routing.delta.data_files import DataFiles, DataFileWriter, RowSource
+from routing.delta.ledger import LocalOutputs
 from routing.delta.opening import LocalOpener, check_packages
 from routing.engines.arrow import open_requests
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
 from routing.engines.arrow.resolved_batches import (
     BatchResolver,
-    KeyedBatch,
     MessageScan,
     RejectedRows,
+    find_all_requests,
     for_each_thread,
 )
 from routing.errors import ConfigError
@@ -124,7 +124,7 @@ def run_full_locally(work: RunWork) -> RunCounts:
     requests = None
     if open_requests.may_any_ask(scan):
         with clock.stage("requests"):
-            requests = _find_requests(scan)
+            requests = find_all_requests(scan)
     versions = {}
     with clock.stage("write"):
         asked = None
@@ -155,15 +155,6 @@ def _open_tables(work: RunWork) -> dict[str, Table]:
         key: work.opener.open_at(f"tables.{key}", snapshot.location, snapshot.version)
         for key, snapshot in work.inputs.items()
     }
-
-
-def _find_requests(scan: MessageScan) -> FoundRequests:
-    resolver = BatchResolver(scan)
-
-    def read() -> Iterator[KeyedBatch]:
-        return (resolver.key(batch) for batch in scan.batches())
-
-    return open_requests.find_requests(scan, read, open_requests.read_on_record(scan))
 
 
 def _commit(work: RunWork, key: str, rows: RowSource | None) -> int:

@@ -51,10 +51,11 @@ class MappedTexts:
     def of(self, column: pyarrow.Array) -> pyarrow.Array:
         """Return the values of a column's rows; null stays null."""
         words, places = _parts(column)
-        # All parts of a group of rows in a file have the same.
-        if self._last is None or not words.equals(self._last[0]):
-            self._last = words, self.function(words)
-        return self._last[1].take(places)
+        last = self._last
+        # All parts of a group of rows in a file have the same. Another thread may ask meanwhile.
+        if last is None or not words.equals(last[0]):
+            last = self._last = words, self.function(words)
+        return last[1].take(places)
 
 
 @dataclass

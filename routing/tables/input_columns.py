@@ -18,9 +18,6 @@ from routing.tables.table_columns import (
     stream_arrow,
 )
 
-MOST_MESSAGES = 1_000_000
-"""Up to so many messages of local tables are judged without Spark."""
-
 
 def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns:
     """Read table ``key`` as columns; ``only`` are the values by column of which each row has one.

@@ -1,4 +1,4 @@
-"""Files whose messages are many are compared by Spark: the same rows of all that is told as without it."""
+"""Messages that Spark compares: the same rows of all that is told as without it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.config import TableLocation
-from routing.features.diff import comparison
-from routing.features.diff.comparison import Scripts, TableVersions
+from routing.features.diff.comparison import Against, Scripts, TableVersions
 from routing.features.diff.diffing import Diff, diff
 from routing.schemas import MESSAGE_CHANGES
 from routing.tables.table_columns import is_frame
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
+VECTORS = "'delta.enableDeletionVectors' = 'true'"
 AT = datetime.fromisoformat("2026-01-05T13:00:00+00:00")
 SCRIPT = "USE Sales;\nDROP ROUTE Far;\nALTER DATABASE Store SET DISABLE_BROKER;\n"
 
@@ -39,20 +39,18 @@ def counted(messages: Any) -> Counter[tuple[Any, ...]]:
 
 
 @pytest.mark.long
-def test_many_messages_of_files_go_by_spark(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_go_by_spark_where_it_reads_their_dialogs(spark: SparkSession, tmp_path: Path) -> None:
     save_estate(small_estate(), tmp_path / "in")
     (tmp_path / "change.sql").write_text(SCRIPT, encoding="utf-8")
     config = config_of(tmp_path / "in", tmp_path / "out")
-    for against in (Scripts([str(tmp_path / "change.sql")], "hub"), TableVersions({"routes": 0})):
-        local = told(diff(config, against, at=AT, with_messages=True))
-        with monkeypatch.context() as patched:
-            patched.setattr(comparison, "MOST_MESSAGES", 6)
-            place = TableLocation(str(tmp_path / "changes"))
-            done = diff(config, against, at=AT, with_messages=True, out=place, spark=spark)
-            assert is_frame(done.messages)
-            assert told(done) == local
+    changes: tuple[Against, ...] = (Scripts([str(tmp_path / "change.sql")], "hub"), TableVersions({"routes": 0}))
+    local = [told(diff(config, against, at=AT, with_messages=True)) for against in changes]
+    spark.sql(f"ALTER TABLE delta.`{tmp_path / 'in' / 'dialogs'}` SET TBLPROPERTIES ({VECTORS})")
+    for against, expected in zip(changes, local, strict=True):
+        place = TableLocation(str(tmp_path / "changes"))
+        done = diff(config, against, at=AT, with_messages=True, out=place, spark=spark)
+        assert is_frame(done.messages)
+        assert told(done) == expected
         stored = spark.read.format("delta").load(str(place))
-        assert counted(stored) == local["messages"]
-        assert sum(local["messages"].values()) == 3
+        assert counted(stored) == expected["messages"]
+        assert sum(expected["messages"].values()) == 3

@@ -16,41 +16,14 @@ from routing.errors import ContractError, InputError
 from routing.features.reconcile.reconciling import Reconciliation
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
 from routing.tables.frames import rows_of
-from tests.frames import Tables, arrow_of, frame_of
-from tests.reconciled import BALANCED, OBSERVED, Row, estate, event
+from tests.frames import Tables, arrow_of, frame_of, rows_in
+from tests.reconciled import ROWS, Row, estate, hostile
 from tests.simulated.events import events_of
 from tests.simulated.faults import case
 from tests.simulated.proof import observe
 from tests.stored import save_estate
 
-ROWS = [row for rows, _ in (*OBSERVED, *BALANCED) for row in rows]
-ASK = {"remote_service_name": "SQL/ServiceBroker/BrokerConfiguration", "address": "LOCAL", "name": "Ask"}
-
-
-def hostile() -> tuple[Tables, list[Row]]:
-    """The estate told by hand, with what is rare besides: requests, a dialog that ends, ids in braces, no role."""
-    tables = estate()
-    tables["routes"].append({**tables["routes"][0], **ASK, "database_name": "Other"})
-    tables["databases"].append({**tables["databases"][0], "name": "Other", "service_broker_guid": "0" * 8})
-    tables["routes"].append({**tables["routes"][0], "name": "Old", "remote_service_name": "//old"})
-    tables["routes"][-1] |= {"valid_to": "2026-01-05T12:00:10Z"}
-    ends = {"conversation_id": event(40, "SENT")["conversation_id"].upper(), "lifetime": "2026-01-05T12:00:05Z"}
-    tables["dialogs"].append({**tables["dialogs"][0], **ends, "far_broker_instance": None})
-    rows = [
-        *ROWS,
-        *(event(n, "DELAYED", n, database_name="Other", error_number=9770) for n in range(30, 34)),
-        *(event(40, "DROPPED" if at > 4 else "SENT", at) for at in (0, 4, 5, 300)),
-        event(41, "SENT", is_initiator=None),
-        event(42, "SENT", to_service_name=""),
-        event(43, "SENT", conversation_id="x" * 36),
-        event(44, "SOMETHING"),
-        *(event(45 + at, "SENT", at, to_service_name="//old") for at in (8, 9, 10, 11)),
-        event(60, "SENT", to_service_name="//balanced", to_broker_instance=f" {{{'0' * 8}}} "),
-        # Two at one moment, whose order is that of their words.
-        event(61, "SENT"),
-        event(61, "DELAYED", error_number=9793),
-    ]
-    return tables, rows
+VECTORS = "'delta.enableDeletionVectors' = 'true'"
 
 
 def by_arrow(tables: Tables, rows: list[Row]) -> Reconciliation:
@@ -68,7 +41,7 @@ def in_order(rows: Any) -> list[tuple[str, ...]]:
 
 
 def assert_equal(one: Reconciliation, other: Reconciliation) -> None:
-    assert in_order(rows_of(one.rows)) == in_order(other.rows.to_pylist())  # type: ignore[operator]
+    assert in_order(rows_in(one.rows)) == in_order(rows_in(other.rows))
     assert (one.observations, one.unobserved, one.percent) == (other.observations, other.unobserved, other.percent)
     for rows, others in ((one.counts, other.counts), (one.causes, other.causes), (one.balanced, other.balanced)):
         assert list(rows) == list(others)
@@ -101,12 +74,12 @@ def test_a_whole_day(spark: SparkSession, fault: str) -> None:
 
 
 def test_the_table_is_replaced_by_spark(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where there are more observations than are reconciled without it."""
-    monkeypatch.setattr("routing.features.reconcile.reconciling.MOST_MESSAGES", 10)
+    """Where it alone reads one of the tables that grow: then it reads all of them."""
     tables = {**estate(), "observed_routing": ROWS}
     save_estate(tables, tmp_path, files=1)
+    spark.sql(f"ALTER TABLE delta.`{tmp_path / 'dialogs'}` SET TBLPROPERTIES ({VECTORS})")
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")
     config = {"tables": {key: key for key in tables}, "output": {key: f"out/{key}" for key in outputs}}
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -114,7 +87,7 @@ def test_the_table_is_replaced_by_spark(
         assert cli.main(["reconcile", "--config", str(tmp_path / "job.yaml")]) == 0
     assert "37 observations in 29 episodes" in capsys.readouterr().out
     written = spark.read.format("delta").load(str(tmp_path / "out" / "reconciliation"))
-    expected = by_arrow(estate(), ROWS).rows.to_pylist()  # type: ignore[operator]
+    expected = rows_in(by_arrow(estate(), ROWS).rows)
     assert in_order(rows_of(written)) == in_order(expected)
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from routing.cli import main
 from routing.errors import ContractError, InputError
+from routing.features.diff.arrow_diff import compare_messages
 from routing.features.diff.comparison import Scripts, TableVersions, versions_of, words_of
 from routing.features.diff.configuration_changes import find_route_changes
 from routing.features.diff.decision_comparison import WORSE, MessageChanges, count_changes, fails, find_affected
 from routing.features.diff.diffing import Diff, diff
 from routing.features.diff.sides import DiffSides, GivenTables, OneSide, read
 from routing.schemas import KEY_CHANGES, ROUTES, SETTINGS
-from routing.tables.input_columns import read_messages
 from tests.frames import Tables, arrow, arrow_of
 from tests.stored import (
     STOCK,
@@ -342,16 +342,18 @@ def test_routes_of_two_times() -> None:
     assert row["lifetime_after"] is None
 
 
-def test_only_what_can_differ_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def compared(given: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
+    """The ids of the messages that are decided on both sides, of which the one after has other tables."""
+    before = {key: given[key] for key in SETTINGS if key in given}
+    other = {**before, **after}
+    both = read(*(GivenTables(name, micros(AT) or 0, one) for name, one in (("a", before), ("b", other))))
+    found = compare_messages(given["messages"], given["dialogs"], both)
+    batches = [] if found is None else found.batches()
+    return {one for batch in batches for one in batch["message_id"].to_pylist()}
+
+
+def test_only_what_can_differ_is_decided() -> None:
     """Of a service whose route changes all messages of the instance, and of a database that changes all."""
-    judged: list[str] = []
-
-    def counting(messages: Any, only: Any) -> Any:
-        for batch in read_messages(messages, only):
-            judged.extend(batch.values["message_id"])
-            yield batch
-
-    monkeypatch.setattr("routing.features.diff.arrow_diff.read_messages", counting)
     tables = small_estate()
     other = [message(8, "//far", instance_name="rim"), message(9, "//stock", instance_name="rim")]
     tables["instances"].append({"instance_name": "rim"})
@@ -359,15 +361,16 @@ def test_only_what_can_differ_is_judged(monkeypatch: pytest.MonkeyPatch) -> None
     tables["messages"] += other
     arrow_tables = arrow(tables)
     moved = [{**row, "address": "tcp://new:1"} if row["name"] == "Far" else row for row in tables["routes"]]
-    assert diff(arrow_tables, {"routes": arrow_of(moved, ROUTES)}, at=AT).changed == 1
-    assert set(judged) == {"m3"}
-    judged.clear()
+    routes = {"routes": arrow_of(moved, ROUTES)}
+    assert diff(arrow_tables, routes, at=AT).changed == 1
+    assert compared(arrow_tables, routes) == {"m3"}
     off = [{**row, "is_broker_enabled": row["service_broker_guid"] != STORE} for row in tables["databases"]]
-    assert diff(arrow_tables, {"databases": arrow({"databases": off})["databases"]}, at=AT).changed == 2
-    assert set(judged) == {f"m{number}" for number in range(1, 7)}
-    judged.clear()
-    assert diff(arrow_tables, {"routes": arrow_tables["routes"]}, at=AT).changed == 0
-    assert judged == []
+    databases = {"databases": arrow({"databases": off})["databases"]}
+    assert diff(arrow_tables, databases, at=AT).changed == 2
+    assert compared(arrow_tables, databases) == {f"m{number}" for number in range(1, 7)}
+    same = {"routes": arrow_tables["routes"]}
+    assert diff(arrow_tables, same, at=AT).changed == 0
+    assert compared(arrow_tables, same) == set()
 
 
 def test_faults_of_a_side_are_told_with_its_name(tmp_path: Path) -> None:

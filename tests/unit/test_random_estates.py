@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
+import pyarrow
 import pytest
 
-from routing.features.trace.paths_table import ArrowPaths
+from routing.engines.arrow.traced_batches import ArrowPaths
 from routing.plan.planner import MOST_KEYS
 from tests.frames import Tables, arrow
 from tests.random_estates import (
@@ -42,15 +44,32 @@ def test_random_estates_agree(decider: Decider, is_whole: bool, as_of: datetime 
 def trace_locally(tables: Tables, as_of: datetime | None, *, most_keys: int = MOST_KEYS) -> list[Row]:
     """The rows of ``message_paths`` of Arrow's tables."""
     paths = ArrowPaths.of(arrow(tables), as_of, most_keys=most_keys)
-    rows = [row for batch in paths.batches() for row in batch.to_pylist()]
-    assert paths.counts.read == len(tables["messages"])
-    assert paths.counts.read - paths.counts.rejected == len(rows)
+    rows = [row for batch in paths.tables() for row in batch.to_pylist()]
+    assert (paths.read, paths.traced) == (len(tables["messages"]), len(rows))
     return rows
 
 
 @pytest.mark.parametrize("as_of", [None, TRACED_AS_OF], ids=["own time", "as_of"])
 def test_paths_agree(as_of: datetime | None) -> None:
     assert_traces(trace_locally, as_of)
+
+
+def in_small_parts(tables: Tables) -> dict[str, Any]:
+    """Arrow's tables, whose messages are read few at a time."""
+    arrow_tables = arrow(tables)
+    messages = arrow_tables["messages"].to_batches(max_chunksize=7)
+    return {**arrow_tables, "messages": pyarrow.Table.from_batches(messages)}
+
+
+def test_paths_of_messages_in_small_parts_agree() -> None:
+    few = networks(4)
+    rows = [row for part in ArrowPaths.of(in_small_parts(few), None).tables() for row in part.to_pylist()]
+    assert_same(rows, path_rows(few), "message_paths")
+
+
+def test_messages_in_small_parts_differ_as_two_runs_do() -> None:
+    sides = draw_sides(2, MOMENTS[5], MOMENTS[5])
+    assert_compared(compare_sides(in_small_parts, sides), sides)
 
 
 def test_paths_that_are_forgotten_are_found_again() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ import yaml
 import routing
 from routing import cli
 from routing.errors import InputError
+from routing.features.reconcile.arrow_reconcile import open_episodes
+from routing.features.reconcile.episodes import ObservedEpisodes
 from routing.features.reconcile.reconciling import Reconciliation
 from routing.schemas import (
     BALANCED_PICKS,
@@ -24,13 +29,22 @@ from routing.schemas import (
     TABLES,
 )
 from routing.tables.arrow_rows import SchemaRows
-from tests.frames import arrow_of
+from routing.tables.input_columns import read_settings
+from tests.frames import arrow_of, rows_in
 from tests.golden_texts import assert_golden
-from tests.reconciled import BALANCED, OBSERVED, Row, arrival, estate, event
+from tests.reconciled import BALANCED, OBSERVED, ROWS, Row, arrival, estate, event, hostile
+from tests.simulated.events import events_of
+from tests.simulated.faults import case
+from tests.simulated.proof import observe
 from tests.stored import store_local
 
 TOLD = [*OBSERVED, *BALANCED]
-ROWS = [row for rows, _ in TOLD for row in rows]
+
+
+def observed_day(fault: str) -> tuple[dict[str, list[Row]], list[Row]]:
+    """The tables of a day in which something is off, and what SQL Server did."""
+    made = case(fault, 1)
+    return made.tables, observe(made.day, events_of(random.Random(1), made.day, made.ahead))
 
 
 def reconciled(rows: list[Row], **tables: list[Row]) -> Reconciliation:
@@ -39,7 +53,7 @@ def reconciled(rows: list[Row], **tables: list[Row]) -> Reconciliation:
 
 
 def listed(done: Reconciliation) -> list[dict[str, Any]]:
-    return list(done.rows.to_pylist())  # type: ignore[operator]
+    return rows_in(done.rows)
 
 
 def test_every_episode_has_the_class_that_was_told() -> None:
@@ -103,6 +117,41 @@ def test_a_dialog_that_has_ended() -> None:
     rows = [event(21, "SENT", 4), event(21, "DROPPED", 5)]
     found = [(row["predicted_reason"], row["class"]) for row in listed(reconciled(rows, dialogs=[dialog]))]
     assert found == [("NETWORK_ADDRESS", "CONFIRMED"), ("DIALOG_EXPIRED", "COMPATIBLE")]
+
+
+def in_buckets(
+    tables: dict[str, list[Row]], rows: list[Row], rows_of_one: int
+) -> tuple[ObservedEpisodes, list[str]]:
+    """What is found where so many rows are one bucket's, and the rows in an order of their own."""
+    given = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
+    given["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
+    with open_episodes(given, read_settings(given), lambda text: None, rows_of_one) as judged:
+        found = judged.summarize(judged.collect())
+    return found, sorted(str(row) for row in rows_in(found.rows))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(hostile, id="told by hand"),
+        pytest.param(lambda: observed_day("clock"), id="a clock that is off"),
+        pytest.param(lambda: observed_day("hidden"), id="a hidden route"),
+    ],
+)
+def test_buckets_in_files_find_the_same(
+    make: Callable[[], tuple[dict[str, list[Row]], list[Row]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tables, rows = make()
+    found, told = in_buckets(tables, rows, 1_000_000)
+    spilled, again = in_buckets(tables, rows, 5)
+    assert again == told
+    assert (spilled.observations, spilled.unobserved) == (found.observations, found.unobserved)
+    assert spilled.causes == found.causes
+    assert spilled.balanced == found.balanced
+    groups = [sorted(map(str, one.groups)) for one in (found, spilled)]
+    assert groups[0] == groups[1]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_observed() -> None:

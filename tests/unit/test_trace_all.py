@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from routing.config import Config
-from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import TableOpener
 from routing.errors import ConfigError, OutputError
-from routing.features.trace import paths_table
 from routing.features.trace.paths_table import write_path_table
 from routing.runs.run_results import WrittenPaths
 from routing.schemas import MESSAGE_PATHS
 from tests.frames import Tables, arrow
 from tests.random_estates import TRACED_AS_OF as AS_OF
 from tests.random_estates import assert_same, networks, own_rows
-from tests.stored import config_of, message, save_estate, small_estate, store_local
+from tests.stored import config_of, save_estate, small_estate, store_local
 
 Row = dict[str, Any]
 
@@ -82,13 +80,6 @@ def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:
     assert isinstance(done, WrittenPaths)
     assert (done.read, done.rejected, done.outcomes) == (0, 0, {})
     assert _stored(tmp_path / "paths") == []
-
-
-def test_more_messages_than_are_followed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths_table, "MOST_MESSAGES", 4)
-    estate = {**small_estate(), "messages": [message(number, "//stock") for number in range(5)]}
-    assert write_path_table(_config(estate, tmp_path), _opener()) == UnreadableTable("there are 5 messages")
-    assert not (tmp_path / "paths").exists()
 
 
 def test_what_stands_at_the_output_is_not_lost(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ import pytest
 from deltalake import write_deltalake
 
 import routing
+from routing.engines.arrow.traced_batches import ArrowPaths
 from routing.features.diff.comparison import TableVersions
 from routing.features.diff.diffing import diff
 from routing.features.explain.explaining import explain
 from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
-from routing.features.trace.paths_table import ArrowPaths
 from routing.features.trace.tracing import trace
 from routing.schemas import OBSERVED_ROUTING, ROUTE_REQUESTS
-from tests.frames import Tables, arrow, arrow_of
+from tests.frames import Tables, arrow, arrow_of, rows_in
 from tests.stored import config_of, conversation, message, route, save_estate, small_estate
 
 Row = dict[str, Any]
@@ -91,7 +91,7 @@ def test_trace_of_a_message(record: list[Row], step: int) -> None:
 @_RECORDS
 def test_trace_of_all_messages(record: list[Row], step: int) -> None:
     paths = ArrowPaths.of(arrow(asking(message(1, "//new"), record=record)), None)
-    [row] = [row for batch in paths.batches() for row in batch.to_pylist()]
+    [row] = [row for batch in paths.tables() for row in batch.to_pylist()]
     assert [hop["matching_step"] for hop in row["hops"]] == [step]
 
 
@@ -112,7 +112,7 @@ def test_reconcile(record: list[Row], step: int) -> None:
     done = routing.reconcile(
         {**arrow(asking(record=record)), "observed_routing": arrow_of([seen], OBSERVED_ROUTING)}
     )
-    [row] = done.rows.to_pylist()  # type: ignore[operator]
+    [row] = rows_in(done.rows)
     assert row["matching_step"] == step
 
 
@@ -199,7 +199,7 @@ def _path(tables: Tables) -> tuple[str, str | None]:
     """How the message of some tables ends, and the reply to it: alike by itself, and with all messages."""
     arrow_tables = arrow(tables)
     done = trace(arrow_tables, StoredMessage("m1", "hub"))
-    [row] = [row for batch in ArrowPaths.of(arrow_tables, None).batches() for row in batch.to_pylist()]
+    [row] = [row for batch in ArrowPaths.of(arrow_tables, None).tables() for row in batch.to_pylist()]
     there, back = row["outcome"], row["return_outcome"]
     [path] = done.paths
     assert (path.there.ending, path.back_ending) == (there, back)

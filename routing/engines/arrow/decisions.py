@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.text_numbers import TextNumbers
 from routing.plan.checked_inputs import CheckedInputs
-from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyRow, TimelineRows
+from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyRow
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
 from routing.tables.arrow_forms import hash_dialog_ids
@@ -26,7 +26,8 @@ _FLAGS = ("asks", "asks_msdb", "reads_address", "counts_hops")
 _ALTERNATIVES = "alternative_routes"
 _NUMBER = "matching_step"
 _TEXTS = tuple(name for name in VERDICT_COLUMNS if name not in (_ALTERNATIVES, _NUMBER))
-_LEAST, _MOST = -(2**63), 2**63 - 1
+# The end of what does not end.
+_MOST = 2**63 - 1
 # The first two numbers: a dialog that has ended, and a message that waits for a route in its own scope.
 EXPIRED, REQUESTED = 0, 1
 
@@ -59,6 +60,33 @@ class IntNumbering:
             self.seen_values = pyarrow.concat_arrays([self.seen_values, new])
             places = pc.index_in(values, value_set=self.seen_values)
         return places, new
+
+
+# Numbers of pairs may go below zero, as those of services and broker ids do for what has none.
+_BELOW = 2**24
+
+
+@dataclass
+class PairNumbering:
+    """Numbers for pairs of whole numbers, from -2**24 to 2**30, that come part by part; several threads may ask.
+
+    ``pairs`` are those so far, each in the place that is its number.
+    """
+
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    _numbering: IntNumbering = field(default_factory=IntNumbering)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def number(self, left: pyarrow.Array, right: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of pairs, none of which has a null."""
+        import pyarrow.compute as pc
+
+        first, second = (pc.add(one.cast("int64"), _BELOW) for one in (left, right))
+        coded = pc.add(pc.shift_left(first, 31), second).dictionary_encode()
+        with self._lock:
+            places, new = self._numbering.number(coded.dictionary)
+            self.pairs.extend(((one >> 31) - _BELOW, (one & (2**31 - 1)) - _BELOW) for one in new.to_pylist())
+        return places.take(coded.indices)
 
 
 @dataclass
@@ -146,6 +174,57 @@ class TimelineArrays(NamedTuple):
     most: int
     most_choices: int
 
+    def choose(self, timelines: pyarrow.Array, at: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of choices: by the time of messages, and by their dialogs' hash."""
+        import pyarrow.compute as pc
+
+        intervals = self.first.take(timelines)
+        if self.most > 1:
+            intervals = _find_intervals(self, timelines, intervals, at)
+        places = self.first_choices.take(intervals)
+        if self.most_choices > 1:
+            counts = self.choice_counts.take(intervals)
+            mask = pc.greater(counts, 1)
+            with_choices = pc.indices_nonzero(mask)
+            if len(with_choices):
+                picks = find_rests(conversations.take(with_choices), counts.take(with_choices))
+                places = pc.replace_with_mask(places, mask, pc.add(places.take(with_choices), picks))
+        return self.choices.take(places)
+
+
+class TimelineTable:
+    """Timelines of keys, which grow in number; a choice stands there as a number. One thread may ask at a time."""
+
+    def __init__(self) -> None:
+        import pyarrow
+
+        names = ("first", "counts", "ends", "first_choices", "choice_counts", "choices")
+        self._columns = {name: GrowingColumn(pyarrow.int64()) for name in names}
+        self._timelines = self._intervals = self._choices = self._most = self._most_choices = 0
+
+    def add(self, intervals: Sequence[tuple[int | None, Sequence[int]]]) -> int:
+        """Add a timeline, and return its number: the ends of its intervals in order, and the choices of each."""
+        columns = self._columns
+        columns["first"].add(self._intervals)
+        columns["counts"].add(len(intervals))
+        for end, choices in intervals:
+            columns["ends"].add(_MOST if end is None else end)
+            columns["first_choices"].add(self._choices)
+            columns["choice_counts"].add(len(choices))
+            for choice in choices:
+                columns["choices"].add(choice)
+            self._choices += len(choices)
+            self._most_choices = max(self._most_choices, len(choices))
+        self._intervals += len(intervals)
+        self._most = max(self._most, len(intervals))
+        self._timelines += 1
+        return self._timelines - 1
+
+    def arrays(self) -> TimelineArrays:
+        """Return all timelines so far."""
+        arrays = {name: one.array() for name, one in self._columns.items()}
+        return TimelineArrays(**arrays, most=self._most, most_choices=self._most_choices)
+
 
 class DecisionTable:
     """All decisions that messages have asked for so far; several threads may ask."""
@@ -157,8 +236,9 @@ class DecisionTable:
         self._checked, self._numbers = checked, numbers
         self._decider = KeyDecider()
         self._lock = threading.Lock()
-        self._pairs, self._keys = IntNumbering(), IntNumbering()
-        self._timeline_of = GrowingColumn(pyarrow.int32())
+        # Of services and broker ids; of these and a scope with the sender's role.
+        self._pairs, self._keys = PairNumbering(), PairNumbering()
+        self._timeline_of = GrowingColumn(pyarrow.int64())
         self.scopes = [
             (instance, database)
             for instance in numbers.instances
@@ -171,10 +251,8 @@ class DecisionTable:
         kinds |= dict.fromkeys(("asks", "asks_msdb", "reads_address"), pyarrow.bool_())
         kinds |= dict.fromkeys(("out_of_hops", "requested"), pyarrow.int32())
         self._others = {name: GrowingColumn(kind) for name, kind in kinds.items()}
-        names = ("first", "counts", "ends", "first_choices", "choice_counts", "choices")
-        self._timed = {name: GrowingColumn(pyarrow.int64()) for name in names}
-        self._intervals = self._choices = self._most = self._most_choices = 0
-        self._known_timelines = self._rows = 0
+        self._timelines = TimelineTable()
+        self._known_keys = self._known_timelines = self._rows = 0
         self._add_row(_decision_without_route(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None))
         self._add_row(_decision_without_route(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST))
 
@@ -182,37 +260,19 @@ class DecisionTable:
         """Return the numbers of the timelines of keys, those that are new decided now."""
         import pyarrow.compute as pc
 
-        named = _pair(keys.services, keys.brokers).dictionary_encode()
-        with self._lock:
-            pairs, _ = self._pairs.number(named.dictionary)
+        pairs = self._pairs.number(keys.services, keys.brokers)
         senders = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
-        # Both are less than 2**31, however much a configuration names.
-        pairs = pc.shift_left(pairs.cast("int64").take(named.indices), 31)
-        coded = pc.add(pairs, senders).dictionary_encode()
+        numbers = self._keys.number(pairs, senders)
         with self._lock:
-            places, new = self._keys.number(coded.dictionary)
-            if len(new):
-                self._decide(new)
+            self._decide_new()
             timelines = self._timeline_of.array()
-        return timelines.take(places).take(coded.indices)
+        return timelines.take(numbers)
 
     def choose(self, timelines: pyarrow.Array, at: pyarrow.Array, conversations: pyarrow.Array) -> pyarrow.Array:
         """Return the numbers of decisions: by the time of messages, and by their dialogs' hash."""
-        import pyarrow.compute as pc
-
-        table = self._timelines()
-        intervals = table.first.take(timelines)
-        if table.most > 1:
-            intervals = _find_intervals(table, timelines, intervals, at)
-        places = table.first_choices.take(intervals)
-        if table.most_choices > 1:
-            counts = table.choice_counts.take(intervals)
-            with_choices = pc.indices_nonzero(pc.greater(counts, 1))
-            if len(with_choices):
-                picks = _modulo(hash_dialog_ids(conversations.take(with_choices)), counts.take(with_choices))
-                mask = pc.greater(counts, 1)
-                places = pc.replace_with_mask(places, mask, pc.add(places.take(with_choices), picks))
-        return table.choices.take(places)
+        with self._lock:
+            table = self._timelines.arrays()
+        return table.choose(timelines, at, conversations)
 
     def decided(self) -> DecisionColumns:
         """Return the columns of all decisions so far."""
@@ -227,47 +287,27 @@ class DecisionTable:
             *(others[name] for name in ("asks", "asks_msdb", "reads_address", "out_of_hops", "requested")),
         )
 
-    def _timelines(self) -> TimelineArrays:
-        with self._lock:
-            arrays = {name: one.array() for name, one in self._timed.items()}
-            return TimelineArrays(**arrays, most=self._most, most_choices=self._most_choices)
-
-    def _decide(self, new: pyarrow.Array) -> None:
+    def _decide_new(self) -> None:
         """Decide for keys that are new."""
-        rows = list(self._rows_of(new.to_pylist()))
+        rows = list(self._rows_of(self._keys.pairs[self._known_keys :]))
+        if not rows:
+            return
+        self._known_keys += len(rows)
         services = {service for _, _, service, _, _ in rows}
         for number in self._decider.decide(rows, self._checked.instances_for(services)):
             self._timeline_of.add(number)
         for timeline in self._decider.timelines[self._known_timelines :]:
-            self._add_timeline(timeline)
+            self._timelines.add([(end, list(map(self._number, choices))) for _, end, choices in timeline.rows])
         self._known_timelines = len(self._decider.timelines)
 
-    def _rows_of(self, keys: Sequence[int]) -> Iterable[KeyRow]:
+    def _rows_of(self, keys: Sequence[tuple[int, int]]) -> Iterable[KeyRow]:
         """Yield the key rows that numbers stand for."""
-        pairs = self._pairs.seen_values.to_pylist() if len(keys) > 1 else self._pairs.seen_values
-        for key in keys:
-            pair, sender = key >> 31, key & (2**31 - 1)
+        for pair, sender in keys:
             instance, database = self.scopes[sender >> 1]
-            named = pairs[pair] if isinstance(pairs, list) else pairs[pair].as_py()
-            service, broker = _unpair(named)
+            service, broker = self._pairs.pairs[pair]
             yield self._numbers.key_of(
                 self._checked.instances[instance], database, service, broker, is_initiator=bool(sender & 1)
             )
-
-    def _add_timeline(self, timeline: TimelineRows) -> None:
-        timed = self._timed
-        timed["first"].add(self._intervals)
-        timed["counts"].add(len(timeline.rows))
-        for _, end, choices in timeline.rows:
-            timed["ends"].add(_MOST if end is None else end)
-            timed["first_choices"].add(self._choices)
-            timed["choice_counts"].add(len(choices))
-            for choice in choices:
-                timed["choices"].add(self._number(choice))
-            self._choices += len(choices)
-            self._most_choices = max(self._most_choices, len(choices))
-        self._intervals += len(timeline.rows)
-        self._most = max(self._most, len(timeline.rows))
 
     def _number(self, choice: Choice) -> int:
         """Return the number of a decision, with those of what hops and requests make of it."""
@@ -309,21 +349,6 @@ def _decision_without_route(outcome: Outcome, reason: Reason, step: MatchingStep
     return {**values, **dict.fromkeys(_FLAGS, False)}
 
 
-# Numbers of services and of broker ids go below zero for what has none.
-_BELOW = 2**24
-
-
-def _pair(services: pyarrow.Array, brokers: pyarrow.Array) -> pyarrow.Array:
-    import pyarrow.compute as pc
-
-    above = pc.add(services.cast("int64"), _BELOW)
-    return pc.add(pc.shift_left(above, 31), pc.add(brokers.cast("int64"), _BELOW))
-
-
-def _unpair(pair: int) -> tuple[int, int]:
-    return (pair >> 31) - _BELOW, (pair & (2**31 - 1)) - _BELOW
-
-
 def _find_intervals(
     table: TimelineArrays, timelines: pyarrow.Array, first: pyarrow.Array, at: pyarrow.Array
 ) -> pyarrow.Array:
@@ -347,9 +372,10 @@ def _find_intervals(
     return pc.replace_with_mask(first, mask, low)
 
 
-def _modulo(hashed: pyarrow.Array, counts: pyarrow.Array) -> pyarrow.Array:
-    """Return the remainders of hashes, none below zero."""
+def find_rests(conversations: pyarrow.Array, counts: pyarrow.Array) -> pyarrow.Array:
+    """Return the remainders of conversations' dialog-ID hashes, divided by counts; none is below zero."""
     import pyarrow.compute as pc
 
+    hashed = hash_dialog_ids(conversations)
     rest = pc.subtract(hashed, pc.multiply(pc.divide(hashed, counts), counts))
     return pc.if_else(pc.less(rest, 0), pc.add(rest, counts), rest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import os
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -67,17 +67,41 @@ def read_ahead(parts: Iterable[Iterator[B]], most: int) -> Iterator[B]:
 
 
 @dataclass(frozen=True)
+class ChosenRows:
+    """Some rows: in one of some selections each has one of some values in each of some columns of texts."""
+
+    selections: Sequence[Mapping[str, Collection[str]]]
+
+    def filter(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the chosen rows of a batch, which has these columns."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        def has_one(name: str, values: Collection[str]) -> pyarrow.Array:
+            words, places = split_words(batch[name])
+            is_wanted = pc.is_in(words, value_set=pyarrow.array(list(values), pyarrow.string()))
+            return pc.fill_null(is_wanted.take(places), fill_value=False)
+
+        masks = [
+            reduce(pc.and_, (has_one(name, values) for name, values in selection.items()))
+            for selection in self.selections
+        ]
+        return batch.filter(reduce(pc.or_, masks))
+
+
+@dataclass(frozen=True)
 class MessageRows:
     """Messages as they are given, with the names of their columns there.
 
     ``at``: the time as of which all are decided, in microseconds; None for their own. ``most_in_group``: groups of
-    rows in files that have more rows are not decoded as a whole.
+    rows in files that have more rows are not decoded as a whole. ``chosen``: which rows are read; None for all.
     """
 
     rows: pyarrow.dataset.Dataset
     shape: Mapping[str, str]
     at: int | None
     most_in_group: int = _MOST_IN_GROUP
+    chosen: ChosenRows | None = None
 
     @classmethod
     def of(cls, messages: Table, as_of: datetime | None) -> MessageRows:
@@ -93,15 +117,22 @@ class MessageRows:
         names = list(self.shape.values())
         if _has_large_groups(rows, names, self.most_in_group):
             parts = (_stream(rows, file, names, columns, size) for file in rows.get_fragments())
-            return read_ahead(parts, max((os.cpu_count() or 1) // 2, 1))
-        scanner = rows.scanner(dict(columns), batch_size=size, batch_readahead=4, fragment_readahead=2)
-        return (batch for batch in scanner.to_batches() if len(batch))
+            batches = read_ahead(parts, max((os.cpu_count() or 1) // 2, 1))
+        else:
+            scanner = rows.scanner(dict(columns), batch_size=size, batch_readahead=4, fragment_readahead=2)
+            batches = scanner.to_batches()
+        chosen = batches if self.chosen is None else map(self.chosen.filter, batches)
+        return (batch for batch in chosen if len(batch))
 
     def column(self, name: str) -> Any:
         """Return a column as an expression."""
+        import pyarrow
         import pyarrow.compute as pc
 
-        return pc.field(self.shape[name])
+        column = pc.field(self.shape[name])
+        is_long = pyarrow.types.is_large_string(self.rows.schema.field(self.shape[name]).type)
+        # What reads the bytes of texts knows one width of their places alone.
+        return column.cast(pyarrow.string()) if is_long else column
 
     def is_sound(self) -> Any:
         """Return a mask of rows with all required columns but a service, whatever their instance and database."""

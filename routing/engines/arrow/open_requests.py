@@ -25,6 +25,7 @@ from routing.engines.arrow.asking_messages import (
     objects_of,
     own_databases,
 )
+from routing.engines.arrow.text_numbers import number_groups
 from routing.plan.checked_inputs import requests_of
 from routing.plan.verdicts import may_ask, requests_on_record
 from routing.rules.network import EstateNetwork
@@ -312,7 +313,7 @@ def first_of_each(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
     import pyarrow.compute as pc
 
     # Numbers alone are grouped and joined: texts are long.
-    columns = {"group": _number_groups(rows, names), "row": _count(len(rows))}
+    columns = {"group": number_groups(rows, names), "row": _count(len(rows))}
     numbered = pyarrow.table({**columns, **{name: rows[name] for name in ("at", "is_alone")}})
     groups = numbered.group_by("group").aggregate([("at", "min"), ("at", "count"), ("is_alone", "all")])
     if len(groups) == len(rows):
@@ -334,19 +335,6 @@ def _first_in_order(rows: pyarrow.Table, least: pyarrow.Table) -> pyarrow.Table:
     in_order = doubled.sort_by([(name, "ascending") for name in ORDER]).group_by("group", use_threads=False)
     firsts = in_order.aggregate([(name, "first") for name in carried])
     return firsts.select([f"{name}_first" for name in carried]).rename_columns(list(carried))
-
-
-def _number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:
-    """Return a number for each row, the same for those that are equal in some columns."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    numbers: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(rows))
-    for name in names:
-        coded = rows[name].combine_chunks().dictionary_encode()
-        pairs = pc.add(pc.multiply(numbers, len(coded.dictionary)), coded.indices)
-        numbers = pairs.dictionary_encode().indices.cast("int64")
-    return numbers
 
 
 def _no_rows() -> pyarrow.Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from routing.engines.arrow.decisions import EXPIRED, REQUESTED, DecisionColumns, DecisionTable, KeyNumbers
 from routing.engines.arrow.dialog_ends import DialogEnds
 from routing.engines.arrow.message_keys import NUMBERED, MessageRows, find_sound, texts_of
-from routing.engines.arrow.open_requests import FoundRequests
+from routing.engines.arrow.open_requests import FoundRequests, find_requests, may_any_ask, read_on_record
 from routing.engines.arrow.text_numbers import (
     NONE,
     OTHER,
@@ -55,8 +55,8 @@ class MessageScan:
         numbers = TextNumbers.of(checked, most_unnamed=0)
         return cls(checked, numbers, messages, DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers))
 
-    def batches(self) -> Iterator[pyarrow.RecordBatch]:
-        """Read the columns that decide a message and those that are written of it."""
+    def batches(self, more: Mapping[str, Any] | None = None) -> Iterator[pyarrow.RecordBatch]:
+        """Read the columns that decide a message and those that are written of it, and expressions ``more``."""
         import pyarrow.compute as pc
 
         rows = self.messages
@@ -75,21 +75,27 @@ class MessageScan:
             columns["conversation"] = self.ends.find_conversation(rows.column("conversation_id"))
         else:
             columns["conversation"] = pc.scalar(0)
-        return rows.scan(columns, NUMBERED, ROWS_AT_ONCE)
+        return rows.scan({**columns, **(more or {})}, NUMBERED, ROWS_AT_ONCE)
 
 
 class KeyedBatch(NamedTuple):
     """Messages of a batch that can be resolved, with the numbers of what they are decided by.
 
-    ``brokers`` are those that messages and their dialogs name. ``is_expired`` is None where no dialog ends.
+    ``named`` and ``of_dialogs`` are the broker instances that messages and their dialogs name. ``is_expired`` is
+    None where no dialog ends.
     """
 
     rows: pyarrow.RecordBatch
-    scopes: pyarrow.Array
+    keys: KeyNumbers
     decisions: pyarrow.Array
     named: TextColumn
     of_dialogs: TextColumn | None
     is_expired: pyarrow.Array | None
+
+    @property
+    def scopes(self) -> pyarrow.Array:
+        """The numbers of the scopes of messages."""
+        return self.keys.scopes
 
 
 class BatchResolver:
@@ -139,7 +145,18 @@ class BatchResolver:
         keys = KeyNumbers(scopes, services, brokers, batch["is_initiator"])
         timelines = scan.decisions.find(keys)
         decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])
-        return KeyedBatch(batch, scopes, decisions, self._named.read(named_brokers), of_dialogs, is_expired)
+        return KeyedBatch(batch, keys, decisions, self._named.read(named_brokers), of_dialogs, is_expired)
+
+    def own_columns(self, rows: pyarrow.RecordBatch) -> dict[str, Any]:
+        """Return the columns that outputs have of messages themselves, whatever becomes of them."""
+        columns: dict[str, Any] = {name: rows[name] for name in ("message_id", "conversation_id", "is_initiator")}
+        columns |= {name: self.read_texts(rows, name) for name in NUMBERED[:3]}
+        columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
+        return columns | {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
+
+    def read_texts(self, rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
+        """Return a column of `NUMBERED` as it is written; empty text is null."""
+        return self._texts[name].read(texts_of(rows, name)).array()
 
     def resolve(self, keyed: KeyedBatch, requests: FoundRequests | None, run_id: str) -> Iterator[pyarrow.Table]:
         """Yield the rows of ``resolved_routes`` of a batch, in parts of a size that can be held."""
@@ -147,11 +164,8 @@ class BatchResolver:
         import pyarrow.compute as pc
 
         rows, decided = keyed.rows, self._scan.decisions.decided()
-        decisions = _find_decisions(keyed, decided, requests).dictionary_encode()
-        columns: dict[str, Any] = {name: rows[name] for name in ("message_id", "conversation_id", "is_initiator")}
-        columns |= {name: self._texts[name].read(texts_of(rows, name)).array() for name in NUMBERED[:3]}
-        columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
-        columns |= {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
+        decisions = find_decisions(keyed, decided, requests).dictionary_encode()
+        columns = self.own_columns(rows)
         columns["to_broker_instance"] = keyed.named.array()
         texts = {name: _words_of(decided, name, decisions) for name in decided.words}
         broker_columns = [texts["broker_instance"], keyed.named]
@@ -171,7 +185,19 @@ class BatchResolver:
         yield from _with_alternatives(columns, alternatives, decisions.indices)
 
 
-def _find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requests: FoundRequests | None) -> pyarrow.Array:
+def find_all_requests(scan: MessageScan) -> FoundRequests | None:
+    """Return the requests that messages open or wait for; None where no message may ask for a route."""
+    if not may_any_ask(scan):
+        return None
+    resolver = BatchResolver(scan)
+
+    def read() -> Iterator[KeyedBatch]:
+        return (resolver.key(batch) for batch in scan.batches())
+
+    return find_requests(scan, read, read_on_record(scan))
+
+
+def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requests: FoundRequests | None) -> pyarrow.Array:
     """Return the numbers of decisions, with what is a message's own: its request, its dialog's end, its hops."""
     import pyarrow.compute as pc
 
@@ -239,6 +265,25 @@ _AS_READ = {ColumnKind.INT: ColumnKind.BIGINT}
 
 
 @dataclass(frozen=True)
+class KnownPlaces:
+    """The instances and databases that a configuration lists."""
+
+    instances: TextPlaces
+    databases: TextPlaces
+
+    @classmethod
+    def of(cls, checked: CheckedInputs) -> KnownPlaces:
+        """Return the places that a configuration lists."""
+        known = [(name, other) for name, one in checked.instances.items() for other in one.databases]
+        return cls(TextPlaces([(name,) for name in checked.instances]), TextPlaces(known))
+
+    def find(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.Array, pyarrow.Array]:
+        """Return which messages name a listed instance, and which a listed database of it."""
+        names = [batch["instance_name"], texts_of(batch, "database_name")]
+        return self.instances.find(names[:1]).is_valid(), self.databases.find(names).is_valid()
+
+
+@dataclass(frozen=True)
 class RejectedRows:
     """The messages of a run that are set aside."""
 
@@ -254,29 +299,23 @@ class RejectedRows:
         rows = self.messages
         columns = {name: rows.column(name) for name in rows.shape if name in MESSAGES.names}
         columns["sound"] = rows.is_sound()
-        instances = TextPlaces([(name,) for name in self.checked.instances])
-        known_databases = (
-            (name, other) for name, one in self.checked.instances.items() for other in one.databases
-        )
-        databases = TextPlaces(list(known_databases))
+        places = KnownPlaces.of(self.checked)
         shape = arrow_schema(REJECTED_MESSAGES.optional())
         for batch in rows.scan(columns, NUMBERED, _ROWS_AT_ONCE):
-            names = [batch["instance_name"], texts_of(batch, "database_name")]
-            is_instance, is_database = instances.find(names[:1]).is_valid(), databases.find(names).is_valid()
+            is_instance, is_database = places.find(batch)
             # The texts of messages that are resolved, which may be long, are not spelled out.
             doubtful = pc.invert(pc.and_(find_sound(batch), pc.and_(is_instance, is_database)))
-            table = _as_read(batch.filter(doubtful))
-            codes = find_codes(table, is_instance.filter(doubtful), is_database.filter(doubtful))
-            bits = _as_bits(codes, len(table))
-            places = pc.indices_nonzero(bits)
-            if len(places):
-                rejected = with_readable_texts(table.take(places))
-                rejected = rejected.append_column("reasons", _reasons_of(list(codes), bits.take(places)))
-                run_id = pyarrow.repeat(pyarrow.scalar(self.run_id), len(rejected))
-                yield rejected.append_column("run_id", run_id).cast(shape)
+            table = as_read(batch.filter(doubtful))
+            reasons = find_reasons(table, is_instance.filter(doubtful), is_database.filter(doubtful))
+            rejected = pc.indices_nonzero(pc.list_value_length(reasons))
+            if len(rejected):
+                found = with_readable_texts(table.take(rejected))
+                found = found.append_column("reasons", reasons.take(rejected))
+                run_id = pyarrow.repeat(pyarrow.scalar(self.run_id), len(found))
+                yield found.append_column("run_id", run_id).cast(shape)
 
 
-def _as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
+def as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
     """Return the declared columns of messages, those that are not there as nulls; integers as they came."""
     import pyarrow
 
@@ -293,26 +332,22 @@ def _as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
     return pyarrow.table(columns)
 
 
-def _as_bits(codes: Mapping[str, pyarrow.Array], rows: int) -> pyarrow.Array:
-    """Return of each row a bit for each code that applies."""
+def find_reasons(
+    rows: pyarrow.Table, instance_is_known: pyarrow.Array, database_is_known: pyarrow.Array
+) -> pyarrow.Array:
+    """Return lists of the rejection codes of messages, as `as_read` has them; an empty one for no code."""
     import pyarrow
     import pyarrow.compute as pc
 
-    bits: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), rows)
-    for place, applies in enumerate(codes.values()):
+    found = find_codes(rows, instance_is_known, database_is_known)
+    bits: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), len(rows))
+    for place, applies in enumerate(found.values()):
         bit = pc.shift_left(applies.cast("int32"), pyarrow.scalar(place, pyarrow.int32()))
         bits = pc.bit_wise_or(bits, bit)
-    return bits
-
-
-def _reasons_of(codes: list[str], bits: pyarrow.Array) -> pyarrow.Array:
-    """Return the codes of rows; few combinations of them are different."""
-    import pyarrow
-
+    # Few combinations of codes are different.
     coded = bits.dictionary_encode()
     lists = [
-        [code for place, code in enumerate(codes) if row_bits >> place & 1]
-        for row_bits in coded.dictionary.to_pylist()
+        [code for place, code in enumerate(found) if one >> place & 1] for one in coded.dictionary.to_pylist()
     ]
     return pyarrow.array(lists, pyarrow.list_(pyarrow.string())).take(coded.indices)
 

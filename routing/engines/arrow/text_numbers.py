@@ -241,6 +241,15 @@ def split_words(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
     return coded.dictionary.cast(pyarrow.string()), coded.indices
 
 
+def used_words(column: pyarrow.Array) -> TextColumn:
+    """Return a column of texts as those words alone that its rows have."""
+    words, places = split_words(column)
+    used = places.dictionary_encode()
+    # Among the words of a column that is null throughout is null.
+    coded = words.take(used.dictionary).dictionary_encode()
+    return TextColumn(coded.dictionary, coded.indices.take(used.indices))
+
+
 def first_of(columns: Sequence[TextColumn]) -> TextColumn:
     """Return of each row the text of the first column that has one."""
     import pyarrow
@@ -262,3 +271,16 @@ def same_for_all(word: str, rows: int) -> TextColumn:
     import pyarrow
 
     return TextColumn(pyarrow.array([word]), pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), rows))
+
+
+def number_groups(rows: pyarrow.Table, names: Sequence[str]) -> pyarrow.Array:
+    """Return a number for each row, the same for those that are equal in some columns; null is equal to null."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    numbers: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(rows))
+    for name in names:
+        coded = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        pairs = pc.add(pc.multiply(numbers, len(coded.dictionary)), coded.indices)
+        numbers = pairs.dictionary_encode().indices.cast("int64")
+    return numbers

@@ -1,18 +1,17 @@
-"""Messages of Arrow's tables and files judged twice in plain Python, those that either side can touch alone."""
+"""Messages of Arrow's tables and files decided on both sides, those alone that either side can touch."""
 
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from routing.engines.arrow.changed_batches import BatchComparer, ChangedBatch, ComparedMessages, DecidingSide
+from routing.engines.arrow.message_keys import ChosenRows, MessageRows
+from routing.engines.arrow.resolved_batches import for_each_thread
 from routing.features.diff.decision_comparison import (
-    DECIDED,
     ENDS,
-    JOINED,
     SHOWN,
     AffectedServices,
     MessageChanges,
@@ -20,74 +19,78 @@ from routing.features.diff.decision_comparison import (
     narrow,
 )
 from routing.features.diff.sides import DiffSides, OneSide
-from routing.plan.checked_inputs import network_of
-from routing.plan.verdicts import JudgedRow, KnownDialogs, RowJudge
-from routing.rules import text
+from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import micros_in, plain_values
 from routing.tables.column_kinds import arrow_schema
-from routing.tables.input_columns import read_messages
-from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where, shape_of
-from routing.terms import REJECTED
+from routing.tables.encoded_texts import GroupSums
+from routing.tables.input_columns import condition_of
+from routing.tables.table_columns import Table, as_dataset, in_files_with, rows_where, shape_of
 
 if TYPE_CHECKING:
     import pyarrow
 
-Decided = tuple[str | None, ...]
-"""What is compared of a decision, in the order of `comparing.DECIDED`."""
-_ID = "conversation_id"
-_GROUP = ("instance_name", "database_name", "to_service_name")
+    from routing.delta.data_files import DataFiles
+
+_ID, _COUNT = "conversation_id", "messages"
+_GROUP = tuple(name for name in KEY_CHANGES.names if name != _COUNT)
 _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
-_OF_A_MESSAGE = tuple(name for name in MESSAGE_CHANGES.names if not name.endswith(("_before", "_after")))
 
 
-def find_changed(
-    messages: Table, dialogs: Table | None, sides: DiffSides, *, with_messages: bool
-) -> MessageChanges:
-    """Return the messages of which the decisions differ; ``with_messages`` keeps each of them.
+def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -> ComparedMessages | None:
+    """Return the messages of which decisions may differ, for both sides to decide; None where there are none.
 
-    Judged are those that may differ, with all messages of their instance to their service, since these may ask for
+    These are those that may differ, with all messages of their instance to their service, since these may ask for
     the same route (section 5).
     """
     affected = find_affected(sides)
     if not sides.is_one_time and dialogs is not None:
         _add_dialogs(affected, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
     names = affected.whole | affected.services.keys()
-    changes = _ChangedMessages(with_messages)
-    if names:
-        read = KnownDialogs.of_table(dialogs)
-        judges = [_judge(one_side, names, read, messages, affected) for one_side in (sides.before, sides.after)]
-        for batch in _batches(messages, affected):
-            changes.add(batch, *(judge.judge(batch) for judge in judges))
-    return MessageChanges(as_dataset(messages).count_rows(), changes.groups, changes.examples, changes.messages())
+    if not names:
+        return None
+    rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(affected.filters))
+    rows = replace(rows, rows=_files_with(rows.rows, affected))
+    before, after = (_open_side(side, names, dialogs, rows) for side in sides.both)
+    return ComparedMessages(before, after, SHOWN)
 
 
-def _judge(
-    side: OneSide, names: set[str], dialogs: KnownDialogs, messages: Table, affected: AffectedServices
-) -> RowJudge:
-    """Create the judge of one side's messages of some instances, with the messages that open requests."""
-    judge = RowJudge(network_of(narrow(side.settings, names)), dialogs, side.at)
-    judge.find_openers(_batches(messages, affected))
-    return judge
+def _files_with(rows: pyarrow.dataset.Dataset, affected: AffectedServices) -> pyarrow.dataset.Dataset:
+    """Return the files of messages that may hold some of those that may differ."""
+    condition: Any = None
+    for only in affected.filters:
+        one = condition_of(rows, only)
+        condition = one if condition is None else condition | one
+    return in_files_with(rows, condition)
 
 
-def _batches(messages: Table, affected: AffectedServices) -> Iterator[TableColumns]:
-    return chain.from_iterable(read_messages(messages, only) for only in affected.filters)
+def _open_side(side: OneSide, names: set[str], dialogs: Table | None, rows: MessageRows) -> DecidingSide:
+    """Return a side of the messages of some instances, which knows the requests that they open.
+
+    Its rows, and the dialogs, are without a fault.
+    """
+    checked = CheckedInputs(narrow(side.settings, names), dialogs)
+    return DecidingSide.of(replace(rows, at=side.at), dialogs, checked)
 
 
 def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, first: int, last: int) -> None:
     """Add the messages of dialogs that are acknowledged, or expire, between two times (microseconds)."""
+    import pyarrow
     import pyarrow.compute as pc
 
     ids = _turning(dialogs, first, last)
     if not len(ids):
         return
-    rows, shape = as_dataset(messages), shape_of(messages, "messages")
+    shape = shape_of(messages, "messages")
     of_dialogs = fold_texts(pc.field(shape[_ID])).isin(ids)
     places = [shape["instance_name"], shape["to_service_name"]]
-    places_found = rows.to_table(columns=places, filter=of_dialogs).group_by(places).aggregate([])
-    for instance, service in zip(*(plain_values(column) for column in places_found.columns), strict=True):
+    groups = GroupSums(places, {})
+    for batch in as_dataset(messages).scanner(places, filter=of_dialogs).to_batches():
+        if len(batch):
+            groups.add(pyarrow.table(batch))
+    rows = groups.all()
+    for instance, service in zip(*(plain_values(rows[name]) for name in places), strict=True):
         if instance and service:
             affected.add(instance, service)
 
@@ -101,94 +104,107 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
     times = [name for name in ("acknowledged_at", "lifetime") if name in shape]
     columns = {name: pc.field(shape[name]) for name in (_ID, *times)}
     rows = as_dataset(dialogs).to_table(columns=columns)
-    turning_ids: set[str] = set()
+    parts = [pyarrow.chunked_array([], pyarrow.string())]
     for name in times:
         micros = micros_in(rows[name])
         turns = pc.and_(pc.greater(micros, first), pc.less_equal(micros, last))
-        turning_ids.update(fold_texts(rows_where(rows[_ID], turns)).to_pylist())
-    return pyarrow.array(sorted(turning_ids), pyarrow.string())
-
-
-def _decided(judged: JudgedRow) -> Decided:
-    """Return the parts of a message's decision, or of its rejection, that are compared."""
-    done = judged.verdict
-    if done is None:
-        return (REJECTED, JOINED.join(judged.rejections), None, None, None, None)
-    where = (done.address, done.mirror_address, done.destination_database)
-    return (done.outcome, done.reason, done.route_name, *where)
-
-
-def _plain(decided: Decided) -> Decided:
-    """Return the decision with words as the texts that tables hold."""
-    return tuple(None if value is None else str(value) for value in decided)
+        parts.append(fold_texts(rows_where(rows[_ID], turns)).cast(pyarrow.string()))
+    return pc.unique(pyarrow.chunked_array([chunk for one in parts for chunk in one.chunks], pyarrow.string()))
 
 
 @dataclass
-class _ChangedMessages:
-    """The changed messages so far."""
+class _CountedChanges:
+    """The changed messages so far: how many are in each group, and of each change the lowest ones, nulls first."""
 
-    with_messages: bool
-    _counts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
-    # For each change from an outcome and reason to others the places of the lowest messages, nulls first.
-    _lowest: dict[Decided, list[tuple[Any, ...]]] = field(default_factory=dict)
-    _parts: list[pyarrow.RecordBatch] = field(default_factory=list)
+    sums: GroupSums = field(default_factory=lambda: GroupSums(_GROUP, {_COUNT: "sum"}))
+    lowest: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
 
-    def add(self, batch: TableColumns, before: Sequence[JudgedRow], after: Sequence[JudgedRow]) -> None:
-        """Add the messages of a batch, judged on both sides."""
-        pairs = enumerate(zip(map(_decided, before), map(_decided, after), strict=True))
-        changed = [(place, _plain(old), _plain(new)) for place, (old, new) in pairs if old != new]
-        if not changed:
-            return
-        rows = batch.take([place for place, _, _ in changed])
-        changed_rows = zip(rows.rows(*_GROUP), rows.rows(*_EXAMPLE), changed, strict=True)
-        for (instance, database, service), example, (_, old, new) in changed_rows:
-            self._counts[(instance, text.empty_as_null(database), service, *old, *new)] += 1
-            self._keep_lowest((*old[:2], *new[:2]), example)
-        if self.with_messages:
-            self._parts.append(_rows(rows, [old for _, old, _ in changed], [new for _, _, new in changed]))
+    def add(self, changes: ChangedBatch) -> None:
+        """Add the changes of a batch."""
+        self.sums.add(changes.groups)
+        ends, examples = (
+            zip(*(plain_values(changes.examples[name]) for name in names), strict=True)
+            for names in (ENDS, _EXAMPLE)
+        )
+        for change, example in zip(ends, examples, strict=True):
+            self.keep_lowest(change, tuple((value is not None, value or "") for value in example))
 
-    def _keep_lowest(self, ends: Decided, example: tuple[Any, ...]) -> None:
-        lowest = self._lowest.setdefault(ends, [])
-        insort(lowest, tuple((value is not None, value or "") for value in example))
+    def join(self, other: _CountedChanges) -> None:
+        """Add the changes of another thread."""
+        groups = other.sums.all()
+        if len(groups):
+            self.sums.add(groups)
+        for change, examples in other.lowest.items():
+            for example in examples:
+                self.keep_lowest(change, example)
+
+    def keep_lowest(self, change: tuple[Any, ...], example: tuple[Any, ...]) -> None:
+        """Add an example of a change, if it is one of the lowest."""
+        lowest = self.lowest.setdefault(change, [])
+        insort(lowest, example)
         del lowest[SHOWN:]
 
     @property
     def groups(self) -> list[Mapping[str, Any]]:
         """As `comparing.MessageChanges` has them."""
-        names = KEY_CHANGES.names
-        return [dict(zip(names, (*group, count), strict=True)) for group, count in self._counts.items()]
+        groups = self.sums.all()
+        rows = zip(*(plain_values(groups[name]) for name in KEY_CHANGES.names), strict=True)
+        return [dict(zip(KEY_CHANGES.names, row, strict=True)) for row in rows]
 
     @property
     def examples(self) -> list[Mapping[str, Any]]:
         """As `comparing.MessageChanges` has them."""
         return [
-            dict(
-                zip(
-                    EXAMPLES.names,
-                    (*ends, *(value if is_given else None for is_given, value in example)),
-                    strict=True,
-                )
-            )
-            for ends, examples in self._lowest.items()
+            {
+                **dict(zip(ENDS, change, strict=True)),
+                **{n: value if is_there else None for n, (is_there, value) in zip(_EXAMPLE, example, strict=True)},
+            }
+            for change, examples in self.lowest.items()
             for example in examples
         ]
 
-    def messages(self) -> pyarrow.Table | None:
-        """Return every changed message; None where they are not kept."""
-        if not self.with_messages:
-            return None
+
+@dataclass
+class ChangedMessages:
+    """The messages that change, which are counted while they are read: to be read once."""
+
+    compared: ComparedMessages | None
+    _counted: _CountedChanges = field(default_factory=_CountedChanges)
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write every changed message, each thread to a file of its own."""
+        self._read(lambda: files.open().add)
+
+    def count(self) -> None:
+        """Count the changed messages, and keep none."""
+        self._read(lambda: lambda rows: None)
+
+    def collect(self) -> pyarrow.Table:
+        """Return every changed message."""
         import pyarrow
 
-        return pyarrow.Table.from_batches(self._parts, arrow_schema(MESSAGE_CHANGES.optional()))
+        shape, parts = arrow_schema(MESSAGE_CHANGES.optional()), list[Any]()
+        self._read(lambda: lambda rows: parts.append(rows.cast(shape)))
+        return pyarrow.concat_tables([shape.empty_table(), *parts])
 
+    def summarize(self, read: int, messages: Table | None) -> MessageChanges:
+        """Return the changes among so many messages; ``messages`` are all that change, where they are kept."""
+        return MessageChanges(read, self._counted.groups, self._counted.examples, messages)
 
-def _rows(messages: TableColumns, before: Sequence[Decided], after: Sequence[Decided]) -> pyarrow.RecordBatch:
-    """Build the rows of changed messages with both decisions."""
-    import pyarrow
+    def _read(self, open_sink: Callable[[], Callable[[pyarrow.Table], None]]) -> None:
+        """Send every changed message to a sink; each thread has its own."""
+        if self.compared is None:
+            return
+        compared = self.compared
 
-    values: dict[str, Sequence[Any]] = {name: messages.values[name] for name in _OF_A_MESSAGE}
-    for when, decided in (("before", before), ("after", after)):
-        columns = zip(*decided, strict=True)
-        values.update({f"{name}_{when}": column for name, column in zip(DECIDED, columns, strict=True)})
-    schema = arrow_schema(MESSAGE_CHANGES.optional())
-    return pyarrow.record_batch([pyarrow.array(values[one.name], one.type) for one in schema], schema=schema)
+        def work(batches: Iterator[pyarrow.RecordBatch]) -> _CountedChanges:
+            comparer, sink, counted = BatchComparer(compared), open_sink(), _CountedChanges()
+            for batch in batches:
+                changes = comparer.compare(batch)
+                if changes is not None:
+                    sink(changes.rows)
+                    counted.add(changes)
+            return counted
+
+        for counted in for_each_thread(compared.batches(), work):
+            self._counted.join(counted)

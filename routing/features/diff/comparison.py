@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from routing.config import Config, TableLocation
 from routing.delta.commits import newest_version
+from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.errors import (
     ContractError,
@@ -24,8 +25,7 @@ from routing.errors import (
 from routing.features.diff.decision_comparison import WORSE
 from routing.features.diff.sides import GivenTables, naming
 from routing.schemas import SETTINGS, TRAFFIC
-from routing.tables.input_columns import MOST_MESSAGES
-from routing.tables.table_columns import Table, is_frame
+from routing.tables.table_columns import Table
 from routing.tables.times import micros_of
 
 if TYPE_CHECKING:
@@ -222,34 +222,11 @@ class TableCache:
             key: self.open(key, config.tables[key], versions.get(key)) for key in SETTINGS if key in config.tables
         }
 
-    def traffic(self, config: Config) -> dict[str, Table]:
-        """Open messages and dialogs: local tables as files, large or other ones by Spark.
-
-        Both are read in the same way.
-        """
-        tables = {
-            key: self.opener.placed(f"tables.{key}", config.tables[key]) for key in TRAFFIC if key in config.tables
-        }
+    def traffic(self, config: Config, writer: LocalTable | UnreadableTable | None) -> dict[str, Table]:
+        """Return messages and, where there are any, dialogs, read by one engine; ``writer`` writes the output."""
+        tables = {key: config.tables[key] for key in TRAFFIC if key in config.tables}
         opened = {key: self._open(key, location) for key, location in tables.items()}
-        rows_by_key = {key: one.rows for key, one in opened.items()}
-        if all(map(is_frame, rows_by_key.values())):
-            return rows_by_key
-        if any(map(is_frame, rows_by_key.values())):
-            self.opener.tell("messages are compared by Spark (one of their tables is)")
-        else:
-            messages: int = rows_by_key["messages"].count_rows()  # type: ignore[operator]
-            if messages <= MOST_MESSAGES:
-                self.opener.tell(f"messages are compared without Spark ({messages:,} of them)")
-                return rows_by_key
-            self.opener.tell(f"messages are compared by Spark ({messages:,} of them, more than {MOST_MESSAGES:,})")
-        return {key: self._as_frame(opened[key], location) for key, location in tables.items()}
-
-    def _as_frame(self, opened: OpenedTable, location: TableLocation) -> Table:
-        from routing.delta.spark_tables import TableSnapshot
-
-        if is_frame(opened.rows) or opened.version is None:
-            return opened.rows
-        return TableSnapshot(location, opened.version).read(self.opener.spark)
+        return {key: one.rows for key, one in self.opener.read_alike(opened, tables, "compared", writer).items()}
 
 
 def give_sides(

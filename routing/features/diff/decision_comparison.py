@@ -114,6 +114,8 @@ def _order(row: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
 # the requests on record for it (rule book, sections 1 to 5). Where all of that is the same, so is the decision.
 
 
+# Names that messages invent take no more room than this, of each instance.
+_MOST_SERVICES = 100_000
 _OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
 
 
@@ -125,9 +127,14 @@ class AffectedServices:
     services: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, instance: str, service: str) -> None:
-        """Add a service of an instance."""
-        if instance not in self.whole:
-            self.services.setdefault(instance, set()).add(service)
+        """Add a service of an instance; of very many all messages may differ as well."""
+        if instance in self.whole:
+            return
+        services = self.services.setdefault(instance, set())
+        services.add(service)
+        if len(services) > _MOST_SERVICES:
+            self.whole.add(instance)
+            del self.services[instance]
 
     @property
     def filters(self) -> list[dict[str, list[str]]]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
-from routing.delta.local_tables import UnreadableTable, write_new
+from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
-from routing.errors import OutputError, StorageError, first_sentence, join_bounded
+from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
 from routing.features.diff import comparison, sides
 from routing.features.diff.comparison import Against, Scripts
 from routing.features.diff.configuration_changes import find_finding_changes, find_route_changes
@@ -30,13 +30,14 @@ from routing.features.lint.lint_tables import read_traffic
 from routing.schemas import MESSAGE_CHANGES, TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import differences, lacks, types_of
-from routing.tables.table_columns import Table, TableColumns, check_given, columns_in, is_frame
+from routing.tables.table_columns import Table, TableColumns, as_dataset, check_given, columns_in, is_frame
 from routing.tables.times import micros_of, moment_of
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import SparkSession
 
+    from routing.features.diff.arrow_diff import ChangedMessages
     from routing.importing.import_results import ImportResult
     from routing.tables.cached_frames import FrameCache
 
@@ -86,24 +87,37 @@ def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
     return None
 
 
-def replace_table(opener: TableOpener, place: TableLocation, rows: pyarrow.Table) -> None:
-    """Write changed messages in place of what stands there, in one commit. Raises OutputError, StorageError."""
+def find_writer(opener: TableOpener, place: TableLocation) -> LocalTable | UnreadableTable | None:
+    """Find the table as delta-rs writes it, or the reason why Spark writes it; None: delta-rs makes it.
+
+    Raises OutputError.
+    """
     place = opener.placed("--out", place)
     replaced = check(opener, place)
-    writer = opener.open_to_write(place, None if replaced is None else replaced.version)
+    return opener.open_to_write(place, None if replaced is None else replaced.version)
+
+
+def replace_table(
+    opener: TableOpener, place: TableLocation, writer: LocalTable | UnreadableTable | None, rows: ChangedMessages
+) -> Table:
+    """Write changed messages in place of what stands there, in one commit, and return them as they are stored.
+
+    Raises OutputError, StorageError.
+    """
+    place = opener.placed("--out", place)
     if isinstance(writer, UnreadableTable):
-        _write_by_spark(opener, place, writer, rows)
-        return
+        return _write_by_spark(opener, place, writer, rows.collect())
     try:
-        if writer is None:
-            write_new(place, rows)
-        else:
-            writer.commit(rows, adds=False)
+        stored = writer or LocalTable.make(place, MESSAGE_CHANGES.optional())
+        return stored.replace_rows(rows, MESSAGE_CHANGES).rows()
+    except RoutingError:
+        raise
     except Exception as error:
         raise StorageError.failed(f"writing --out to {place}", first_sentence(error)) from error
 
 
-def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTable, rows: pyarrow.Table) -> None:
+def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTable, rows: pyarrow.Table) -> Table:
+    """Write changed messages of tables that are in memory by Spark."""
     spark = opener.start_for("--out", "written", why)
     from routing.delta import spark_tables
     from routing.tables import frames
@@ -112,6 +126,7 @@ def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTa
     columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
     frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
     spark_tables.overwrite(frame, _KEY, place, "sbroute diff")
+    return rows
 
 
 @dataclass(frozen=True)
@@ -126,8 +141,8 @@ class Diff:
         keys: rows of `schemas.KEY_CHANGES`: changes by sender and service.
         routes: rows of `schemas.ROUTE_CHANGES`.
         findings: rows of `schemas.FINDING_CHANGES`: findings of lint that come or go.
-        messages: changed messages (`schemas.MESSAGE_CHANGES`) as an Arrow table or DataFrame; None without
-            ``with_messages``.
+        messages: changed messages (`schemas.MESSAGE_CHANGES`), a table or dataset of Arrow, or a DataFrame; None
+            without ``with_messages``.
         script: the result that an import of the scripts would have; None without scripts.
         frame_cache: frames that Spark keeps for ``messages`` until `unpersist`.
 
@@ -218,7 +233,8 @@ def diff(
         table_cache.open("messages", tables.tables["messages"])
     both = sides.read(*comparison.give_sides(tables, against, moment, table_cache))
     before, after = both.both
-    traffic = _traffic(tables, table_cache)
+    writer = None if out is None else find_writer(table_cache.opener, out)
+    traffic = _traffic(tables, table_cache, writer)
     dialogs = _telling(traffic.get("dialogs"), both)
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
@@ -229,7 +245,7 @@ def diff(
         both = DiffSides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
-    changed, frame_cache = _compare(tables, traffic, both, table_cache.opener, with_messages, out)
+    changed, frame_cache = _compare(tables, traffic, both, table_cache.opener, with_messages, out, writer)
     progress("comparing routes and findings")
     return Diff(
         before,
@@ -253,9 +269,13 @@ def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
     return lint_settings(tables.lint, tables.file) if isinstance(tables, Config) else LintSettings()
 
 
-def _traffic(tables: Mapping[str, Table] | Config, table_cache: comparison.TableCache) -> dict[str, Table]:
+def _traffic(
+    tables: Mapping[str, Table] | Config,
+    table_cache: comparison.TableCache,
+    writer: LocalTable | UnreadableTable | None,
+) -> dict[str, Table]:
     if isinstance(tables, Config):
-        return table_cache.traffic(tables)
+        return table_cache.traffic(tables, writer)
     check_given(tables, TRAFFIC)
     return {key: tables[key] for key in TRAFFIC if key in tables}
 
@@ -275,18 +295,23 @@ def _compare(
     opener: TableOpener,
     with_messages: bool,
     out: TableLocation | None,
+    writer: LocalTable | UnreadableTable | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
     """Return the messages compared, where they are, and written; with what Spark keeps for them."""
     messages = traffic["messages"]
     if is_frame(messages):
         return _compare_in_spark(tables, traffic, both, opener, with_messages, out)
-    from routing.features.diff import arrow_diff
+    from routing.features.diff.arrow_diff import ChangedMessages, compare_messages
 
-    wanted = with_messages or out is not None
-    changed = arrow_diff.find_changed(messages, traffic.get("dialogs"), both, with_messages=wanted)
-    if out is not None and changed.messages is not None:
-        replace_table(opener, out, changed.messages)
-    return changed, None
+    changes = ChangedMessages(compare_messages(messages, traffic.get("dialogs"), both))
+    changed_rows: Table | None = None
+    if out is not None:
+        changed_rows = replace_table(opener, out, writer, changes)
+    elif with_messages:
+        changed_rows = changes.collect()
+    else:
+        changes.count()
+    return changes.summarize(as_dataset(messages).count_rows(), changed_rows if with_messages else None), None
 
 
 def _compare_in_spark(

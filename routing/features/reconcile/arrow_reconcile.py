@@ -1,12 +1,24 @@
-"""Local tables reconciled without Spark: observations → episodes → judged → causes → the table's rows."""
+"""Local tables reconciled without Spark: observations → episodes → questions → answers → causes → rows.
+
+What grows is read once, in buckets by the conversation, each of which is folded and looked up by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from routing.engines.arrow.bucketed_rows import BucketedRows, RowBuckets, open_buckets
+from routing.engines.arrow.resolved_batches import for_each_thread
+from routing.engines.arrow.text_numbers import number_groups, used_words
 from routing.errors import InputError
 from routing.features.reconcile.cause_search import find_causes
+from routing.features.reconcile.episode_questions import EpisodeQuestions, rows_of
 from routing.features.reconcile.episodes import (
     ANSWER,
     APART,
@@ -19,28 +31,32 @@ from routing.features.reconcile.episodes import (
     MismatchCause,
     ObservedEpisode,
     ObservedEpisodes,
+    episode_of,
 )
-from routing.features.reconcile.predicted_episodes import EpisodePredictor, JudgedEpisodes, PredictionColumns, Side
+from routing.features.reconcile.predicted_episodes import (
+    END,
+    OWN,
+    SAMPLED,
+    JudgedEpisodes,
+    PredictionColumns,
+    predictor_of,
+)
 from routing.plan.checked_inputs import network_of
-from routing.plan.verdicts import KnownDialogs, MessageJudge
-from routing.rules import text
-from routing.schemas import OBSERVED_ROUTING, RECONCILIATION
-from routing.tables.arrow_forms import fold_texts
-from routing.tables.arrow_rows import micros_in, plain_values
+from routing.plan.verdicts import MessageJudge
+from routing.rules.reconciling import PairClass
+from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
+from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
+from routing.tables.arrow_forms import fold_texts, read_brokers
+from routing.tables.arrow_rows import micros_in
 from routing.tables.column_kinds import arrow_schema
-from routing.tables.table_columns import (
-    Table,
-    TableColumns,
-    as_dataset,
-    columns_in,
-    rows_where,
-    select_arrow,
-    shape_of,
-)
-from routing.terms import TRANSMISSION_QUEUE
+from routing.tables.encoded_texts import GroupSums
+from routing.tables.row_faults import read_suspects, refuse_faults
+from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where, shape_of
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from routing.delta.data_files import DataFiles
 
 # Observations of Arrow's tables and files, folded into episodes: columns of them, and no object for a row.
 
@@ -49,36 +65,58 @@ _KEY = "observed_routing"
 _ALWAYS = tuple(field.name for field in OBSERVED_ROUTING if not field.nullable)
 _SERVICE = "to_service_name"
 _OF_CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
+_BY_ID = ("instance_name", "message_id")
+# What is read of an observation: its side, and what its place in it and its answer are told by.
+_READ = tuple(dict.fromkeys((*SIDE, *ORDER)))
+# The ids of so many messages are looked for by one pass over all messages.
+_IDS_AT_ONCE = 4_000_000
 
 
-def fold(observed: Table, messages: Table | None) -> pyarrow.Table:
-    """Fold ``observed_routing`` into episodes, in the columns of `EPISODES`, each side's in the order of time.
+def read_observations(observed: Table, messages: Table | None) -> Iterator[pyarrow.Table]:
+    """Read the observations, some at a time, each with its service as far as it or its message tells it.
 
-    The service of an observation that names none is that of the message with its id in ``messages``, else of
-    another observation of its conversation and role. Raises InputError where a row lacks a required value.
+    The service of an observation that names none is that of the message with its id in ``messages``. Times are
+    microseconds; what the table lacks is null. Raises InputError, at the end, where a row lacks a required value.
     """
-    rows = _with_services(_read(observed), messages)
-    keys = [*SIDE, *dict.fromkeys(ORDER)]
-    rows = rows.sort_by([(name, "ascending") for name in keys])
-    return _episodes(rows) if len(rows) else arrow_schema(EPISODES).empty_table()
-
-
-def _read(observed: Any) -> pyarrow.Table:
-    """Return the observations, times as microseconds, with ``is_arrival``; what the table lacks is null."""
     import pyarrow
     import pyarrow.compute as pc
 
-    shape = shape_of(observed, _KEY)
-    read = select_arrow(observed, list(shape.values()))
-    there = dict(zip(shape, read.columns, strict=True))
+    shape, rows = shape_of(observed, _KEY), as_dataset(observed)
+    lacking: Counter[str] = Counter()
+    waiting: list[pyarrow.Table] = []
+    scanner = rows.scanner(list(shape.values()), batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
+    for batch in scanner.to_batches():
+        there = pyarrow.table(batch).rename_columns(list(shape))
+        lacking.update({name: there[name].null_count for name in _ALWAYS})
+        if lacking.total():
+            continue
+        read = _normalize(there)
+        if messages is None or not read[_SERVICE].null_count:
+            yield read
+            continue
+        asks = pc.and_(pc.is_null(read[_SERVICE]), pc.is_valid(read["message_id"]))
+        yield rows_where(read, pc.invert(asks))
+        waiting.append(rows_where(read, asks))
+        if sum(map(len, waiting)) >= _IDS_AT_ONCE:
+            yield _fill_by_message(pyarrow.concat_tables(waiting), messages)
+            waiting.clear()
     for name in _ALWAYS:
-        lacking = there[name].null_count
-        if lacking:
-            raise InputError.without_value(_KEY, name, lacking)
+        if lacking[name]:
+            raise InputError.without_value(_KEY, name, lacking[name])
+    if waiting and messages is not None:
+        yield _fill_by_message(pyarrow.concat_tables(waiting), messages)
+
+
+def _normalize(there: pyarrow.Table) -> pyarrow.Table:
+    """Return observations in the columns of `_READ`, times as microseconds, with ``is_arrival``."""
+    import pyarrow
+    import pyarrow.compute as pc
+
     kinds = {field.name: field for field in arrow_schema(OBSERVED_ROUTING)}
     columns = {
-        name: there[name].cast(kind.type) if name in there else pyarrow.nulls(len(read), kind.type)
+        name: there[name].cast(kind.type) if name in there.column_names else pyarrow.nulls(len(there), kind.type)
         for name, kind in kinds.items()
+        if name != "observed_at"
     }
     columns["observed_at"] = micros_in(there["observed_at"])
     columns["conversation_id"] = fold_texts(columns["conversation_id"])
@@ -87,49 +125,59 @@ def _read(observed: Any) -> pyarrow.Table:
     for name in ("database_name", _SERVICE):
         columns[name] = _empty_as_null(columns[name])
     columns["database_name"] = pc.if_else(columns["is_arrival"], None, columns["database_name"])
-    return pyarrow.table(columns)
+    return pyarrow.table({name: columns[name] for name in _READ})
+
+
+def _fill_by_message(rows: pyarrow.Table, messages: Table) -> pyarrow.Table:
+    """Return observations, which have ids of messages, with the services of these: the first one by name."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    shape, ids = shape_of(messages, "messages"), pc.unique(rows["message_id"])
+    sums = GroupSums(_BY_ID, {_SERVICE: "min"})
+    scanner = as_dataset(messages).scanner([shape[name] for name in (*_BY_ID, _SERVICE)], batch_size=_ROWS_AT_ONCE)
+    for batch in scanner.to_batches():
+        some = pyarrow.table(batch).rename_columns([*_BY_ID, _SERVICE])
+        some = rows_where(some, pc.is_in(some["message_id"], value_set=ids))
+        if len(some):
+            sums.add(pyarrow.table({name: some[name].cast(pyarrow.string()) for name in some.column_names}))
+    services = sums.all()
+    if not len(services):
+        return rows
+    lacking = rows.drop_columns([_SERVICE]).join(services, list(_BY_ID), join_type="left outer")
+    return lacking.select(rows.column_names)
+
+
+def fold(rows: pyarrow.Table) -> pyarrow.Table:
+    """Return the episodes of observations in the columns of `EPISODES`, those of a side in the order of time.
+
+    All observations of a conversation are there. One that has no service has that of another observation of its
+    conversation and role.
+    """
+    rows = _fill_by_conversation(rows)
+    rows = rows.sort_by([(name, "ascending") for name in _READ])
+    return _episodes(rows) if len(rows) else arrow_schema(EPISODES).empty_table()
+
+
+def _fill_by_conversation(rows: pyarrow.Table) -> pyarrow.Table:
+    """Fill in the services that other observations of the conversation and role name: the first one by name."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if not rows[_SERVICE].null_count:
+        return rows
+    groups = number_groups(rows, _OF_CONVERSATION)
+    groups_of_rows = pyarrow.table({"group": groups, _SERVICE: rows[_SERVICE]}).group_by("group")
+    least = groups_of_rows.aggregate([(_SERVICE, "min")])
+    of_group = least[f"{_SERVICE}_min"].combine_chunks().take(pc.index_in(groups, value_set=least["group"]))
+    place = rows.column_names.index(_SERVICE)
+    return rows.set_column(place, _SERVICE, pc.coalesce(rows[_SERVICE], of_group))
 
 
 def _empty_as_null(texts: Any) -> Any:
     import pyarrow.compute as pc
 
     return pc.if_else(pc.equal(texts, ""), None, texts)
-
-
-def _with_services(rows: pyarrow.Table, messages: Table | None) -> pyarrow.Table:
-    """Return the observations, each with its service as far as anything tells it."""
-    import pyarrow.compute as pc
-
-    if messages is not None and rows[_SERVICE].null_count:
-        by_id = ["instance_name", "message_id"]
-        rows = _filled(rows, _services_of(_named_columns(messages, by_id), by_id), by_id)
-    if rows[_SERVICE].null_count:
-        named = rows_where(rows, pc.is_valid(rows[_SERVICE])).select([*_OF_CONVERSATION, _SERVICE])
-        rows = _filled(rows, _services_of(named, _OF_CONVERSATION), _OF_CONVERSATION)
-    return rows
-
-
-def _named_columns(messages: Any, by: Sequence[str]) -> pyarrow.Table:
-    shape = shape_of(messages, "messages")
-    names = [*by, _SERVICE]
-    return select_arrow(messages, [shape[name] for name in names]).rename_columns(names)
-
-
-def _services_of(rows: pyarrow.Table, by: Sequence[str]) -> pyarrow.Table:
-    """Return the first service by name of each group of rows."""
-    first_services = rows.group_by(list(by)).aggregate([(_SERVICE, "min")])
-    return first_services.rename_columns([*by, "service"])
-
-
-def _filled(rows: pyarrow.Table, services: pyarrow.Table, by: Sequence[str]) -> pyarrow.Table:
-    """Fill in the service of rows without one from their group, where it has one."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    lacks = pc.is_null(rows[_SERVICE])
-    lacking = rows_where(rows, lacks).drop_columns([_SERVICE]).join(services, list(by), join_type="left outer")
-    lacking = lacking.rename_columns([_SERVICE if name == "service" else name for name in lacking.column_names])
-    return pyarrow.concat_tables([rows_where(rows, pc.invert(lacks)), lacking.select(rows.column_names)])
 
 
 def _episodes(rows: pyarrow.Table) -> pyarrow.Table:
@@ -169,118 +217,364 @@ def count_observations(observed: Table) -> int:
     return int(as_dataset(observed).count_rows())
 
 
-_AT_ONCE = 65_536
-_SIDE = ("instance_name", "database_name", "conversation_id", "is_initiator")
+ROWS_OF_ONE = 400_000
+"""So many rows are one bucket's, which is in memory."""
+GROWING = ("observed_routing", "messages", "dialogs")
+"""The tables that grow, of which all are read by one engine."""
+_ROWS_AT_ONCE = 1 << 18
+_QUESTION, _CONVERSATION = "question", "conversation_id"
+_SIDE = ("instance_name", _CONVERSATION, "is_initiator")
+# Texts that most episodes have in common with others.
+_SHARED = (
+    *("instance_name", "database_name", "to_service_name", "source", "outcome", "status_text"),
+    *("to_broker_instance", "next_hop"),
+)
+_KINDS = tuple(PairClass)
 
 
-def find(
-    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
-) -> ObservedEpisodes:
-    """Reconcile tables of Arrow; ``settings`` are those of them without a fault. Raises InputError."""
-    observed, messages = tables["observed_routing"], tables.get("messages")
-    progress("folding observations")
-    episodes = fold(observed, messages)
-    progress("judging episodes")
-    network = network_of(settings)
+@contextmanager
+def open_episodes(
+    tables: Mapping[str, Table],
+    settings: Mapping[str, TableColumns],
+    progress: Callable[[str], None],
+    rows_of_one: int = ROWS_OF_ONE,
+) -> Iterator[JudgedTables]:
+    """Reconcile tables of Arrow; ``settings`` are those of them without a fault. Raises InputError.
+
+    What is yielded may read temporary files, which are gone after the block: as many buckets as tables have parts
+    of ``rows_of_one``.
+    """
     dialogs = tables.get("dialogs")
-    named = _named(messages, episodes, with_none=dialogs is not None)
-    predictor = EpisodePredictor(MessageJudge(network), KnownDialogs.of_table(dialogs), named)
-    predictor.find_openers(_stream(episodes))
-    judged = JudgedEpisodes.of(_stream(episodes), predictor)
-    progress("looking for causes")
-    causes = _find_causes(episodes, judged, predictor)
-    rows, unobserved = _rows(episodes, judged, causes), _count_unobserved(messages, episodes)
-    return ObservedEpisodes(count_observations(observed), judged.groups, causes, judged.balanced, unobserved, rows)
+    if dialogs is not None:
+        refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
+    most = max(as_dataset(tables[key]).count_rows() for key in GROWING if key in tables)
+    with open_buckets(most, rows_of_one) as buckets:
+        progress("folding observations")
+        read = _ReadTables.of(tables, buckets)
+        questions = EpisodeQuestions(MessageJudge(network_of(settings)))
+        episodes, alone = buckets.open("episodes"), buckets.open("alone")
+        unobserved = 0
+        for bucket in range(buckets.count):
+            unobserved += read.number_episodes(bucket, questions, episodes, alone)
+        episodes.close()
+        alone.close()
+        progress("judging episodes")
+        judged = questions.judge_all(lambda: _read_all(alone))
+        judged_tables = JudgedTables(
+            count_observations(tables["observed_routing"]), unobserved, questions, episodes, judged, {}
+        )
+        progress("looking for causes")
+        judged_tables.causes = _find_causes(judged_tables)
+        yield judged_tables
 
 
-def _rows(
-    episodes: pyarrow.Table, judged: JudgedEpisodes, causes: Mapping[GroupAnswers, MismatchCause]
-) -> pyarrow.Table:
-    """Return the rows of ``reconciliation``, in the order of the sides, and of time within one."""
+def _read_all(rows: BucketedRows) -> Iterator[pyarrow.Table]:
+    tables = (rows.read(bucket) for bucket in range(rows.count))
+    return (one for one in tables if one is not None)
+
+
+@dataclass(frozen=True)
+class _ReadTables:
+    """Rows by the conversation: observations, ends of messages, and dialogs that may change a decision."""
+
+    observed: BucketedRows
+    messages: BucketedRows | None
+    dialogs: BucketedRows | None
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Table], buckets: RowBuckets) -> _ReadTables:
+        """Read the tables. Raises InputError."""
+        messages, dialogs = tables.get("messages"), tables.get("dialogs")
+
+        def fill(name: str, rows: Iterator[pyarrow.Table]) -> BucketedRows:
+            bucketed = buckets.open(name)
+            for some in rows:
+                if len(some):
+                    bucketed.add(some, _CONVERSATION)
+            bucketed.close()
+            return bucketed
+
+        observed = fill("observed", read_observations(tables["observed_routing"], messages))
+        return cls(
+            observed,
+            None if messages is None else fill("messages", _read_messages(messages)),
+            None if dialogs is None else fill("dialogs", _read_dialogs(dialogs)),
+        )
+
+    def number_episodes(
+        self, bucket: int, questions: EpisodeQuestions, episodes: BucketedRows, alone: BucketedRows
+    ) -> int:
+        """Fold and number the episodes of a bucket; return how many ends of its messages nobody observed."""
+        import pyarrow.compute as pc
+
+        observed, messages, dialogs = (
+            None if one is None else one.read(bucket) for one in (self.observed, self.messages, self.dialogs)
+        )
+        folded = None if observed is None else fold(observed)
+        unobserved = 0 if messages is None else _count_unobserved(messages, folded)
+        if folded is not None:
+            asking = self._with_own(folded, messages, dialogs)
+            numbers = questions.number(asking)
+            rows = asking.append_column(_QUESTION, numbers)
+            episodes.add_to(bucket, rows)
+            of_one = asking.filter(pc.less(numbers, 0))
+            if len(of_one):
+                alone.add_to(bucket, of_one)
+        return unobserved
+
+    def _with_own(
+        self, episodes: pyarrow.Table, messages: pyarrow.Table | None, dialogs: pyarrow.Table | None
+    ) -> pyarrow.Table:
+        """Return episodes with the columns `OWN`: what their messages and their dialog say of them."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        texts, whole = pyarrow.string(), pyarrow.int64()
+        kinds = dict(zip(OWN, (pyarrow.bool_(), texts, texts, texts, whole, whole), strict=True))
+        columns = {name: pyarrow.nulls(len(episodes), kind) for name, kind in kinds.items()}
+        if messages is not None:
+            ends = messages.group_by(list(END)).aggregate([("own", "min")]).rename_columns([*END, "own"])
+            # Where there are dialogs, a message that names none is open but for its dialog.
+            if self.dialogs is None:
+                ends = rows_where(ends, pc.is_valid(ends["own"]))
+            named = ends.append_column("is_named", pyarrow.repeat(pyarrow.scalar(True), len(ends)))
+            columns |= _look_up(episodes, named, ("is_named", "own"))
+        if dialogs is not None:
+            columns |= _look_up(episodes, dialogs, DIALOG_COLUMNS)
+        for name, kind in kinds.items():
+            episodes = episodes.append_column(name, columns[name].cast(kind))
+        return episodes
+
+
+def _read_messages(messages: Table) -> Iterator[pyarrow.Table]:
+    """Read the ends of conversations that messages are of, with the lowest broker id that one names itself."""
     import pyarrow
 
-    columns_by_name = _take_columns(judged.predictions, PredictionColumns._fields, judged.prediction_of)
-    of_groups = [causes.get(group.answers) for group in judged.groups]
-    named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in of_groups]
-    columns_by_name |= _take_columns(named, ("cause", "cause_text"), judged.group_of)
-    columns_by_name["class"] = columns_by_name.pop("kind")
-    schema = arrow_schema(RECONCILIATION)
-    columns = [
-        columns_by_name[f.name] if f.name in columns_by_name else episodes[RENAMED.get(f.name, f.name)]
-        for f in schema
-    ]
-    return pyarrow.table([column.cast(f.type) for column, f in zip(columns, schema, strict=True)], schema=schema)
+    names = (*END, "to_broker_instance")
+    for rows in _read(messages, "messages", names):
+        words = rows["to_broker_instance"].combine_chunks().dictionary_encode()
+        named_brokers = read_brokers(words.dictionary.cast(pyarrow.string())).take(words.indices)
+        ends = _clean_ends(rows).append_column("own", named_brokers)
+        yield ends.group_by(list(END)).aggregate([("own", "min")]).rename_columns([*END, "own"])
 
 
-def _take_columns(rows: Any, names: tuple[str, ...], places: Any) -> dict[str, Any]:
-    """Build columns from some tuples, each taken for every row that has it."""
+def _read_dialogs(dialogs: Table) -> Iterator[pyarrow.Table]:
+    """Read the dialogs that may change a decision, times as microseconds."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    for rows in _read(dialogs, "dialogs", (*END, *DIALOG_COLUMNS)):
+        may_decide = reduce(pc.or_, (pc.is_valid(rows[name]) for name in MATTERS))
+        deciding = rows_where(rows, may_decide)
+        ends = _clean_ends(deciding)
+        for name in DIALOG_COLUMNS:
+            is_time = pyarrow.types.is_timestamp(deciding[name].type)
+            ends = ends.append_column(name, micros_in(deciding[name]) if is_time else deciding[name])
+        yield ends
+
+
+def _read(table: Table, key: str, names: tuple[str, ...]) -> Iterator[pyarrow.Table]:
+    """Read some columns of a table, some rows at a time; what it lacks is null."""
+    import pyarrow
+
+    shape = shape_of(table, key)
+    there = [name for name in names if name in shape]
+    scanner = as_dataset(table).scanner([shape[name] for name in there], batch_size=_ROWS_AT_ONCE)
+    kinds = {field.name: field.type for field in arrow_schema(TABLES[key].optional())}
+    for batch in scanner.to_batches():
+        rows = dict(zip(there, batch.columns, strict=True))
+        columns = {name: rows[name] if name in rows else pyarrow.nulls(len(batch), kinds[name]) for name in names}
+        texts = {name for name in names if kinds[name] == pyarrow.string()}
+        yield pyarrow.table({n: one.cast(pyarrow.string()) if n in texts else one for n, one in columns.items()})
+
+
+def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:
+    """Return the ends of conversations as they are compared: the columns `END`."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    database = rows["database_name"]
+    columns = {name: rows[name] for name in END}
+    columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
+    columns[_CONVERSATION] = fold_texts(rows[_CONVERSATION])
+    return pyarrow.table(columns)
+
+
+def _look_up(episodes: pyarrow.Table, ends: pyarrow.Table, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return columns of the ends of episodes, of which there is one row at most; null where there is none."""
+    import pyarrow
+
+    rows = _with_plain_keys(episodes.select(END))
+    rows = rows.append_column("row", pyarrow.array(range(len(rows)), pyarrow.int64()))
+    joined = rows.join(_with_plain_keys(ends), list(END), join_type="left outer").sort_by("row")
+    return {name: joined[name] for name in names}
+
+
+def _with_plain_keys(rows: pyarrow.Table) -> pyarrow.Table:
+    """Return rows whose ends have no null: Arrow's joins find none equal to another. A database is never empty."""
+    import pyarrow.compute as pc
+
+    database = pc.fill_null(rows["database_name"], "")
+    role = pc.fill_null(rows["is_initiator"].cast("int8"), 2)
+    rows = rows.set_column(rows.column_names.index("database_name"), "database_name", database)
+    return rows.set_column(rows.column_names.index("is_initiator"), "is_initiator", role)
+
+
+def _count_unobserved(messages: pyarrow.Table, episodes: pyarrow.Table | None) -> int:
+    """Return how many ends of conversations messages have of which nothing was observed on their instance."""
+    ends = messages.group_by(list(_SIDE)).aggregate([])
+    return len(ends if episodes is None else ends.join(episodes.select(_SIDE), list(_SIDE), join_type="left anti"))
+
+
+@dataclass
+class JudgedTables:
+    """The episodes of tables, judged: rows of ``reconciliation`` that can be written, or collected."""
+
+    observations: int
+    unobserved: int
+    questions: EpisodeQuestions
+    episodes: BucketedRows
+    judged: JudgedEpisodes
+    causes: Mapping[GroupAnswers, MismatchCause]
+
+    def summarize(self, rows: Table | None) -> ObservedEpisodes:
+        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+        judged = self.judged
+        return ObservedEpisodes(
+            self.observations, judged.groups, self.causes, judged.balanced, self.unobserved, rows
+        )
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write all rows, each thread to a file of its own."""
+        answers = self._answer_columns()
+
+        def work(buckets: Iterator[int]) -> None:
+            file = files.open()
+            for bucket in buckets:
+                for rows in self._rows(bucket, answers):
+                    file.add(rows)
+
+        for_each_thread(iter(range(self.episodes.count)), work)
+
+    def collect(self) -> pyarrow.Table:
+        """Return all rows."""
+        import pyarrow
+
+        answers, shape = self._answer_columns(), arrow_schema(RECONCILIATION)
+        parts = [rows.cast(shape) for bucket in range(self.episodes.count) for rows in self._rows(bucket, answers)]
+        return pyarrow.concat_tables([shape.empty_table(), *parts])
+
+    def _answer_columns(self) -> dict[str, Any]:
+        """Return the columns of answers, a value for each question, by the names of the output."""
+        import pyarrow
+
+        judged = self.judged
+        causes = [self.causes.get(group.answers) for group in judged.groups]
+        named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in causes]
+        answers = _take(
+            judged.predictions, PredictionColumns._fields, pyarrow.array(judged.prediction_of, pyarrow.int64())
+        )
+        answers |= _take(named, ("cause", "cause_text"), pyarrow.array(judged.group_of, pyarrow.int64()))
+        answers["class"] = answers.pop("kind")
+        return answers
+
+    def _rows(self, bucket: int, answers: Mapping[str, Any]) -> Iterator[pyarrow.Table]:
+        """Yield the rows of a bucket, in the order of the sides, and of time within one."""
+        import pyarrow
+
+        episodes = self.episodes.read(bucket)
+        if episodes is None:
+            return
+        places = self.questions.places(episodes[_QUESTION].combine_chunks())
+        columns = {}
+        for field in arrow_schema(RECONCILIATION):
+            if field.name in answers:
+                columns[field.name] = answers[field.name].take(places)
+                continue
+            name = RENAMED.get(field.name, field.name)
+            column = episodes[name].combine_chunks()
+            columns[field.name] = used_words(column).array() if name in _SHARED else column.cast(field.type)
+        yield pyarrow.table(columns)
+
+    def sample(self) -> list[tuple[dict[str, Any], PairClass]]:
+        """Return contradicted episodes and others, of instances that have contradicted ones, evenly over time."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        judged = self.judged
+        kinds = [group.answers.kind for group in judged.groups]
+        of_groups = pyarrow.array([_KINDS.index(kind) for kind in kinds], pyarrow.int8())
+        of_questions = of_groups.take(pyarrow.array(judged.group_of, pyarrow.int64()))
+        wanted = pyarrow.array(sorted(judged.contradicted), pyarrow.string())
+        parts = []
+        for bucket in range(self.episodes.count):
+            rows = self.episodes.read(bucket)
+            if rows is None:
+                continue
+            kind = of_questions.take(self.questions.places(rows[_QUESTION].combine_chunks()))
+            part = pyarrow.table(
+                {
+                    "instance": pc.index_in(rows["instance_name"], value_set=wanted),
+                    "is_off": pc.equal(kind, _KINDS.index(PairClass.CONTRADICTED)),
+                    "first_at": rows["first_at"],
+                    "place": pyarrow.array(range(bucket << 32, (bucket << 32) + len(rows)), pyarrow.int64()),
+                }
+            )
+            is_one = pc.and_(
+                pc.is_valid(part["instance"]), pc.not_equal(kind, _KINDS.index(PairClass.NOT_PREDICTED))
+            )
+            parts.append(rows_where(part, is_one))
+        chosen = _spread(pyarrow.concat_tables(parts))
+        sampled = list[tuple[dict[str, Any], PairClass]]()
+        for bucket in sorted({place >> 32 for place in chosen}):
+            places = [place & (2**32 - 1) for place in chosen if place >> 32 == bucket]
+            rows = self.episodes.read(bucket)
+            if rows is not None:
+                some = rows.take(pyarrow.array(places, pyarrow.int64()))
+                groups = [
+                    judged.group_of[place]
+                    for place in self.questions.places(some[_QUESTION].combine_chunks()).to_pylist()
+                ]
+                sampled += zip(rows_of(some), (kinds[group] for group in groups), strict=True)
+        return sampled
+
+
+def _find_causes(judged_tables: JudgedTables) -> Mapping[GroupAnswers, MismatchCause]:
+    """Return the causes of groups, by samples of the episodes."""
+    if not judged_tables.judged.has_trouble:
+        return {}
+    rows = judged_tables.sample() if judged_tables.judged.contradicted else []
+    samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
+    for row, kind in rows:
+        samples.setdefault(row["instance_name"], []).append((episode_of(row), kind))
+    predictor = predictor_of(judged_tables.questions.judge, [row for row, _ in rows])
+    return find_causes(judged_tables.judged.groups, samples, predictor.class_at, predictor.messages.network)
+
+
+def _spread(rows: pyarrow.Table) -> list[int]:
+    """Return the places of as many episodes of each instance and kind as are sampled: the first of each step."""
+    import pyarrow.compute as pc
+
+    chosen: list[int] = []
+    for group in rows.group_by(["instance", "is_off"]).aggregate([]).to_pylist():
+        is_one = pc.and_(pc.equal(rows["instance"], group["instance"]), pc.equal(rows["is_off"], group["is_off"]))
+        some = rows_where(rows, is_one).sort_by([("first_at", "ascending"), ("place", "ascending")])["place"]
+        step = max(len(some) / SAMPLED, 1)
+        near = {ceil(number * step) + off for number in range(SAMPLED + 1) for off in (-1, 0, 1)}
+        ranks = sorted(rank for rank in near if 0 <= rank < len(some))
+        chosen += [some[rank].as_py() for rank in ranks if not rank or rank // step > (rank - 1) // step]
+    return chosen
+
+
+def _take(rows: list[Any], names: tuple[str, ...], places: pyarrow.Array) -> dict[str, Any]:
+    """Return columns of some tuples, each taken for every question that has it; texts as dictionaries."""
     import pyarrow
 
     schema = {field.name: field.type for field in arrow_schema(RECONCILIATION)}
-    row_places = pyarrow.array(places, pyarrow.int64())
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return {
-        name: pyarrow.array(list(values), schema.get(name, pyarrow.string())).take(row_places)
-        for name, values in zip(names, columns, strict=True)
-    }
-
-
-def _stream(episodes: pyarrow.Table) -> Iterator[ObservedEpisode]:
-    names = {name: name for name in EPISODES.names}
-    for start in range(0, len(episodes), _AT_ONCE):
-        rows = columns_in(episodes.slice(start, _AT_ONCE), EPISODES, names)
-        yield from (ObservedEpisode.of_row(*row) for row in rows.rows(*EPISODES.names))
-
-
-def _find_causes(
-    episodes: pyarrow.Table, judged: JudgedEpisodes, predictor: EpisodePredictor
-) -> Mapping[GroupAnswers, MismatchCause]:
-    if not judged.has_trouble:
-        return {}
-    samples = {
-        instance: [
-            (episode, judged.groups[judged.group_of[place]].answers.kind)
-            for place, episode in zip(places, _stream(episodes.take(places)), strict=True)
-        ]
-        for instance, places in judged.sampled(episodes["first_at"].to_pylist()).items()
-    }
-
-    return find_causes(judged.groups, samples, predictor.class_at, predictor.messages.network)
-
-
-def _named(messages: Table | None, episodes: pyarrow.Table, *, with_none: bool) -> dict[Side, str | None]:
-    """Return the broker ids that messages name themselves, by their sides, where observations do not tell.
-
-    ``with_none``: also of messages that name none, which then are open unless their dialogs bind them.
-    """
-    import pyarrow.compute as pc
-
-    if messages is None:
-        return {}
-    asked = pc.or_(
-        pc.not_equal(episodes["source"], TRANSMISSION_QUEUE), pc.is_null(episodes["to_broker_instance"])
-    )
-    conversations = rows_where(episodes["conversation_id"], asked).unique()
-    shape, names = shape_of(messages, "messages"), (*_SIDE, "to_broker_instance")
-    rows = select_arrow(messages, [shape[name] for name in names if name in shape])
-    rows = rows_where(rows, pc.is_in(fold_texts(rows[shape["conversation_id"]]), conversations))
-    there = {name: plain_values(rows[shape[name]]) if name in shape else [None] * len(rows) for name in names}
-    brokers_by_side: dict[Side, str | None] = {}
-    for instance, database, conversation, role, broker in zip(*there.values(), strict=True):
-        own_broker = text.broker_id(broker)
-        if own_broker is not None or with_none:
-            message_side = instance, text.empty_as_null(database), text.fold(conversation), role
-            brokers_by_side[message_side] = min(
-                filter(None, (brokers_by_side.get(message_side), own_broker)), default=None
-            )
-    return brokers_by_side
-
-
-def _count_unobserved(messages: Table | None, episodes: pyarrow.Table) -> int:
-    """Count the ends of conversations in ``messages`` without an observation on their instance."""
-    if messages is None:
-        return 0
-    shape, by = shape_of(messages, "messages"), ["instance_name", "conversation_id", "is_initiator"]
-    rows = select_arrow(messages, [shape[name] for name in by]).rename_columns(by)
-    rows = rows.set_column(1, by[1], fold_texts(rows[by[1]]))
-    return len(rows.group_by(by).aggregate([]).join(episodes.select(by), by, join_type="left anti"))
+    taken_columns = {}
+    for name, values in zip(names, columns, strict=True):
+        column = pyarrow.array(list(values), schema.get(name, pyarrow.string()))
+        is_text = column.type == pyarrow.string()
+        taken_columns[name] = (column.dictionary_encode() if is_text else column).take(places)
+    return taken_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from routing.rules import text
 from routing.rules.reconciling import PairClass, SeenMessage
@@ -124,6 +124,11 @@ class ObservedEpisode(NamedTuple):
         )
 
 
+def episode_of(row: Mapping[str, Any]) -> ObservedEpisode:
+    """Return the episode of a row, which has the columns of `EPISODES`."""
+    return ObservedEpisode.of_row(*(row[name] for name in EPISODES.names))
+
+
 # Episodes counted by what was predicted and observed: what the search for a cause looks at.
 
 
@@ -215,7 +220,7 @@ class ObservedEpisodes:
     """All episodes of ``observations`` rows of ``observed_routing``, judged.
 
     ``groups`` hold every episode once; ``causes`` are those of some of them. ``unobserved``: sides of messages
-    that nobody observed. ``rows``: the rows of ``reconciliation``.
+    that nobody observed. ``rows``: the rows of ``reconciliation``; None where they are not kept.
     """
 
     observations: int
@@ -223,4 +228,4 @@ class ObservedEpisodes:
     causes: Mapping[GroupAnswers, MismatchCause]
     balanced: Balanced
     unobserved: int
-    rows: Table
+    rows: Table | None

@@ -14,12 +14,17 @@ from routing.rules import reconciling
 from routing.rules.deciding import Decision
 from routing.rules.reconciling import PairClass, PairComparison
 from routing.rules.rejecting import is_sound, rejections
-from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker
+from routing.rules.resolving import DIALOG_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker
 from routing.rules.text import comparable_address
 from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
 
 # What the rules say of an episode as of its start, or of any other time.
 
+
+END = ("instance_name", "database_name", "conversation_id", "is_initiator")
+"""What tells the ends of conversations apart."""
+OWN = ("is_named", "own", *DIALOG_COLUMNS)
+"""What messages and dialogs say of an episode's end: whether messages know it, and the broker id they name."""
 
 Side = tuple[str, "str | None", str, "bool | None"]
 """An end of a conversation: instance, database, folded conversation id, role."""
@@ -65,13 +70,17 @@ class EpisodePredictor:
 
     def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
         """Find out which episodes open a request for a route (section 5)."""
+        self.messages.find_openers(self.list_asking(episodes))
+
+    def list_asking(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+        """Yield the episodes of instances where any may ask for a route, as messages with their dialogs."""
         asking = {
             name
             for name, instance in self.messages.instances.items()
             if any(may_ask(instance, database) for database in (None, *instance.databases))
         }
         asked = (self._ask(one, one.first_at) for one in (episodes if asking else ()) if one.instance in asking)
-        self.messages.find_openers((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
+        return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
 
     def predict(self, episode: ObservedEpisode, at: int | None = None) -> EpisodePrediction:
         """Predict an episode as of a time (microseconds), its start if None, and compare."""
@@ -190,6 +199,20 @@ def _not_judged(codes: tuple[str, ...]) -> str:
     return f"Nothing is predicted: {', '.join(codes)}."
 
 
+def predictor_of(judge: MessageJudge, rows: Sequence[Mapping[str, Any]]) -> EpisodePredictor:
+    """Return a predictor that knows the messages and dialogs of some episodes, which have the columns `OWN`."""
+    dialogs: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
+    named: dict[Side, str | None] = {}
+    for row in rows:
+        instance, database, conversation, role = (row[name] for name in END)
+        if row["is_named"]:
+            named[instance, database, conversation, role] = row["own"]
+        if database is not None and role is not None:
+            ends = dialogs.setdefault((instance, database), ({}, {}))
+            ends[role][conversation] = DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS))
+    return EpisodePredictor(judge, KnownDialogs(dialogs), named)
+
+
 SAMPLED = 400
 """So many contradicted episodes of an instance, and of others, are looked at for a cause."""
 
@@ -212,7 +235,7 @@ class PredictionColumns(NamedTuple):
 
 @dataclass
 class JudgedEpisodes:
-    """All episodes, judged in their order.
+    """Questions of episodes, judged in their order.
 
     ``prediction_of`` and ``group_of`` have, for each, the places in ``predictions`` and ``groups``. ``balanced``
     is by instance, service and number of broker ids.
@@ -224,15 +247,6 @@ class JudgedEpisodes:
     balanced: dict[tuple[str, str, int], PickedInstances] = field(default_factory=dict)
     _predictions: dict[PredictionColumns, int] = field(default_factory=dict, repr=False)
     _grouped: dict[GroupAnswers, int] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def of(cls, episodes: Iterable[ObservedEpisode], predictor: EpisodePredictor) -> JudgedEpisodes:
-        """Judge episodes as of their starts; the predictor knows already which of them ask for routes."""
-        judged = cls()
-        for episode in episodes:
-            at = episode.first_at
-            judged.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
-        return judged
 
     def add(
         self,
@@ -277,28 +291,6 @@ class JudgedEpisodes:
         """The instances that have contradicted episodes."""
         kinds = ((group.answers.instance, group.answers.kind) for group in self.groups)
         return {instance for instance, kind in kinds if kind is PairClass.CONTRADICTED}
-
-    def sampled(self, starts: Sequence[int]) -> Mapping[str, list[int]]:
-        """Sample places of contradicted episodes and of others, by instance with contradicted ones.
-
-        Of each kind a few hundred, evenly over time; ``starts`` are when they began.
-        """
-        off, others = self._contradicted()
-        return {
-            instance: [*_spread(places, starts), *_spread(others[instance], starts)]
-            for instance, places in off.items()
-        }
-
-    def _contradicted(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        answers = [group.answers for group in self.groups]
-        off: dict[str, list[int]] = {}
-        others: dict[str, list[int]] = {}
-        for place, group in enumerate(self.group_of):
-            one = answers[group]
-            if one.kind is not PairClass.NOT_PREDICTED:
-                kinds = off if one.kind is PairClass.CONTRADICTED else others
-                kinds.setdefault(one.instance, []).append(place)
-        return off, {instance: others.get(instance, []) for instance in off}
 
 
 def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:
@@ -345,10 +337,3 @@ def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
 def _tells_pick(episode: ObservedEpisode) -> bool:
     """Return True if the observed id is one that SQL Server picked; a queue holds the message's own."""
     return episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE
-
-
-def _spread(places: Sequence[int], starts: Sequence[int]) -> Iterator[int]:
-    """Yield at most `SAMPLED` of some places, evenly over time: the first of each step."""
-    ordered = sorted(places, key=lambda place: starts[place])
-    step = max(len(ordered) / SAMPLED, 1)
-    return (place for number, place in enumerate(ordered) if not number or number // step > (number - 1) // step)

@@ -12,7 +12,6 @@ from routing.config import RECONCILIATION as KEY
 from routing.config import Config, in_reading_order
 from routing.delta import replaced_outputs
 from routing.delta.counted_runs import release
-from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.replaced_outputs import ReplacedOutput
 from routing.errors import ConfigError, ContractError, InputError
@@ -20,9 +19,9 @@ from routing.features.reconcile.episodes import MismatchCause, ObservedEpisodes
 from routing.rules.reconciling import MATCHING, PairClass
 from routing.schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS, RECONCILIATION, SETTINGS, Schema
 from routing.tables.arrow_rows import SchemaRows
-from routing.tables.input_columns import MOST_MESSAGES, read_settings
+from routing.tables.input_columns import read_settings
 from routing.tables.row_faults import refuse_faults
-from routing.tables.table_columns import Table, as_dataset, check_given, is_frame
+from routing.tables.table_columns import Table, check_given, is_frame
 from routing.tables.times import moment_of
 
 if TYPE_CHECKING:
@@ -41,11 +40,11 @@ def look_at_output(config: Config, opener: TableOpener) -> ReplacedOutput | None
     return None if location is None else replaced_outputs.look_at(opener, KEY, location, RECONCILIATION)
 
 
-def open_tables(config: Config, opener: TableOpener) -> dict[str, OpenedTable]:
+def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | None) -> dict[str, OpenedTable]:
     """Return the tables that are reconciled, at their newest versions: what grows all read in one way.
 
-    By Spark where one of these is, or where there are more than `MOST_MESSAGES` observations. Raises ConfigError
-    where no observations are configured, InputError where a table is missing.
+    By Spark where one of these is, or where it has to write the output (``place``). Raises ConfigError where no
+    observations are configured, InputError where a table is missing.
     """
     if _OBSERVED not in config.kept:
         raise ConfigError.no_observed(config.file)
@@ -58,45 +57,14 @@ def open_tables(config: Config, opener: TableOpener) -> dict[str, OpenedTable]:
             raise InputError.missing_table(key, str(location))
         opened[key] = opened_table
     traffic = {key: opened[key] for key in TRAFFIC if key in opened}
-    why = _why_by_spark(traffic)
-    if why is None:
-        opener.tell("observations are reconciled without Spark")
-        return opened
-    spark = opener.start_for("observations", "reconciled", why)
-    from routing.delta.spark_tables import TableSnapshot
-
-    for key, one in traffic.items():
-        if not is_frame(one.rows) and one.version is not None:
-            location = {**config.tables, **config.kept}[key]
-            opened[key] = replace(one, rows=TableSnapshot(location, one.version).read(spark))
-    return opened
+    writer = None if place is None else place.writer
+    return opened | opener.read_alike(traffic, {**config.tables, **config.kept}, "reconciled", writer)
 
 
-def _why_by_spark(traffic: Mapping[str, OpenedTable]) -> UnreadableTable | None:
-    frames = [key for key, one in traffic.items() if is_frame(one.rows)]
-    if frames:
-        return UnreadableTable(f"tables.{frames[0]} is read by Spark")
-    count = as_dataset(traffic[_OBSERVED].rows).count_rows()
-    return UnreadableTable(f"there are {count:,}, more than {MOST_MESSAGES:,}") if count > MOST_MESSAGES else None
-
-
-def replace_output(
-    place: ReplacedOutput, opener: TableOpener, rows: Table, versions: Mapping[str, int | None]
-) -> int:
-    """Replace the output in one commit, and say which version that made. Raises StorageError."""
+def metadata_of(versions: Mapping[str, int | None]) -> str:
+    """Return the user metadata of the commit: what was read by which release."""
     commit_facts: dict[str, Any] = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
-    metadata = json.dumps(commit_facts, sort_keys=True)
-    if is_frame(rows):
-        return place.replace_by_spark(rows.sparkSession, rows, metadata)
-    if isinstance(place.writer, UnreadableTable):
-        from routing.tables.frames import frame_of_tuples
-        from routing.tables.table_columns import columns_in
-
-        spark = opener.start_for(f"output.{KEY}", "written", place.writer)
-        columns = columns_in(rows, RECONCILIATION, {name: name for name in RECONCILIATION.names})
-        frame = frame_of_tuples(spark, columns.rows(*RECONCILIATION.names), RECONCILIATION.optional())
-        return place.replace_by_spark(spark, frame, metadata)
-    return place.replace(replaced_outputs.reader_of(rows, RECONCILIATION), metadata)
+    return json.dumps(commit_facts, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -109,7 +77,8 @@ class Reconciliation:
         causes: rows of `schemas.RECONCILED_CAUSES`, those that explain most first.
         balanced: rows of `schemas.BALANCED_PICKS`: dialogs by broker id that SQL Server picked.
         unobserved: the number of ends of conversations with messages but no observation on their instance.
-        rows: every episode (`schemas.RECONCILIATION`), an Arrow table or a DataFrame.
+        rows: every episode (`schemas.RECONCILIATION`), a table or dataset of Arrow, or a DataFrame; None without
+            ``with_rows``.
         version: the version of ``output.reconciliation`` that was written; None where none was.
 
     Example:
@@ -123,7 +92,7 @@ class Reconciliation:
     causes: SchemaRows
     balanced: SchemaRows
     unobserved: int
-    rows: Table
+    rows: Table | None
     version: int | None = None
 
     @property
@@ -148,6 +117,7 @@ def reconcile(
     opener: TableOpener | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
+    with_rows: bool = True,
 ) -> Reconciliation:
     """Compare each episode of ``observed_routing`` with the rules' decision as of its start, and find causes.
 
@@ -158,6 +128,7 @@ def reconcile(
         opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
         spark: the session for tables that need one; by default one is started.
         progress: called with the name of each step.
+        with_rows: False to keep no episode where no output is written.
 
     Returns:
         Counts by class, causes, and every episode.
@@ -175,33 +146,49 @@ def reconcile(
     """
     if not isinstance(tables, Config):
         check_given(tables, (*SETTINGS, "observed_routing"))
-        return _reconcile(tables, progress)
+        return _reconcile(tables, progress, None, "", with_rows)
     opener = opener or TableOpener.of_settings(tables.spark, spark)
     config = tables.placed(opener.placed)
     progress("reading the tables")
     place = look_at_output(config, opener)
-    opened = open_tables(config, opener)
-    done = _reconcile({key: one.rows for key, one in opened.items()}, progress)
-    if place is None:
-        return done
-    progress("writing the table")
-    versions = {key: one.version for key, one in opened.items()}
-    return replace(done, version=replace_output(place, opener, done.rows, versions))
+    opened = open_tables(config, opener, place)
+    metadata = metadata_of({key: one.version for key, one in opened.items()})
+    return _reconcile({key: one.rows for key, one in opened.items()}, progress, place, metadata, with_rows)
 
 
-def _reconcile(tables: Mapping[str, Table], progress: Callable[[str], None]) -> Reconciliation:
+def _reconcile(
+    tables: Mapping[str, Table],
+    progress: Callable[[str], None],
+    place: ReplacedOutput | None,
+    metadata: str,
+    with_rows: bool,
+) -> Reconciliation:
+    """Reconcile tables, and replace the output if there is one; ``metadata`` is that of its commit."""
     if len({is_frame(tables[key]) for key in TRAFFIC if key in tables}) > 1:
         what = f"{', '.join(TRAFFIC)} are not of one kind"
         raise ContractError(what, "give DataFrames for all of them, or tables of Arrow")
     settings = read_settings(tables)
     refuse_faults(settings)
-    if is_frame(tables["observed_routing"]):
+    observed, version = tables["observed_routing"], None
+    if is_frame(observed):
         from routing.features.reconcile import spark_reconcile
 
-        return _summarize(spark_reconcile.find(tables, settings, progress))
-    from routing.features.reconcile import arrow_reconcile
+        found = spark_reconcile.find(tables, settings, progress)
+        if place is not None and is_frame(found.rows):
+            progress("writing the table")
+            version = place.replace_by_spark(observed.sparkSession, found.rows, metadata)
+        return replace(_summarize(found), version=version)
+    from routing.features.reconcile.arrow_reconcile import open_episodes
 
-    return _summarize(arrow_reconcile.find(tables, settings, progress))
+    with open_episodes(tables, settings, progress) as judged:
+        rows: Table | None = None
+        if place is not None:
+            progress("writing the table")
+            stored = place.replace(judged, metadata)
+            version, rows = stored.version, stored.rows()
+        elif with_rows:
+            rows = judged.collect()
+        return replace(_summarize(judged.summarize(rows)), version=version)
 
 
 def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:

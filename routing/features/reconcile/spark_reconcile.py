@@ -30,20 +30,22 @@ from routing.features.reconcile.episodes import (
     MismatchCause,
     ObservedEpisode,
     ObservedEpisodes,
+    episode_of,
 )
 from routing.features.reconcile.predicted_episodes import (
+    END,
     SAMPLED,
     EpisodePredictor,
     JudgedEpisodes,
     PredictionColumns,
-    Side,
+    predictor_of,
 )
 from routing.messages import validate
 from routing.plan.checked_inputs import network_of
-from routing.plan.verdicts import KnownDialogs, MessageJudge
+from routing.plan.verdicts import MessageJudge
 from routing.rules.network import EstateNetwork
 from routing.rules.reconciling import PairClass
-from routing.rules.resolving import DIALOG_COLUMNS, MATTERS, DialogFacts
+from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, ArrayOf, ColumnKind, Field, Schema
 from routing.tables import spark_forms
 from routing.tables.cached_frames import small_side
@@ -119,7 +121,6 @@ def _episodes(rows: DataFrame) -> DataFrame:
     return in_shape(grouped, EPISODES, {name: F.col(f"first.{name}") for name in answer_columns})
 
 
-_END = ("instance_name", "database_name", "conversation_id", "is_initiator")
 # What is read of the conversation besides the observations.
 _OWN = Schema(
     (
@@ -181,14 +182,14 @@ def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFram
     nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in _OWN}
     if messages is not None:
         read = read_brokers(messages, own="to_broker_instance")
-        ends = _ends(read).groupBy(*_same(_END)).agg(F.min("own").alias("own"))
+        ends = _ends(read).groupBy(*_same(END)).agg(F.min("own").alias("own"))
         ends = ends if dialogs is not None else ends.where("own IS NOT NULL")
         episodes = _joined(episodes, ends.withColumn("is_named", F.lit(True)))
         del nulls["own"], nulls["is_named"]
     if dialogs is not None:
         mattering = dialogs.where(_may_change_decision())
         times = {name: F.unix_micros(name) for name in DIALOG_COLUMNS[2:]}
-        own_dialogs = _ends(mattering.withColumns(times)).select(*_same(_END), *DIALOG_COLUMNS)
+        own_dialogs = _ends(mattering.withColumns(times)).select(*_same(END), *DIALOG_COLUMNS)
         episodes = _joined(episodes, own_dialogs)
         for name in DIALOG_COLUMNS:
             del nulls[name]
@@ -210,14 +211,14 @@ def _ends(rows: DataFrame) -> DataFrame:
         "conversation_id": F.lower("conversation_id"),
         "database_name": spark_forms.empty_as_null(F.col("database_name")),
     }
-    return rows.withColumns({f"_{name}": ends.get(name, F.col(name)) for name in _END})
+    return rows.withColumns({f"_{name}": ends.get(name, F.col(name)) for name in END})
 
 
 def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
     """Join episodes with the row of their end, of which there is one at most."""
     # Nothing is equal to null but null: what has arrived has no database.
-    same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in _END]
-    return episodes.join(ends, same, how="left").drop(*_same(_END))
+    same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in END]
+    return episodes.join(ends, same, how="left").drop(*_same(END))
 
 
 def _key() -> Column:
@@ -255,8 +256,8 @@ class _Asked:
     def questions(self) -> DataFrame:
         """Return the episodes with their questions."""
         rows = _collect(self.episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
-        predictor = self._predictor(rows)
-        varying = [(row[_KEY], *predictor.varies(_episode(row))) for row in rows]
+        predictor = predictor_of(MessageJudge(self.network), rows)
+        varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
         varying_keys = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
         # A key stands there once.
         asked = self.episodes.join(varying_keys, _KEY, how="inner")
@@ -277,8 +278,8 @@ class _Asked:
         examples = questions.groupBy(_QUESTION).agg(_first(), *counts)
         spread = ("_episodes", "_observations", "_since", "_until")
         rows = _collect(examples.select(_QUESTION, "first.*", *spread))
-        predictor, judged = self._predictor(rows), JudgedEpisodes()
-        episodes = [_episode(row) for row in rows]
+        predictor, judged = predictor_of(MessageJudge(self.network), rows), JudgedEpisodes()
+        episodes = [episode_of(row) for row in rows]
         predictor.find_openers(episodes)
         for row, episode in zip(rows, episodes, strict=True):
             judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
@@ -289,26 +290,13 @@ class _Asked:
         if not answers.judged.has_trouble:
             return {}
         rows = _collect(answers.sample(questions))
-        sample_predictor = self._predictor(rows)
-        predictor = replace(answers.predictor, dialogs=sample_predictor.dialogs, named=sample_predictor.named)
+        known = predictor_of(MessageJudge(self.network), rows)
+        predictor = replace(answers.predictor, dialogs=known.dialogs, named=known.named)
         samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
         for row in rows:
-            samples.setdefault(row["instance_name"], []).append((_episode(row), PairClass(row["class"])))
+            samples.setdefault(row["instance_name"], []).append((episode_of(row), PairClass(row["class"])))
 
         return find_causes(answers.judged.groups, samples, predictor.class_at, self.network)
-
-    def _predictor(self, rows: Sequence[_Row]) -> EpisodePredictor:
-        """Create the predictor that knows the messages and dialogs of some episodes."""
-        dialogs: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
-        named: dict[Side, str | None] = {}
-        for row in rows:
-            instance, database, conversation, role = (row[name] for name in _END)
-            if row["is_named"]:
-                named[instance, database, conversation, role] = row["own"]
-            if database is not None and role is not None:
-                ends = dialogs.setdefault((instance, database), ({}, {}))
-                ends[role][conversation] = DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS))
-        return EpisodePredictor(MessageJudge(self.network), KnownDialogs(dialogs), named)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""Rows in buckets by the hash of a text: each text in one of them, and no file left behind."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from routing.engines.arrow.bucketed_rows import find_buckets, open_buckets
+
+TEXTS = [
+    "c0000001-0000-4000-8000-000000000000",
+    "C0000001-0000-4000-8000-00000000000F",
+    "{c0000001-0000-4000-8000-000000000000}",
+    "",
+    "no guid",
+    None,
+]
+
+
+def test_equal_texts_have_one_bucket() -> None:
+    many = pyarrow.array([f"{number:08x}-0000-4000-8000-{number:012x}" for number in range(5_000)], "string")
+    found = find_buckets(many, 16).to_pylist()
+    assert set(found) == set(range(16))
+    assert max(found.count(bucket) for bucket in range(16)) < 2 * 5_000 / 16
+    upper = pyarrow.array([text.upper() for text in many.to_pylist()])
+    assert find_buckets(upper, 16).to_pylist() == found
+    several = find_buckets(pyarrow.array(TEXTS, "string"), 7).to_pylist()
+    assert all(0 <= bucket < 7 for bucket in several)
+    assert several[3] == several[5]
+
+
+@pytest.mark.parametrize("rows_of_one", [1, 100], ids=["in files", "in memory"])
+def test_all_rows_come_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rows = pyarrow.table({"id": pyarrow.array(TEXTS, "string"), "number": range(len(TEXTS))})
+    with open_buckets(len(rows), rows_of_one) as buckets:
+        assert buckets.count == (6 if rows_of_one == 1 else 1)
+        kept = buckets.open("some")
+        for _ in range(2):
+            kept.add(rows, "id")
+        kept.close()
+        found = [kept.read(bucket) for bucket in range(buckets.count)]
+        assert (len(list(tmp_path.iterdir())) > 0) == (rows_of_one == 1)
+    numbers = [sorted(one["number"].to_pylist()) for one in found if one is not None]
+    assert sorted(number for some in numbers for number in some) == sorted([*range(6)] * 2)
+    # Each text is in one bucket.
+    assert all(len(some) % 2 == 0 and some[::2] == some[1::2] for some in numbers)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_command_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def interrupted() -> None:
+        with open_buckets(10, 1) as buckets:
+            kept = buckets.open("some")
+            kept.add(pyarrow.table({"id": pyarrow.array(TEXTS, "string")}), "id")
+            assert len(list(tmp_path.iterdir())) == 1
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
