@@ -245,13 +245,18 @@ class ComparedSides:
         return [row for row in self.rows if has_changed(row)]
 
 
-@lru_cache(maxsize=4)
-def draw_sides(seed: int, before: datetime, after: datetime, *, is_altered: bool = True) -> ComparedSides:
-    """Many random estates beside the same altered, some in many ways and some in none; not to be changed."""
+def draw_altered(seed: int, *, is_altered: bool = True) -> tuple[Tables, Tables]:
+    """Many random estates, and the same altered, where they are to be."""
     rng = random.Random(seed)
     drawn = [random_estate(rng, 40, f"e{number}/") for number in range(SIDES)]
     first = joined(drawn)
-    second = joined([altered(rng, estate, rng.randint(0, 9)) for estate in drawn]) if is_altered else first
+    return first, joined([altered(rng, estate, rng.randint(0, 9)) for estate in drawn]) if is_altered else first
+
+
+@lru_cache(maxsize=4)
+def draw_sides(seed: int, before: datetime, after: datetime, *, is_altered: bool = True) -> ComparedSides:
+    """Many random estates beside the same altered, some in many ways and some in none; not to be changed."""
+    first, second = draw_altered(seed, is_altered=is_altered)
     return ComparedSides(first, second, (before, after), both(first, second, (before, after)))
 
 

@@ -12,8 +12,9 @@ from routing.cli import main
 from routing.delta.counted_runs import release
 from routing.errors import InternalError, OutputError
 from routing.runs import spark_outputs
-from tests.frames import rows_of
-from tests.stored import config_of, config_text, store, written
+from routing.schemas import ROUTE_CANDIDATES
+from tests.frames import arrow_of, rows_of
+from tests.stored import config_of, config_text, store, store_local, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,41 +37,42 @@ def _config(stored: Path, folder: Path) -> Config:
     return config_of(stored, folder, f"output.route_candidates={folder / 'candidates'}", f"resolve.as_of={AS_OF}")
 
 
+@pytest.mark.parametrize("form", ["table", pytest.param("json", marks=pytest.mark.long)])
 def test_the_command_replaces_the_table_and_says_what_it_read(
-    spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
     place = tmp_path / "out" / "candidates"
+    store_local(arrow_of([{"message_id": "of an older run"}], ROUTE_CANDIDATES), place)
     arguments = ["candidates", "--config", str(file), "--set", f"output.route_candidates={place}"]
-    assert main([*arguments, "--as-of", AS_OF, "--width", "120"]) == 0
+    assert main([*arguments, "--as-of", AS_OF, "--width", "120", "--format", form]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("4 of 7 messages have ")
-    assert "Candidates by the step that they match in" in shown
-    assert shown.splitlines()[-2:] == [
-        "7 messages read = 4 with candidates + 1 without + 2 rejected; version 0 of output.route_candidates",
-        "resolve lists the rejected ones, with what is wrong with each",
-    ]
     rows = rows_of(spark.read.format("delta").load(str(place)))
     told: dict[str, list[Any]] = {}
     for row in sorted(rows, key=lambda row: (row["message_id"], row["candidate_rank"])):
         told.setdefault(row["message_id"], []).append((row["matching_step"], row["route_name"], row["is_chosen"]))
     assert told == TOLD
-    assert main([*arguments, "--set", f"resolve.as_of={AS_OF}", "--format", "json"]) == 0
-    done = json.loads(capsys.readouterr().out)
-    counts = {name: value for name, value in done.items() if name != "steps"}
-    assert counts == {"version": 1, "read": 7, "ranked": 4, "rejected": 2}
-    assert sum(one["candidates"] for one in done["steps"]) == len(rows)
-    history = spark.sql(f"DESCRIBE HISTORY delta.`{place}`").orderBy("version").collect()
+    if form == "table":
+        assert shown.startswith("4 of 7 messages have ")
+        assert "Candidates by the step that they match in" in shown
+        assert shown.splitlines()[-2:] == [
+            "7 messages read = 4 with candidates + 1 without + 2 rejected; version 1 of output.route_candidates",
+            "resolve lists the rejected ones, with what is wrong with each",
+        ]
+    else:
+        done = json.loads(shown)
+        counts = {name: value for name, value in done.items() if name != "steps"}
+        assert counts == {"version": 1, "read": 7, "ranked": 4, "rejected": 2}
+        assert sum(one["candidates"] for one in done["steps"]) == len(rows)
+    [written_by_it] = spark.sql(f"DESCRIBE HISTORY delta.`{place}`").where("version = 1").collect()
     inputs = ("routes", "databases", "services", "instances", "messages", "dialogs", "route_requests")
-    assert [json.loads(row["userMetadata"]) for row in history] == [
-        {
-            "command": "candidates",
-            "release": release(),
-            "as_of": "2026-01-05T13:00:00+00:00",
-            "input_versions": dict.fromkeys(inputs, 0),
-        }
-    ] * 2
+    assert json.loads(written_by_it["userMetadata"]) == {
+        "command": "candidates",
+        "release": release(),
+        "as_of": "2026-01-05T13:00:00+00:00",
+        "input_versions": dict.fromkeys(inputs, 0),
+    }
 
 
 def test_another_table_is_left_alone(spark: SparkSession, stored: Path, tmp_path: Path) -> None:
