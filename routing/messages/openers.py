@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.messages.job import RequestSides, ResolveJob
-from routing.messages.results import add_requests, is_pending
+from routing.messages.keying import look_up
+from routing.messages.results import add_requests
 from routing.rules.requesting import contract_of, escaped_attribute
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables import spark_forms
@@ -18,6 +20,10 @@ from routing.terms import MSDB
 
 _SCOPE = ("instance_name", "ask_database", "to_service_name")
 _ENDPOINT = ("conversation_id", "is_initiator")
+_POSITION = ("requested_at", "message_id")
+# Up to so many requests of a service are one block.
+_BLOCK = 64
+_FOR_EVER = 2**63 - 1
 # What XML 1.0 does not allow as a character; Spark's text holds no lone surrogates.
 _NOT_XML = "[^\\x{9}\\x{A}\\x{D}\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]"
 
@@ -42,7 +48,7 @@ def find_requests(job: ResolveJob) -> RequestSides:
     As many as the services that messages invent, and the requests on record.
     """
     record, uses, chosen = job.source.lookups.requests, job.plan.uses, job.choices
-    on_record = None if record is None else job.keep("the route requests on record", _by_service(record))
+    on_record = None if record is None else job.keep("the route requests on record", order_requests(record))
     here = asking_in_scope(chosen)
     if not uses.asks_msdb:
         return _sides(job, openers(here, on_record))
@@ -98,41 +104,106 @@ def names_endpoint() -> Column:
     )
 
 
-def _by_service(requests: DataFrame) -> DataFrame:
-    """Group requests on record by scope and service: requests is an array of (time, id, end)."""
-    request = F.struct("requested_at", "message_id", "ended_at")
-    return requests.groupBy("instance_name", "database_name", F.col("service_name").alias("service")).agg(
-        F.collect_list(request).alias("requests")
+def order_requests(record: DataFrame, least: int = _BLOCK) -> DataFrame:
+    """Group the requests on record by scope and service, in their order and in blocks: a row for each block.
+
+    A block has the square root of a service's requests, ``least`` at least, so that a message which looks for the
+    last request before it looks into two short arrays. ``requests`` is an array of at (requested_at, message_id),
+    ended_at (null where one of these is open), open_before and open_after: until when the requests before it, or
+    these and itself, are pending, in microseconds. ``firsts``, of block 0 alone, has the at of each block's first.
+    """
+    named = record.withColumnsRenamed({"database_name": "ask_database", "service_name": "to_service_name"})
+    # A service's requests go to one task, for all that follows.
+    each = (
+        named.repartition(*_SCOPE)
+        .groupBy(*_SCOPE, *_POSITION)
+        .agg(F.when(~F.bool_or(F.col("ended_at").isNull()), F.max("ended_at")).alias("ended_at"))
     )
+    of_service = Window.partitionBy(*_SCOPE)
+    in_order = of_service.orderBy(*_POSITION)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    open_until = F.coalesce(F.unix_micros("ended_at"), F.lit(_FOR_EVER))
+    length = F.greatest(F.lit(least), F.ceil(F.sqrt(F.count(F.lit(1)).over(of_service))))
+    request = F.struct(F.struct(*_POSITION).alias("at"), "ended_at", "open_before", "open_after")
+    blocks = (
+        each.select(
+            *_SCOPE,
+            *_POSITION,
+            "ended_at",
+            F.max(open_until).over(before).alias("open_before"),
+            F.max(open_until).over(so_far).alias("open_after"),
+            F.floor((F.row_number().over(in_order) - 1) / length).cast("int").alias("block"),
+        )
+        .groupBy(*_SCOPE, "block")
+        .agg(F.sort_array(F.collect_list(request)).alias("requests"))
+    )
+    firsts = F.sort_array(F.collect_list(F.get("requests", F.lit(0))["at"]).over(of_service))
+    return blocks.withColumn("firsts", F.when(F.col("block") == 0, firsts))
+
+
+def _find_last_before(asking: DataFrame, on_record: JoinSide) -> DataFrame:
+    """Return asking messages with ``last``, the last of the requests that is not made after them; null for none.
+
+    A service has one row with the firsts of its blocks, and one for each block: the joins keep the number of rows.
+    """
+    shuffled, side = not on_record.fits, on_record.with_hint()
+    # Named as what it is compared with: else Spark refuses to compare the two.
+    position = F.struct(F.col("decided_at").alias("requested_at"), "message_id")
+    apart = asking.withColumns({"ask_database": _of_a_method_before(F.col("ask_database")), "position": position})
+    firsts = side.where(F.col("firsts").isNotNull()).select(*_SCOPE, "firsts")
+    found = look_up(apart, firsts, _SCOPE, shuffled=shuffled)
+    place = _count_up_to(F.col("firsts"), lambda first: first) - 1
+    in_block = found.withColumn("block", place).drop("firsts")
+    searched = look_up(
+        in_block,
+        side.select(*_SCOPE, "block", "requests"),
+        [*_SCOPE, "block"],
+        optional=["block"],
+        shuffled=shuffled,
+    )
+    last = F.get("requests", _count_up_to(F.col("requests"), lambda request: request["at"]) - 1)
+    return searched.withColumn("last", last).drop("requests", "block")
+
+
+def _count_up_to(ordered: Column, position_of: Callable[[Column], Column]) -> Column:
+    """Return how many elements of an array, which is in order, are not after a message; null for no array.
+
+    By halving: each step tries a power of two, the highest first. An element that is not there is null, as is what
+    it is compared with.
+    """
+
+    def add(count: Column, bit: Column) -> Column:
+        more = count + F.pow(F.lit(2), bit).cast("int")
+        return F.when(position_of(F.get(ordered, more - 1)) <= F.col("position"), more).otherwise(count)
+
+    highest = F.length(F.bin(F.size(ordered))) - 1
+    counted = F.aggregate(F.sequence(highest, F.lit(0)), F.lit(0), add)
+    return F.when(ordered.isNotNull(), counted)
 
 
 def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
     """Return the requests that messages open, of those messages that reach step 4.
 
     ``asking`` has the columns of `_asking`, a row for each message that meets step 4 in that scope; ``on_record``
-    has the rows of `_by_service`. One aggregate over the asking messages; its rows are as many as the scopes and
-    services that reach step 4 (messages may invent services) and the requests on record. Returns the same columns
-    with ended_at, that of a request on record which is opened again; rows equal in (decided_at, message_id) open
-    one request, of the smallest endpoint.
+    has the rows of `order_requests`. One aggregate over the asking messages; its rows are as many as the scopes
+    and services that reach step 4 (messages may invent services) and the requests on record. Returns the same
+    columns with ended_at, that of a request on record which is opened again; rows equal in (decided_at,
+    message_id) open one request, of the smallest endpoint.
     """
     scope = list(_SCOPE)
     if on_record is None:
         never = F.lit(None).cast("timestamp")
         asked = asking.withColumns({"is_own": F.lit(False), "is_pending": F.lit(False), "ended_at": never})
     else:
-        record = on_record.with_hint().withColumnsRenamed(
-            {"database_name": "ask_database", "service": "to_service_name"}
-        )
-        requests = F.coalesce("requests", F.array().cast(record.schema["requests"].dataType))
-        # Requests are grouped by scope and service, so the join keeps the number of rows.
-        apart = asking.withColumn("ask_database", _of_a_method_before(F.col("ask_database")))
-        joined = apart.join(record, scope, how="left").withColumn("mine", F.filter(requests, _is_own))
-        asked = joined.withColumns(
-            {
-                "is_own": F.size("mine") > 0,
-                "is_pending": F.exists(requests, is_pending),
-                "ended_at": _last_end(F.col("mine")),
-            }
+        last = F.col("last")
+        is_own = F.coalesce(last["at"] == F.col("position"), F.lit(False))
+        open_until = F.when(F.col("is_own"), last["open_before"]).otherwise(last["open_after"])
+        is_pending = F.coalesce(F.unix_micros("decided_at") < open_until, F.lit(False))
+        asked = (
+            _find_last_before(asking, on_record)
+            .withColumn("is_own", is_own)
+            .withColumns({"is_pending": is_pending, "ended_at": F.when(F.col("is_own"), last["ended_at"])})
         )
     at = F.struct("decided_at", "message_id", *_ENDPOINT, "ended_at")
     # collect_set keeps this an object hash aggregate: min of a struct alone would sort the messages.
@@ -160,13 +231,6 @@ def _position(at: Column) -> Column:
     return F.struct(at["decided_at"], at["message_id"])
 
 
-def _last_end(requests: Column) -> Column:
-    """Return the time at which the last of some requests ended, null where any has not."""
-    is_open = F.exists(requests, lambda request: request["ended_at"].isNull())
-    ends = F.transform(requests, lambda request: request["ended_at"])
-    return F.when(~is_open, F.array_max(ends))
-
-
 def _of_a_method_before(text: Column) -> Column:
     """Return a text as it is, and have Spark end the method that it makes of a row where this is asked for.
 
@@ -174,10 +238,6 @@ def _of_a_method_before(text: Column) -> Column:
     here for the rows that ask alone. `results.cut` is of no use here: a kept frame with it is not found again.
     """
     return F.get(F.transform(F.array(text), lambda same: same), F.lit(0))
-
-
-def _is_own(request: Column) -> Column:
-    return (request["requested_at"] == F.col("decided_at")) & (request["message_id"] == F.col("message_id"))
 
 
 def asking_in_scope(resolved: DataFrame) -> DataFrame:

@@ -30,8 +30,8 @@ from routing.tables.frames import has_arrow, nullable
 
 # Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
 HELD_ROWS, HELD_BYTES = 20_000, 4_000
-# Up to so many rows, and bytes of all of them, are carried by the client of a session that keeps nothing itself:
-# serverless compute takes 128 MB of local data at a time.
+# Up to so many rows, and bytes of all of them, are carried by the client of a session that keeps nothing itself,
+# and of frames that others are made of: serverless compute takes 128 MB of local data at a time.
 CLIENT_ROWS, CLIENT_BYTES = 200_000, 32 * 1024**2
 # Besides its texts a row is about so many bytes for each column.
 _COLUMN = 8
@@ -73,22 +73,34 @@ class FrameCache:
         Where the session keeps nothing its rows go by way of the client; very many are computed anew by each pass
         that reads them.
         """
-        return self.keep_sized(small).rows
+        if not takes_persist(small.sparkSession):
+            return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema)).rows
+        stored = self.store(small)
+        return self._instead(stored, _carry(stored, HELD_ROWS, _is_long_row(small.schema))).rows
 
     def keep_sized(self, small: DataFrame) -> CarriedFrame:
-        """Compute a small frame once, now, and return it with its size."""
+        """Return a frame of which other kept frames are made, computed once, now; and its size.
+
+        A plan that is printed has all that a frame in storage was made of, each time that the frame is read. So
+        more rows are carried by the driver here: up to CLIENT_ROWS, of CLIENT_BYTES together.
+        """
         if not takes_persist(small.sparkSession):
             return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema))
-        # Rows are carried from the storage: to find out that there are too many must not mean to do it again.
         stored = self.store(small)
         found = _carry(stored, HELD_ROWS, _is_long_row(small.schema))
-        if found.rows is not stored:
-            # Rows that Python workers hand over are read once, and what they are made of is in no later plan.
-            carried = found.rows if has_arrow() else self.store(found.rows)
-            self.frames.remove(stored)
-            let_go(stored)
-            return CarriedFrame(carried, found.size)
-        return found
+        if found.rows is stored and _is_for_a_client(stored):
+            found = _carry(stored, CLIENT_ROWS, F.lit(False))
+        return self._instead(stored, found)
+
+    def _instead(self, stored: DataFrame, found: CarriedFrame) -> CarriedFrame:
+        """Return the rows that the driver carries in place of a frame in storage, or that frame."""
+        if found.rows is stored:
+            return found
+        # Rows that Python workers hand over are read once, and what they are made of is in no later plan.
+        carried = found.rows if has_arrow() else self.store(found.rows)
+        self.frames.remove(stored)
+        let_go(stored)
+        return CarriedFrame(carried, found.size)
 
     def store(self, frame: DataFrame) -> DataFrame:
         """Return a frame that many parts of one pass read: kept in storage, filled by the first of them.
@@ -178,11 +190,21 @@ def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
     return marked.select(_IS_LONG, *(F.when(~F.col(_IS_LONG), _loose(f)).alias(f.name) for f in rows.schema))
 
 
+def _is_for_a_client(stored: DataFrame) -> bool:
+    """Return True if a client may carry a frame that is in storage: few enough rows and bytes."""
+    size = F.coalesce(F.sum(_bytes_of_row(stored.schema)), F.lit(0))
+    [told] = stored.agg((F.count(F.lit(1)) <= CLIENT_ROWS) & (size <= CLIENT_BYTES)).collect()
+    return bool(told[0])
+
+
 def _are_many_bytes(schema: StructType) -> Column:
     """Return whether the rows are together more than a client carries, which each of them says."""
-    of_row = bytes_of_texts(schema) + F.lit(_COLUMN * len(schema))
     # One partition for all: without any Spark warns of its size.
-    return F.sum(of_row).over(Window.partitionBy(F.lit(0))) > CLIENT_BYTES
+    return F.sum(_bytes_of_row(schema)).over(Window.partitionBy(F.lit(0))) > CLIENT_BYTES
+
+
+def _bytes_of_row(schema: StructType) -> Column:
+    return bytes_of_texts(schema) + F.lit(_COLUMN * len(schema))
 
 
 def bytes_of_texts(schema: StructType) -> Column:
@@ -269,7 +291,7 @@ class BroadcastBudget:
 
         Where ``count``, the number of rows, tells enough they are not read.
         """
-        least = (count or 0) * _bytes_of_row(rows.schema)
+        least = (count or 0) * _broadcast_joins_bytes_of_row(rows.schema)
         if least > self.limit:
             # By how much is not known.
             return self._without(what, rows, f"at least {least} bytes", _MERGE)
@@ -297,10 +319,12 @@ def _partitions(spark: SparkSession) -> int:
     return int(parts) if parts.isdigit() and int(parts) else 1
 
 
-def _bytes_of_row(schema: StructType) -> int:
+def _broadcast_joins_bytes_of_row(schema: StructType) -> int:
     return _ROW + _BROADCAST_COLUMN * len(schema)
 
 
 def _size(schema: StructType) -> Column:
     """Return the bytes of all rows, an aggregate."""
-    return F.count(F.lit(1)) * _bytes_of_row(schema) + F.coalesce(F.sum(bytes_of_texts(schema)), F.lit(0))
+    return F.count(F.lit(1)) * _broadcast_joins_bytes_of_row(schema) + F.coalesce(
+        F.sum(bytes_of_texts(schema)), F.lit(0)
+    )

@@ -47,7 +47,8 @@ def _no_requests_and_no_addresses() -> Tables:
 @pytest.fixture(autouse=True)
 def _planned_as_for_many(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Frames are kept as those of a large configuration are; plans are whole from the start."""
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", -1)
+    for most in ("HELD_ROWS", "CLIENT_ROWS"):
+        monkeypatch.setattr(cached_frames, most, -1)
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     yield
     spark.conf.unset("spark.sql.adaptive.enabled")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
-from routing.schemas import OUTPUTS
+from routing.demo import build
+from routing.schemas import INPUTS, OUTPUTS
 from routing.sessions.session import count_tasks
 from tests.spark.conftest import DemoRun
 
@@ -23,28 +26,17 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.classic
 # Some more than there were when this was written: Delta's own jobs differ by how many parts of the log it reads.
 MOST_JOBS, MOST_CALLS = 64, 3_300
+MOST_JOBS_OF_RESOLVE, MOST_CALLS_OF_RESOLVE = 36, 4_600
 
 
-def test_a_run_in_a_warm_session(
-    spark: SparkSession, demo: DemoRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from py4j.java_gateway import GatewayClient
-
+def test_a_run_in_a_warm_session(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
     # After the demo's own run, in the same session and over the same outputs.
     shutil.copytree(demo.folder / "out", tmp_path / "out")
     outputs = [f"output.{key}={tmp_path / 'out' / key}" for key in OUTPUTS]
     config = routing.load_config(str(demo.folder / "demo.yaml"), outputs)
-    commands, lock, send = Counter[str](), Lock(), GatewayClient.send_command
-
-    def counting(self: Any, command: str, *arguments: Any, **named: Any) -> Any:
-        with lock:
-            commands[command[0]] += 1
-        return send(self, command, *arguments, **named)
-
     scheduler = spark.sparkContext._jsc.sc().dagScheduler()
     before = scheduler.numTotalJobs()
-    with monkeypatch.context() as patch:
-        patch.setattr(GatewayClient, "send_command", counting)
+    with _counting_calls() as commands:
         done = routing.run(spark, config)
     jobs = scheduler.numTotalJobs() - before
     assert done.row["rows_read"] > 12_000
@@ -57,6 +49,47 @@ def test_a_run_in_a_warm_session(
         *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
     }
     assert 0.85 * whole < sum(done.row["stage_seconds"].values()) <= whole
+
+
+@contextmanager
+def _counting_calls() -> Iterator[Counter[str]]:
+    """Count what Python asks the JVM, by kind: ``c`` are calls of methods."""
+    from py4j.java_gateway import GatewayClient
+
+    commands, lock, send = Counter[str](), Lock(), GatewayClient.send_command
+
+    def counting(self: Any, command: str, *arguments: Any, **named: Any) -> Any:
+        with lock:
+            commands[command[0]] += 1
+        return send(self, command, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GatewayClient, "send_command", counting)
+        yield commands
+
+
+def test_resolve_in_a_session_of_ones_own(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a session notes where in Python each Column was written, unless it is told not to."""
+    from pyspark.errors import utils
+
+    build.claim(tmp_path / "demo")
+    build.write_tables(build.settings(tmp_path / "demo", ()), None)
+    tables = {key: spark.read.format("delta").load(str(tmp_path / "demo" / "data" / key)) for key in INPUTS}
+    routing.resolve(spark, tables).unpersist()
+    has_call_sites = hasattr(utils, "_enable_debugging_cache")
+    if has_call_sites:
+        monkeypatch.setattr(utils, "_enable_debugging_cache", True)
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    before = scheduler.numTotalJobs()
+    with _counting_calls() as commands:
+        done = routing.resolve(spark, tables)
+    done.unpersist()
+    assert 20 < scheduler.numTotalJobs() - before <= MOST_JOBS_OF_RESOLVE
+    assert 500 < commands["c"] <= MOST_CALLS_OF_RESOLVE
+    # What the session is told is its user's.
+    assert not has_call_sites or vars(utils)["_enable_debugging_cache"] is True
 
 
 def test_how_far_a_slow_stage_has_come(spark: SparkSession) -> None:

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
+import routing
 from routing.tables import cached_frames, frames
+from tests import askers
 from tests.frames import frame_of
+from tests.frames import frames as frames_of
 from tests.plans import printed_plan
 
 if TYPE_CHECKING:
@@ -188,6 +192,48 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
                 lengths.append(len(printed_plan(kept)))
         assert lengths[-1] < lengths[0] * 1.5, (has_arrow, lengths)
         assert lengths[-1] < 3000, (has_arrow, lengths)
+
+
+def test_many_requests_print_no_longer_plans_than_few(spark: SparkSession) -> None:
+    """Requests in databases and in msdb, on record and not: each of these frames is made of those before it."""
+    case = next(one for one in askers.CASES if one.record and any(m.database == "Parts" for m in one.messages))
+    tables = frames_of(spark, askers.estate_of(case))
+    lengths = []
+    for count in (300, 30_000):
+        own = {
+            "message_id": F.concat(F.lit("many"), "id"),
+            "to_service_name": F.concat(F.lit("//many/"), "id"),
+            "database_name": F.when(F.col("id") % 2 == 0, "Sales").otherwise("Parts"),
+        }
+        many = tables["messages"].limit(1).crossJoin(spark.range(count)).withColumns(own).drop("id")
+        done = routing.resolve(spark, {**tables, "messages": tables["messages"].unionByName(many)})
+        try:
+            lengths.append(len(printed_plan(done.resolved_routes)))
+            asked = done.new_route_requests.where(F.col("service_name").startswith("//many/"))
+            assert asked.count() == count
+        finally:
+            done.unpersist()
+    assert lengths[1] < lengths[0] * 1.2, lengths
+
+
+def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+
+    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
+    three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
+    # 31 bytes of text, arrays as they are printed, and 8 for each of nine values.
+    for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
+        monkeypatch.setattr(cached_frames, "CLIENT_ROWS", most)
+        monkeypatch.setattr(cached_frames, "CLIENT_BYTES", size)
+        with cached_frames.FrameCache() as keeper:
+            kept = keeper.keep_sized(three)
+            assert (kept.size is not None) is fits, (most, size)
+            assert three.storageLevel.useMemory is not fits
+            assert bool(keeper.frames) is not (fits and frames.has_arrow())
+            assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
+            assert keeper.keep(three).storageLevel.useMemory
 
 
 def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,8 @@ def test_random_networks_under_the_plan_law(
 ) -> None:
     """Between the scan of the messages and the result no Exchange, no Sort and no Python node."""
     # Frames are planned and kept as those of a large configuration are, not held as rows.
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", -1)
+    for most in ("HELD_ROWS", "CLIENT_ROWS"):
+        monkeypatch.setattr(cached_frames, most, -1)
     found = _traced(spark, tables, stored)
     try:
         frame = found.message_paths

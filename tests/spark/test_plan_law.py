@@ -54,7 +54,8 @@ def messages(
 @pytest.fixture(autouse=True)
 def _as_in_a_large_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames are planned and kept as those of a large configuration are, not held as rows."""
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", -1)
+    for most in ("HELD_ROWS", "CLIENT_ROWS"):
+        monkeypatch.setattr(cached_frames, most, -1)
 
 
 @pytest.fixture
