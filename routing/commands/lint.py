@@ -214,7 +214,7 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
 
     asked = lint_settings(settings.lint, settings.file, options.rules)
     leave_pandas_out()
-    from routing.features.lint.lint_tables import READ
+    from routing.features.lint.lint_estate import READ
     from routing.features.lint.linting import lint
 
     opening = opener(settings, options, console)

@@ -16,9 +16,8 @@ from routing.features.check.message_results import CheckedEstate
 from routing.features.check.path_ends import KnowledgeGap, MissingKnowledge
 from routing.features.lint.catalogue import FINDINGS
 from routing.features.lint.custom_rules import configuration_of, find_own
-from routing.features.lint.lint_estate import LintFinding
+from routing.features.lint.lint_estate import READ, LintFinding
 from routing.features.lint.lint_settings import LintSettings
-from routing.features.lint.lint_tables import READ
 from routing.features.lint.linting import find_all, full_row, kinds_with, place_of, suppressed_of
 from routing.importing.script_rows import phrase
 from routing.rules.choosing import is_local

@@ -13,7 +13,7 @@ from routing.plan.checked_inputs import CheckedInputs, check_without_spark
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, ColumnKind
 from routing.tables import spark_forms
-from routing.tables.input_columns import read_settings
+from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import SHOWN, RowFault, refuse_faults
 from routing.tables.spark_forms import conform, is_missing, is_utf8, readable
 from routing.tables.table_columns import Table, TableColumns, is_frame

@@ -19,7 +19,7 @@ from routing.delta.spark_tables import Input
 from routing.engines.traffic_tables import count_by
 from routing.errors import InternalError, RoutingError, StorageError, first_sentence
 from routing.plan.checked_inputs import ResolveOptions
-from routing.tables.input_columns import earliest_by
+from routing.tables.read_rows import earliest_by
 from routing.tables.table_columns import Table, as_dataset, is_frame
 from routing.terms import JsonObject, Outcome, Reason, Word
 

@@ -54,7 +54,7 @@ def random_tables() -> Tables:
 def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession) -> None:
     """Dialogs are validated where they are: their faults, and how many there are, are told with the others'."""
     from routing.messages import validate
-    from routing.tables.input_columns import columns_of
+    from routing.tables.read_rows import columns_of
     from routing.tables.row_faults import refuse_faults
 
     rows = random_tables()

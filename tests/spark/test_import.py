@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.tables.input_columns import earliest_by
+from routing.tables.read_rows import earliest_by
 from tests.frames import arrow_of, frame_of, rows_of
 from tests.hostile import NAMES
 from tests.imports import (

@@ -9,7 +9,7 @@ from typing import Any
 from routing.plan.checked_inputs import network_of
 from routing.plan.planner import MOST_KEYS
 from routing.plan.verdicts import JudgedRow, KnownDialogs, RowJudge
-from routing.tables.input_columns import columns_of, read_messages
+from routing.tables.read_rows import columns_of, read_messages
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of
 from tests.frames import Tables, arrow

@@ -23,7 +23,7 @@ from routing.tables.arrow_forms import (
     split_attempts,
     without,
 )
-from routing.tables.input_columns import read_settings
+from routing.tables.read_rows import read_settings
 from tests.frames import arrow, arrow_of
 from tests.message_forms import ATTEMPTS, expected_reasons, rejection_tables
 from tests.text_forms import FORMS, ascii_texts, differences, other_texts, random_guids

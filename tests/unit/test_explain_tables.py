@@ -21,7 +21,7 @@ from routing.features.explain.explain_source import ExplainSource
 from routing.features.explain.explaining import Explanation, explain, open_tables
 from routing.features.explain.questions import DescribedMessage, Question, QuestionError, StoredMessage
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
-from routing.tables.input_columns import columns_of
+from routing.tables.read_rows import columns_of
 from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, WRONG, crowded, handle
 from tests.frames import arrow, arrow_of
 from tests.golden_texts import assert_golden

@@ -10,7 +10,7 @@ import pytest
 
 from routing.errors import InputError
 from routing.schemas import KEYS
-from routing.tables.input_columns import columns_of
+from routing.tables.read_rows import columns_of
 from routing.tables.row_faults import findings, phrase, refuse_faults, time_text
 from routing.tables.table_columns import TableColumns
 from tests.faulty_rows import faulty_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.features.lint import lint_tables, linting
+from routing.features.lint import lint_estate, linting
 from routing.features.lint.catalogue import BY_CODE
 from routing.features.lint.linting import Moment, lint_apart, rows_of
 from routing.tables.times import micros_of
@@ -19,7 +19,7 @@ OF_A_ROW = {"SBR003", "SBR015", "SBR016", "SBR031", "SBR032"}
 
 def _moment(tables: Tables) -> Moment:
     now = micros_of(NOON)
-    return lint_tables.columns(arrow(tables), now), now
+    return lint_estate.columns(arrow(tables), now), now
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])

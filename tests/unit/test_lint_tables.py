@@ -19,11 +19,10 @@ from routing import cli
 from routing.delta.opening import TableOpener
 from routing.features.lint import traffic_findings
 from routing.features.lint.address_rules import refused_rows
-from routing.features.lint.lint_estate import LintEstate, LintFinding
-from routing.features.lint.lint_tables import read_traffic
+from routing.features.lint.lint_estate import LintEstate, LintFinding, read_traffic
 from routing.features.lint.linting import lint
 from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
-from routing.tables.input_columns import columns_of
+from routing.tables.read_rows import columns_of
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of
 from tests.frames import arrow, arrow_of, merged

@@ -23,7 +23,7 @@ from routing.engines.arrow.resolved_batches import KeyedBatch, RejectedRows
 from routing.engines.arrow.text_numbers import same_for_all
 from routing.plan.checked_inputs import check_without_spark
 from routing.schemas import MESSAGES
-from routing.tables.input_columns import read_settings
+from routing.tables.read_rows import read_settings
 from tests.frames import arrow_of
 from tests.stored import config_of, message, save_estate, small_estate
 

@@ -11,7 +11,7 @@ import pytest
 from routing.errors import InputError
 from routing.plan.verdicts import JudgedRow
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
-from routing.tables.input_columns import read_messages
+from routing.tables.read_rows import read_messages
 from tests.frames import Tables, arrow, arrow_of, load_cases, moment
 from tests.random_estates import AS_OF, SEED, Row, assert_decided
 from tests.reference.estates import joined, random_estate

@@ -29,7 +29,7 @@ from routing.schemas import (
     TABLES,
 )
 from routing.tables.arrow_rows import SchemaRows
-from routing.tables.input_columns import read_settings
+from routing.tables.read_rows import read_settings
 from tests.frames import arrow_of, rows_in
 from tests.golden_texts import assert_golden
 from tests.reconciled import BALANCED, OBSERVED, ROWS, Row, arrival, estate, event, hostile

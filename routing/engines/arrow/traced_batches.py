@@ -47,7 +47,7 @@ from routing.tables.arrow_forms import fold_texts, leading_addresses
 from routing.tables.arrow_rows import plain_values
 from routing.tables.column_kinds import arrow_schema
 from routing.tables.encoded_texts import MappedTexts, TextNumbering
-from routing.tables.input_columns import read_settings
+from routing.tables.read_rows import read_settings
 from routing.tables.table_columns import Table, check_given
 from routing.terms import MSDB, Ending
 

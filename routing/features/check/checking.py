@@ -20,8 +20,7 @@ from routing.features.check.path_following import follow_results
 from routing.features.explain.path_sentences import quote_name
 from routing.features.file_linting import FileKnowledge
 from routing.features.lint.catalogue import BY_CODE, Severity
-from routing.features.lint.lint_estate import LintFinding
-from routing.features.lint.lint_tables import READ
+from routing.features.lint.lint_estate import READ, LintFinding
 from routing.features.lint.linting import find_all
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.render.wording import format_time

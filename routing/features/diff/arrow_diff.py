@@ -25,7 +25,7 @@ from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import micros_in, plain_values
 from routing.tables.column_kinds import arrow_schema
 from routing.tables.encoded_texts import GroupSums
-from routing.tables.input_columns import condition_of
+from routing.tables.read_rows import condition_of
 from routing.tables.table_columns import Table, as_dataset, in_files_with, rows_where, shape_of
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from routing.features.diff.decision_comparison import (
     list_keys,
 )
 from routing.features.diff.sides import DiffSides, OneSide
+from routing.features.lint.lint_estate import read_traffic
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
-from routing.features.lint.lint_tables import read_traffic
 from routing.schemas import MESSAGE_CHANGES, TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import differences, lacks, types_of

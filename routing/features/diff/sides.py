@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from routing.errors import InputError, RoutingError, first_sentence
 from routing.schemas import INPUTS, SETTINGS
 from routing.tables.arrow_rows import table_of
-from routing.tables.input_columns import columns_of, read_each
+from routing.tables.read_rows import columns_of, read_each
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table, TableColumns, check_given
 from routing.tables.times import moment_of

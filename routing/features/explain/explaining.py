@@ -14,11 +14,16 @@ from routing.config import Config, in_reading_order
 from routing.delta.opening import TableOpener
 from routing.features.check.stuck_groups import MessageRemedy
 from routing.features.explain.background import NOTHING, MessageBackground
-from routing.features.explain.explain_source import ExplainSource, count_ends, find_oldest
+from routing.features.explain.explain_source import (
+    ExplainSource,
+    RemedyFacts,
+    count_ends,
+    find_oldest,
+    find_remedy,
+)
 from routing.features.explain.explained_path import path
 from routing.features.explain.judging import QuestionedMessage, judge_question, verdict_row
 from routing.features.explain.known_tables import KnownTables, OtherInstances, narrow_to, number_lines
-from routing.features.explain.message_remedy import RemedyFacts, find_remedy
 from routing.features.explain.questions import (
     DESCRIBED_ID,
     ConversationEnd,

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from routing.engines.traffic_tables import open_traffic
 from routing.features.lint.catalogue import BY_CODE
 from routing.plan.checked_inputs import instances_of
 from routing.plan.planner import Planner, plan_decisions
 from routing.rules.deciding import Decision
 from routing.rules.estate import ARRIVALS, Database, EstateRoute, SqlInstance
 from routing.rules.network import EstateNetwork
+from routing.schemas import OPTIONAL_INPUTS
+from routing.tables.read_rows import columns_of, read_each
 from routing.tables.row_faults import phrase, time_text
-from routing.tables.table_columns import TableColumns
+from routing.tables.table_columns import Table, TableColumns, check_given
 from routing.tables.times import SECOND
 
 # Every database of SQL Server holds services of these; nobody routes to them.
@@ -186,3 +189,31 @@ def list_names(names: Iterable[str]) -> str:
 def utc(micros: int) -> str:
     """Return a time as ISO 8601 text in UTC, in whole seconds."""
     return time_text(micros // SECOND * SECOND).replace(" ", "T") + "Z"
+
+
+# The tables that findings are made from, as columns; of what grows with the traffic only rows that can matter.
+
+
+READ = ("routes", "databases", "services", "instances", "dialogs", "route_requests")
+"""The tables that findings are made from."""
+
+
+def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
+    """Return the tables that lint reads. Raises InputError where a table or a column is missing.
+
+    Of dialogs and requests the rows that can tell something at a moment (microseconds) alone, and maybe some more:
+    `faults` and `traffic` decide.
+    """
+    check_given(tables, READ)
+    tables_read = {key: tables[key] for key in READ if key in tables}
+    return read_each(tables_read, lambda key: read_one(tables_read[key], key, now))
+
+
+def read_one(table: Table, key: str, now: int) -> TableColumns:
+    """Return one of these tables. Raises InputError where a column is missing."""
+    return read_traffic(table, key, now) if key in OPTIONAL_INPUTS else columns_of(table, key)
+
+
+def read_traffic(table: Table, key: str, now: int) -> TableColumns:
+    """Return the rows of dialogs or requests that can tell something at a moment. Raises InputError."""
+    return open_traffic(table, key).doubtful_rows(key, now)

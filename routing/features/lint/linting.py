@@ -12,7 +12,7 @@ from routing.features.lint import (
     address_rules,
     configuration_rules,
     endpoint_hazards,
-    lint_tables,
+    lint_estate,
     probed_rules,
     traffic_findings,
 )
@@ -181,7 +181,7 @@ def lint(
     """
     moment = micros_of(now)
     return lint_columns(
-        lint_tables.columns(tables, moment),
+        lint_estate.columns(tables, moment),
         moment,
         LintSettings(tuple(suppress), expiring_within_days, tuple(rules)),
         used=None if resolved is None else used_routes(resolved),

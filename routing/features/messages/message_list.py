@@ -2,27 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.config import Config
 from routing.delta import counted_runs
 from routing.delta.opening import TableOpener
-from routing.engines.traffic_tables import open_traffic
+from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.errors import ContractError, InputError
-from routing.features.messages import last_statuses, newest_exports
-from routing.features.messages.message_filter import MessageFilter, select
+from routing.features.explain.background import StatusText, is_of, place_of, status_of
+from routing.features.messages.message_filter import HELD, MessageFilter, select
 from routing.importing.import_faults import latest_time
+from routing.rules import text
+from routing.rules.observed import ReasonComparison
 from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import cannot_hold, types_of
-from routing.tables.table_columns import Table
+from routing.tables.table_columns import Table, TableColumns
 from routing.tables.times import SECOND, micros_of, moment_of
+from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# What SQL Server itself last said of messages: the newest transmission_status or event, beside the verdict.
+
+
+_READ = (
+    *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
+    *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
+    *("outcome", "to_service_name", "is_from_network", "next_hop"),
+)
+
+
+def newest_statuses(
+    observed: TrafficTable | None, messages: Sequence[ReadRow], latest: int | None = None
+) -> list[ReadRow | None]:
+    """Return the newest row of ``observed_routing`` that tells of each of some messages; None where none does.
+
+    A row of a time after ``latest``, which had not come when it was imported, is newer than no other. Times are
+    microseconds. Each also has ``queued_at``, the time of the newest export that holds the message, and the
+    newest conversation handle.
+    """
+    if observed is None or not messages:
+        return [None] * len(messages)
+    instances = sorted({row["instance_name"] for row in messages})
+    of_queues = {"source": [TRANSMISSION_QUEUE], "message_id": sorted({row["message_id"] for row in messages})}
+    conversations = sorted({text.fold(row["conversation_id"]) for row in messages})
+    of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
+    rows_by_key: dict[tuple[str, str], list[ReadRow]] = {}
+    for only, key in ((of_queues, _id), (of_events, _conversation)):
+        for row in observed.rows(_READ, only={"instance_name": instances, **only}).dicts():
+            rows_by_key.setdefault(key(row), []).append(row)
+    every = ((row, (*rows_by_key.get(_id(row), ()), *rows_by_key.get(_conversation(row), ()))) for row in messages)
+    return [_newest(rows, row, latest) for row, rows in every]
+
+
+def _id(row: ReadRow) -> tuple[str, str]:
+    return row["instance_name"], row["message_id"]
+
+
+def _conversation(row: ReadRow) -> tuple[str, str]:
+    return row["instance_name"], text.fold(row["conversation_id"])
+
+
+def _newest(rows: Sequence[ReadRow], message: ReadRow, latest: int | None) -> ReadRow | None:
+    mine = [row for row in rows if is_of(row, message)]
+    if not mine:
+        return None
+    mine.sort(key=lambda row: place_of(row, latest))
+    queued = [row["observed_at"] for row in mine if row["source"] == TRANSMISSION_QUEUE]
+    handles = [row["conversation_handle"] for row in mine if row["conversation_handle"] is not None]
+    newest_values = {
+        "queued_at": queued[-1] if queued else None,
+        "conversation_handle": handles[-1] if handles else None,
+    }
+    return {**mine[-1], **newest_values}
+
+
+def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonComparison]:
+    """Compare the status of a row with a message's verdict."""
+    database = message["database_name"]
+    in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
+    status = status_of(row)
+    outcome = Outcome(message["outcome"])
+    return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
+
+
+# What the newest exports of transmission queues hold: which messages wait, as far as imports know.
+
+
+Queue = tuple[str, str]
+"""An instance and one of its databases."""
+_VIEW = "transmission_queue"
+_QUEUE = ("instance_name", "database_name")
+_EXPORT = (*_QUEUE, "observed_at")
+
+
+class HeldMessages(NamedTuple):
+    """The messages that queues hold, in the columns `message_filter.HELD`, and how many these are."""
+
+    keys: TrafficTable | TableColumns
+    messages: int
+
+
+def newest_exports(imports: TrafficTable | None) -> dict[Queue, int]:
+    """Return the time of the newest export of each database's queue; a database without one is left out.
+
+    Times are microseconds.
+    """
+    newest: dict[Queue, int] = {}
+    if imports is not None:
+        exports = imports.rows((*_QUEUE, "exported_at", "kind"), only={"view_or_file": [_VIEW]})
+        for *queue, at, kind in exports.rows(*_QUEUE, "exported_at", "kind"):
+            # A script may be called like the view.
+            if kind != ImportKind.SCRIPT:
+                newest[queue[0], queue[1]] = max(at, newest.get((queue[0], queue[1]), at))
+    return newest
+
+
+def find_held(observed: TrafficTable | None, exports: Mapping[Queue, int]) -> HeldMessages:
+    """Return the messages that the newest export of each queue holds."""
+    if observed is None or not exports:
+        return HeldMessages(TableColumns({name: [] for name in HELD}), 0)
+    instances, databases = zip(*exports, strict=True)
+    newest = TableColumns(dict(zip(_EXPORT, (instances, databases, list(exports.values())), strict=True)))
+    held_rows = observed.matching(newest, _EXPORT, names=HELD, only={"source": [TRANSMISSION_QUEUE]})
+    return HeldMessages(held_rows, held_rows.count(HELD))
 
 
 @dataclass(frozen=True)
@@ -109,12 +217,12 @@ def list_messages(
     if isinstance(tables, Config):
         tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
     observed, imports = (open_traffic(tables[key], key) if key in tables else None for key in KEPT)
-    newest = newest_exports.newest_exports(imports)
-    waiting_messages = newest_exports.find_held(observed, newest) if asked.waiting else None
+    newest = newest_exports(imports)
+    waiting_messages = find_held(observed, newest) if asked.waiting else None
     keys = None if waiting_messages is None else waiting_messages.keys
     selected = select(open_traffic(tables["resolved_routes"]), asked, keys)
     latest = None if clock is None else micros_of(latest_time(clock))
-    statuses = last_statuses.newest_statuses(observed, selected.rows, latest)
+    statuses = newest_statuses(observed, selected.rows, latest)
     rows = [_listed(row, status, micros_of(now)) for row, status in zip(selected.rows, statuses, strict=True)]
     if "imports" in tables:
         waiting = (_waits(row, status, newest) for row, status in zip(rows, statuses, strict=True))
@@ -139,7 +247,7 @@ def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) 
     """Return a message in the columns of a list."""
     listed = {**row, "age_seconds": _age(row["enqueue_time"], now)}
     if status is not None:
-        status_text, compared = last_statuses.compare_status(row, status)
+        status_text, compared = compare_status(row, status)
         listed |= {
             "status_observed_at": moment_of(status_text.observed_at),
             "status_source": status["source"],
@@ -154,9 +262,7 @@ def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) 
     return {name: listed.get(name) for name in LISTED_MESSAGES.names}
 
 
-def _waits(
-    row: Mapping[str, Any], status: Mapping[str, Any] | None, newest: Mapping[newest_exports.Queue, int]
-) -> bool:
+def _waits(row: Mapping[str, Any], status: Mapping[str, Any] | None, newest: Mapping[Queue, int]) -> bool:
     """Return True if the newest export of a message's queue holds it: then its newest status is of that time."""
     at = newest.get((row["instance_name"], row["database_name"]))
     return at is not None and status is not None and status["queued_at"] == at

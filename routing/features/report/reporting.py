@@ -12,9 +12,9 @@ from routing.delta import counted_runs
 from routing.delta.import_times import note_unfinished
 from routing.delta.opening import TableOpener
 from routing.errors import InputError, RoutingError
+from routing.features.lint.lint_estate import READ, read_one
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
-from routing.features.lint.lint_tables import READ, read_one
 from routing.features.lint.linting import lint_columns
 from routing.features.lint.traffic_findings import used_routes
 from routing.features.report.dialog_balance import find_balances, find_choices, spans_of
@@ -25,8 +25,7 @@ from routing.features.report.run_changes import changes_since
 from routing.process.garbage import no_search_for_cycles
 from routing.render.wording import count, format_time
 from routing.schemas import OPTIONAL_INPUTS, RUNS
-from routing.tables.input_columns import read_each
-from routing.tables.read_rows import read_rows
+from routing.tables.read_rows import read_each, read_rows
 from routing.tables.table_columns import Table, TableColumns, check_given
 from routing.tables.times import micros_of
 from routing.terms import ReadRow

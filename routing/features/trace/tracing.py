@@ -20,7 +20,7 @@ from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.resolving import RoutedMessage
 from routing.schemas import TRACED_HOPS, TRACED_WAYS
 from routing.tables.arrow_rows import SchemaRows
-from routing.tables.input_columns import read_settings
+from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table
 

@@ -6,7 +6,7 @@ import pytest
 
 from routing.plan.checked_inputs import network_of
 from routing.plan.verdicts import KnownDialogs, RowJudge
-from routing.tables.input_columns import columns_of, read_messages
+from routing.tables.read_rows import columns_of, read_messages
 from routing.tables.times import moment_of
 from tests import askers
 from tests.frames import arrow
