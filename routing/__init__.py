@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from routing.features.messages.message_list import list_messages
     from routing.features.reconcile.reconciling import Reconciliation, reconcile
     from routing.features.report.facts import MessageFlow, Report
-    from routing.features.report.report_page import write_page
+    from routing.features.report.page_file import write_page
     from routing.features.report.reporting import report
     from routing.features.result_text import text_of
     from routing.features.trace.tracing import trace
@@ -92,7 +92,7 @@ _ROOMS = {
     "routing.features.reconcile.reconciling": ("Reconciliation", "reconcile"),
     "routing.features.report.facts": ("MessageFlow", "Report"),
     "routing.features.report.reporting": ("report",),
-    "routing.features.report.report_page": ("write_page",),
+    "routing.features.report.page_file": ("write_page",),
     "routing.features.result_text": ("text_of",),
     "routing.features.trace.tracing": ("trace",),
     "routing.config": ("Config", "load_config"),

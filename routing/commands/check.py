@@ -80,7 +80,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     if options.html is not None:
-        from routing.features.report.report_page import check_packages, check_place
+        from routing.features.report.page_file import check_packages, check_place
 
         check_packages()
         check_place(options.html)
@@ -134,7 +134,7 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
 
 def _write_page(done: Check, file: str, console: Console) -> None:
     from routing.features.check.check_report import as_report
-    from routing.features.report.report_page import write_page
+    from routing.features.report.page_file import write_page
 
     write_page(as_report(done), file, replacing=console.standing.replacing_page)
     console.note(f"the page is {quote(file)}")

@@ -39,10 +39,10 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Write the page of a report."""
-    from routing.features.report import report_page
+    from routing.features.report import page_file
 
-    report_page.check_packages()
-    report_page.check_place(options.out)
+    page_file.check_packages()
+    page_file.check_place(options.out)
     now = moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
     settings = load(options)
     leave_pandas_out()
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         opening = opener(settings, options, console)
         page_report = report(settings, now=now, opener=opening, progress=progress)
         progress("writing")
-        report_page.write_page(page_report, options.out, replacing=console.standing.replacing_page)
+        page_file.write_page(page_report, options.out, replacing=console.standing.replacing_page)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
         summary = {"file": options.out, "headline": page_report.headline, "outcomes": page_report.outcomes}

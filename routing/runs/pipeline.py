@@ -23,7 +23,7 @@ from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
 from routing.runs.running import run_by
 from routing.runs.spark_outputs import compile_tables, telling_what_may_change
 from routing.runs.spark_runs import SparkWork, run_full, run_incremental
-from routing.sessions.session_settings import ExistingSession, without_call_sites
+from routing.sessions.session_settings import ExistingSession
 from routing.tables.cached_frames import FrameCache, released_on_failure
 from routing.tables.spark_forms import last_rows
 from routing.tables.table_columns import Table
@@ -102,7 +102,7 @@ def resolve(
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
     )
-    with without_call_sites(), released_on_failure() as keeper:
+    with released_on_failure() as keeper:
         job = compile_tables(tables, options, keeper, UntimedStages())
         return Resolution(
             results.resolved_routes(job),
@@ -182,7 +182,7 @@ class SparkEngine:
 
     def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
         """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
-        with without_call_sites(), FrameCache() as keeper, telling_what_may_change(base.inputs):
+        with FrameCache() as keeper, telling_what_may_change(base.inputs):
             work = SparkWork(**vars(base), keeper=keeper)
             return run_full(work) if moment is None else run_incremental(work, moment)
 

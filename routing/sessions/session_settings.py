@@ -5,8 +5,7 @@ Serverless compute refuses most: to set them, and to tell what they are, even wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,9 +13,6 @@ from routing.errors import ConfigError, first_sentence, is_refusal, join_bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# pyspark's own name for what it remembers of the session's setting; releases before 4.0 have none.
-_NOTES_CALL_SITES = "_enable_debugging_cache"
 
 
 def find_setting(spark: SparkSession, key: str) -> str | None:
@@ -59,29 +55,6 @@ def _refused(spark: SparkSession, key: str, value: str) -> str | None:
             raise ConfigError.wrong_setting(key, first_sentence(error)) from error
         raise
     return None
-
-
-@contextmanager
-def without_call_sites() -> Iterator[None]:
-    """Stop pyspark from noting for each Column where in Python it was written, as long as the block lasts.
-
-    From Spark 4.0 on it does so by default, and asks the JVM up to twenty times for each Column: much of the time
-    of a run over few messages. The lines that it would note are those of this package. pyspark asks a session once
-    in a process whether to do so (``spark.python.sql.dataFrameDebugging.enabled``) and remembers the answer. To
-    set that later has no effect, so what it remembers is changed, and put back in the end.
-    """
-    from pyspark.errors import utils
-
-    known = getattr(utils, _NOTES_CALL_SITES, False)
-    if known is False:
-        # Nor is it put back by a thread that has found it changed by another.
-        yield
-        return
-    setattr(utils, _NOTES_CALL_SITES, False)
-    try:
-        yield
-    finally:
-        setattr(utils, _NOTES_CALL_SITES, known)
 
 
 # Who has a Spark session, or may have one started.

@@ -68,19 +68,11 @@ def _counting_calls() -> Iterator[Counter[str]]:
         yield commands
 
 
-def test_resolve_in_a_session_of_ones_own(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such a session notes where in Python each Column was written, unless it is told not to."""
-    from pyspark.errors import utils
-
+def test_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
     build.claim(tmp_path / "demo")
     build.write_tables(build.settings(tmp_path / "demo", ()), None)
     tables = {key: spark.read.format("delta").load(str(tmp_path / "demo" / "data" / key)) for key in INPUTS}
     routing.resolve(spark, tables).unpersist()
-    has_call_sites = hasattr(utils, "_enable_debugging_cache")
-    if has_call_sites:
-        monkeypatch.setattr(utils, "_enable_debugging_cache", True)
     scheduler = spark.sparkContext._jsc.sc().dagScheduler()
     before = scheduler.numTotalJobs()
     with _counting_calls() as commands:
@@ -88,8 +80,6 @@ def test_resolve_in_a_session_of_ones_own(
     done.unpersist()
     assert 20 < scheduler.numTotalJobs() - before <= MOST_JOBS_OF_RESOLVE
     assert 500 < commands["c"] <= MOST_CALLS_OF_RESOLVE
-    # What the session is told is its user's.
-    assert not has_call_sites or vars(utils)["_enable_debugging_cache"] is True
 
 
 def test_how_far_a_slow_stage_has_come(spark: SparkSession) -> None:

@@ -30,11 +30,11 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-termi
 _COMMAND = """
 import os, sys, time, warnings
 from routing import __main__, cli
-from routing.commands import live
+from routing.commands import terminal_streams
 from routing.errors import StorageError
 from routing.runs.run_work import Stages
 from routing.sessions import session
-live._PAUSE = 0.05
+terminal_streams._PAUSE = 0.05
 
 def command(options, console):
     exec(os.environ["PROGRAM"], {**globals(), "console": console, "clock": Stages(console.progress)})
@@ -220,7 +220,9 @@ def test_in_a_pipe_nothing_is_told_of_it(options: list[str]) -> None:
 
 
 def test_a_command_that_answers_at_once_has_none() -> None:
-    program = "live._PAUSE = 60\nwith console.during('reading'): pass\nassert 'rich' not in sys.modules"
+    program = (
+        "terminal_streams._PAUSE = 60\nwith console.during('reading'): pass\nassert 'rich' not in sys.modules"
+    )
     code, written = run(program)
     assert (code, seen(written)) == (0, ["reading: 0.0 s", "|"])
 

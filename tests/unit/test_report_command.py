@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 import routing
 from routing import cli
 from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
-from routing.features.report import report_page
+from routing.features.report import page_file
 from routing.process.process_guard import CommandProgress
 from routing.schemas import DATABASES, INSTANCES, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
 from tests.frames import arrow_of
@@ -297,10 +297,10 @@ def test_a_page_that_is_not_written_whole_leaves_the_old_one(
 def test_a_package_that_is_missing(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told before anything is read."""
     found = find_spec
-    monkeypatch.setattr(report_page, "find_spec", lambda name: None if name == module else found(name))
+    monkeypatch.setattr(page_file, "find_spec", lambda name: None if name == module else found(name))
     monkeypatch.delitem(sys.modules, module, raising=False)
     with pytest.raises(EnvironmentFault, match=package):
-        report_page.check_packages()
+        page_file.check_packages()
     assert cli.main(["report", "--config", "absent.yaml", "--out", "report.html"]) == 2
 
 
