@@ -131,7 +131,8 @@ def _covering() -> list[Tables]:
     wanted = {(c, True) for c in reachable_rerouted_cells()}
     wanted |= {(c, False) for c in reachable_cells() - reachable_rerouted_cells()}
     chosen = []
-    for number in (*range(ESTATES), *_REACHING, *range(ESTATES, MOST_ESTATES)):
+    # With many estates those that reach a rare cell are among them: each is taken once.
+    for number in dict.fromkeys((*range(ESTATES), *_REACHING, *range(ESTATES, MOST_ESTATES))):
         if number >= ESTATES and not wanted:
             break
         estate = _estate(0, number)
