@@ -350,7 +350,7 @@ RECONCILIATION = _table(
     ("cause", _STRING),
     ("cause_text", _STRING),
 )
-"""Episodes of what was observed, each beside its prediction; ``class`` is a `rules.reconciling.Class`."""
+"""Episodes of what was observed, each beside its prediction; ``class`` is a `rules.reconciling.PairClass`."""
 RECONCILED_COUNTS = _table(
     ("instance_name!", _STRING),
     ("class!", _STRING),

@@ -22,7 +22,7 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 class TableLocation:
     """The location of a table: a path or URI, or a name of the catalog.
 
-    ``is_elsewhere``: a path that the session reads from another disk than this machine's, told by `storage.disks`.
+    ``is_elsewhere``: a path that the session reads from another disk than this machine's, told by `file_systems`.
     """
 
     text: str

@@ -43,7 +43,7 @@ _MANY_SECONDS = 1_000
 def make_run_list(rows: Sequence[ReadRow], *, are_more: bool) -> Document:
     """Return the list of runs: when each began, how long it took, and which messages it did not pass on.
 
-    ``rows`` are those of `past_runs.list_runs`. An id is shortened to as much as tells the listed runs apart.
+    ``rows`` are those of `read_runs`. An id is shortened to as much as tells the listed runs apart.
     """
     if not rows:
         return [Paragraph("No runs are recorded.")]
@@ -58,7 +58,7 @@ def make_run_list(rows: Sequence[ReadRow], *, are_more: bool) -> Document:
 
 
 def describe_run(row: ReadRow) -> Document:
-    """Return one run as a row of `past_runs.find_run`: what it counted, its stages, versions and settings."""
+    """Return one run as a row of `find_run`: what it counted, its stages, versions and settings."""
     return [
         _say_counts(row, row["seconds"]),
         *_run_facts(row),

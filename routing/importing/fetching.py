@@ -34,7 +34,7 @@ _ROOT = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?/?")
 def reach_by(opener: TableOpener, *, bytes_at_once: int = BYTES_AT_ONCE) -> Reach:
     """Return the function that opens places of a command line: URIs by the session, all others on this machine.
 
-    A whole path that is not there is the session's where that reads paths from another disk (`storage.disks`).
+    A whole path that is not there is the session's where that reads paths from another disk (`file_systems`).
     """
 
     def reach(named: str) -> FilePlace:

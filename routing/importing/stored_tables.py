@@ -376,7 +376,7 @@ def put(store: StoredTables, key: str, changes: TableChanges) -> None:
 def add(store: StoredTables, key: str, rows: Sequence[TableRow], on: Sequence[str] | None = None) -> None:
     """Add rows, of which no key stands in the table, if there are any. Raises StorageError.
 
-    ``on`` are the columns of the key, those of `keyed.ON` if None.
+    ``on`` are the columns of the key, those of `covered_rows.ON` if None.
     """
     if rows:
         with _commit(store, key) as writer:

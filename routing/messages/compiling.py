@@ -30,7 +30,7 @@ from routing.tables.table_columns import TableColumns
 # The sizes of a dialog and of a conversation's id in memory, roughly.
 _DIALOG, _CONVERSATION = 350, 150
 DecideKeys = Callable[[TableColumns, Mapping[str, SqlInstance]], DecidedKeys]
-"""Decides for distinct keys of `keys.KEY`, by the instances that they name."""
+"""Decides for distinct keys of `key_rows.KEY`, by the instances that they name."""
 
 
 class StageRows(Protocol):
@@ -48,7 +48,7 @@ class StageClock(Protocol):
 
 @dataclass(frozen=True)
 class KnownKeys:
-    """The keys of messages (`keys.KEY`), found without Spark, and the plan of what was decided for them."""
+    """The keys of messages (`key_rows.KEY`), found without Spark, and the plan of what was decided for them."""
 
     counts: KeyCounts
     plan: RoutingPlan
@@ -121,7 +121,7 @@ def _count_keys(source: MessageSource) -> KeyCounts:
 def plan_of(
     counts: KeyCounts, checked: CheckedInputs, *, is_wide: bool = False, decide: DecideKeys = decide_keys
 ) -> PreparedPlan:
-    """Decide for keys on the driver: those of `keys.KEY` or, where ``is_wide``, of `keys.PATH_KEY`.
+    """Decide for keys on the driver: those of `key_rows.KEY` or, where ``is_wide``, of `key_rows.PATH_KEY`.
 
     The plan is keyed by whatever messages look it up. ``decide`` as `compile_messages` has it.
     """

@@ -147,17 +147,17 @@ def _find_last_before(asking: DataFrame, on_record: JoinSide) -> DataFrame:
 
     A service has one row with the firsts of its blocks, and one for each block: the joins keep the number of rows.
     """
-    shuffled, side = not on_record.fits, on_record.with_hint()
+    shuffled, blocks = not on_record.fits, on_record.with_hint()
     # Named as what it is compared with: else Spark refuses to compare the two.
     position = F.struct(F.col("decided_at").alias("requested_at"), "message_id")
     apart = asking.withColumns({"ask_database": _of_a_method_before(F.col("ask_database")), "position": position})
-    firsts = side.where(F.col("firsts").isNotNull()).select(*_SCOPE, "firsts")
-    found = look_up(apart, firsts, _SCOPE, shuffled=shuffled)
+    firsts = blocks.where(F.col("firsts").isNotNull()).select(*_SCOPE, "firsts")
+    with_firsts = look_up(apart, firsts, _SCOPE, shuffled=shuffled)
     place = _count_up_to(F.col("firsts"), lambda first: first) - 1
-    in_block = found.withColumn("block", place).drop("firsts")
+    in_block = with_firsts.withColumn("block", place).drop("firsts")
     searched = look_up(
         in_block,
-        side.select(*_SCOPE, "block", "requests"),
+        blocks.select(*_SCOPE, "block", "requests"),
         [*_SCOPE, "block"],
         optional=["block"],
         shuffled=shuffled,

@@ -193,7 +193,7 @@ def rejected_messages(job: ResolveJob) -> DataFrame:
 def message_paths(job: ResolveJob) -> DataFrame:
     """Return the rows of ``message_paths``, one for each message that is not rejected.
 
-    ``job`` as `compiling.compile_messages` makes it by `path_keying.OF_ESTATE`. The plan's path stands except for
+    ``job`` as `compiling.compile_messages` makes it by `keying.OF_ESTATE`. The plan's path stands except for
     two things that are a message's own: a request that it waits for (step 4), and the end of its dialog, which
     comes before all else. What cannot happen to these messages is left out.
     """

@@ -230,7 +230,7 @@ class DecidedKeys:
 def decide_keys(keys: TableColumns, instances: Mapping[str, SqlInstance]) -> DecidedKeys:
     """Decide for every distinct key.
 
-    ``keys`` have the columns of `keys.KEY`; ``instances`` what is known of each instance that they name.
+    ``keys`` have the columns of `KEY`; ``instances`` what is known of each instance that they name.
     """
     decider = KeyDecider()
     numbers = decider.decide(keys.rows(*KEY), instances)
@@ -271,7 +271,7 @@ class KeyDecider:
 def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
     """Follow every distinct key there and back.
 
-    ``keys`` have the columns of `keys.PATH_KEY`; ``network`` is what is known for the services that they name.
+    ``keys`` have the columns of `PATH_KEY`; ``network`` is what is known for the services that they name.
     """
     planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
     with no_search_for_cycles():

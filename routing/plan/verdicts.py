@@ -5,11 +5,9 @@ Nothing is decided before a message asks for it, and nothing twice as long as th
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
-from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from routing.plan.planner import MOST_KEYS, DecisionTimeline, Planner, plan_decisions, remember
 from routing.rules import text
@@ -17,12 +15,9 @@ from routing.rules.deciding import Decision, RoutingKey, named_broker, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.hashing import dialog_id_hash
 from routing.rules.network import EstateNetwork
-from routing.rules.rejecting import TEXTS, is_sound, rejections
 from routing.rules.requesting import InstanceRequests, RouteRequest
 from routing.rules.resolving import (
     DIALOG_COLUMNS,
-    MATTERS,
-    MESSAGE_COLUMNS,
     NO_DIALOG,
     DialogFacts,
     RoutedMessage,
@@ -36,9 +31,8 @@ from routing.rules.resolving import (
 )
 from routing.rules.text import address_in_name
 from routing.schemas import KEYS
-from routing.tables.row_faults import read_suspects, refuse_faults
-from routing.tables.table_columns import Table, TableColumns, shape_of, stream_arrow
-from routing.terms import BROKER_CONFIGURATION_SERVICE, ReadRow
+from routing.tables.table_columns import TableColumns
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 # The dialogs of messages in plain Python: one small object for each that can change a decision.
 
@@ -69,17 +63,6 @@ class KnownDialogs:
                 there[is_initiator][text.fold(conversation)] = DialogFacts.of_row(*row)
         return cls(by_database)
 
-    @classmethod
-    def of_table(cls, dialogs: Table | None) -> KnownDialogs:
-        """Return the dialogs of an Arrow table that can change a decision.
-
-        Raises InputError where a row is at fault, as a run does.
-        """
-        if dialogs is None:
-            return cls({})
-        refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
-        return cls.of_columns(_read_mattering(dialogs))
-
     def ends_of(self, instance: str, database: str | None) -> DialogEnds:
         """Return the dialogs of a database; what has arrived over the network has none."""
         return _NO_ENDS if database is None else self.by_database.get((instance, database), _NO_ENDS)
@@ -90,20 +73,9 @@ class KnownDialogs:
         return ends.get(message.conversation_id or "", NO_DIALOG)
 
 
-def _read_mattering(dialogs: Table) -> Iterable[TableColumns]:
-    """Read the dialogs that may change a decision, in the few columns that say so."""
-    import pyarrow.compute as pc
-
-    shape = shape_of(dialogs, "dialogs")
-    conditions: list[Any] = [pc.field(shape[name]).is_valid() for name in MATTERS if name in shape]
-    if not conditions:
-        return ()
-    return stream_arrow(dialogs, "dialogs", reduce(operator.or_, conditions), (*_END, *DIALOG_COLUMNS))
-
-
 # Which messages open a request for a route (rule book, section 5): all that ask, taken in their order.
 #
-# The one settling of requests in plain Python; afterwards `rules.requesting.Scope` tells of each message
+# Plain Python opens requests here alone; afterwards `rules.requesting.InstanceRequests` tells of each message
 # whether it opens one, waits with its conversation, or goes on.
 
 
@@ -189,9 +161,6 @@ def requests_on_record(network: EstateNetwork) -> Mapping[str, InstanceRequests]
         if instance in rows_by_instance:
             rows_by_instance[instance] += [(database, service, request) for request in requests]
     return {name: InstanceRequests.on_record(rows) for name, rows in rows_by_instance.items()}
-
-
-_Row = tuple[Any, ...]
 
 
 @dataclass
@@ -305,110 +274,6 @@ class MessageJudge:
     def verdict(self, message: RoutedMessage, dialog: DialogFacts) -> Verdict:
         """Return the verdict of a message."""
         return self.keyed(message, dialog).verdict(message, dialog, self.requests[message.instance])
-
-
-class JudgedRow(NamedTuple):
-    """A row of messages, judged.
-
-    ``rejections`` are the codes for which it is set aside; then ``message`` and ``verdict`` are None. ``dialog``
-    is `NO_DIALOG` where none is listed. Messages of one key, time and pick share a verdict as one object; its
-    decision may be shared with messages that are bound to other ids, of which nothing in the instance has any.
-    """
-
-    rejections: tuple[str, ...]
-    message: RoutedMessage | None
-    dialog: DialogFacts
-    verdict: Verdict | None
-
-
-class _MessageOrigin(NamedTuple):
-    """The origin of messages: a database, or the network; and whether any of them may meet step 4."""
-
-    dialogs: DialogEnds
-    may_ask: bool
-
-
-class RowJudge:
-    """Judges rows of messages, which come in batches of any size and order.
-
-    Where any may ask for a route (`may_ask`), all must have come by `find_openers` before the first is judged.
-    """
-
-    def __init__(
-        self, network: EstateNetwork, dialogs: KnownDialogs, as_of: int | None, *, most_keys: int = MOST_KEYS
-    ) -> None:
-        """Prepare to judge; ``as_of`` is the time of all messages in microseconds, None for their own."""
-        self.messages, self._as_of = MessageJudge(network, most_keys=most_keys), as_of
-        self._origins = dict(_origins(network.instances, dialogs))
-        self.may_ask = any(origin.may_ask for origin in self._origins.values())
-        self._has_openers = not self.may_ask
-
-    def find_openers(self, batches: Iterable[TableColumns]) -> None:
-        """Find out which messages open a request for a route; nothing is read where none may ask."""
-        if self.may_ask:
-            self.messages.find_openers(self._asking(batches))
-            self._has_openers = True
-
-    def judge(self, batch: TableColumns) -> list[JudgedRow]:
-        """Return the rows of a batch, judged, in their order; it has all columns of messages.
-
-        Raises ValueError where messages may ask for a route and `find_openers` has not seen them.
-        """
-        if not self._has_openers:
-            raise ValueError("messages may ask for routes: find_openers has to see them all first")
-        undecoded = _find_undecoded(batch)
-        return [
-            self._reject(next(batch.take([place]).dicts())) if place in undecoded else self._judge(row)
-            for place, row in enumerate(batch.rows(*MESSAGE_COLUMNS))
-        ]
-
-    def _reject(self, row: ReadRow) -> JudgedRow:
-        codes = rejections(row, self.messages.instances.get(row["instance_name"]))
-        return JudgedRow(tuple(codes), None, NO_DIALOG, None)
-
-    def _judge(self, row: _Row) -> JudgedRow:
-        read = self._read(row)
-        if read is None:
-            return self._reject(dict(zip(MESSAGE_COLUMNS, row, strict=True)))
-        _, message, dialog = read
-        return JudgedRow((), message, dialog, self.messages.verdict(message, dialog))
-
-    def _asking(self, batches: Iterable[TableColumns]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
-        """Yield the messages that may meet step 4, in whatever search."""
-        for batch in batches:
-            undecoded = _find_undecoded(batch)
-            for place, row in enumerate(batch.rows(*MESSAGE_COLUMNS)):
-                read = None if place in undecoded else self._read(row)
-                if read is not None and read[0].may_ask:
-                    yield read[1], read[2]
-
-    def _read(self, row: _Row) -> tuple[_MessageOrigin, RoutedMessage, DialogFacts] | None:
-        """Return a message with where it starts and its dialog; None where it is set aside."""
-        message_id, conversation, is_initiator, enqueued, _, instance, database, service, _, hops = row
-        origin = self._origins.get((instance, database))
-        if origin is None or not is_sound(message_id, conversation, is_initiator, enqueued, service, hops):
-            return None
-        message = RoutedMessage.of_row(*row, as_of=self._as_of)
-        return origin, message, origin.dialogs[is_initiator].get(message.conversation_id or "", NO_DIALOG)
-
-
-def _find_undecoded(batch: TableColumns) -> set[int]:
-    """Return the places of messages with a text that is no UTF-8."""
-    texts = TableColumns({name: batch.values[name] for name in TEXTS if name in batch.values})
-    return {place for _, place, _ in texts.undecoded()}
-
-
-def _origins(
-    instances: Mapping[str, SqlInstance], dialogs: KnownDialogs
-) -> Iterator[tuple[tuple[str, str | None], _MessageOrigin]]:
-    """Yield wherever a message that is not set aside can start, by instance and database as they are written."""
-    for name, instance in instances.items():
-        for database in (None, *instance.databases):
-            origin = _MessageOrigin(dialogs.ends_of(name, database), may_ask(instance, database))
-            yield (name, database), origin
-            if database is None:
-                # Empty text is null.
-                yield (name, ""), origin
 
 
 def may_ask(instance: SqlInstance, database: str | None) -> bool:

@@ -301,9 +301,8 @@ def write_candidates(
 ) -> WrittenCandidates:
     """Rank the candidates of all messages of a configuration into ``output.route_candidates``, in one commit.
 
-    Arguments and errors are those of `replaced_output.replace_output`; raises InternalError where the counts do
-    not add
-    up.
+    Arguments and errors are those of `replace_output`; raises InternalError where the counts do not
+    add up.
     """
     stored = replace_output(
         spark,

@@ -87,10 +87,10 @@ class FrameCache:
         if not takes_persist(small.sparkSession):
             return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema))
         stored = self.store(small)
-        found = _carry(stored, HELD_ROWS, _is_long_row(small.schema))
-        if found.rows is stored and _is_for_a_client(stored):
-            found = _carry(stored, CLIENT_ROWS, F.lit(False))
-        return self._instead(stored, found)
+        carried = _carry(stored, HELD_ROWS, _is_long_row(small.schema))
+        if carried.rows is stored and _is_for_a_client(stored):
+            carried = _carry(stored, CLIENT_ROWS, F.lit(False))
+        return self._instead(stored, carried)
 
     def _instead(self, stored: DataFrame, found: CarriedFrame) -> CarriedFrame:
         """Return the rows that the driver carries in place of a frame in storage, or that frame."""
@@ -193,8 +193,8 @@ def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
 def _is_for_a_client(stored: DataFrame) -> bool:
     """Return True if a client may carry a frame that is in storage: few enough rows and bytes."""
     size = F.coalesce(F.sum(_bytes_of_row(stored.schema)), F.lit(0))
-    [told] = stored.agg((F.count(F.lit(1)) <= CLIENT_ROWS) & (size <= CLIENT_BYTES)).collect()
-    return bool(told[0])
+    [row] = stored.agg((F.count(F.lit(1)) <= CLIENT_ROWS) & (size <= CLIENT_BYTES)).collect()
+    return bool(row[0])
 
 
 def _are_many_bytes(schema: StructType) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,6 @@ from routing.tables.table_columns import (
     read_arrow,
     select_arrow,
     spell,
-    stream_arrow,
 )
 from routing.tables.times import with_moments
 from routing.terms import TableRow
@@ -44,15 +43,6 @@ def columns_of(table: Table, key: str, only: Only | None = None) -> TableColumns
 
         return collect(where_in(conform(table, key), only or {}))
     return read_arrow(table, key, condition_of(table, only or {}))
-
-
-def read_messages(messages: Table, only: Only | None = None) -> Iterator[TableColumns]:
-    """Read all messages of an Arrow table or dataset, in the declared columns, in batches of 65,536 rows at most.
-
-    ``only`` are the values by column of which each row has one. Raises InputError where a column that is needed
-    is missing, or of a type that is not accepted.
-    """
-    return stream_arrow(messages, "messages", condition_of(messages, only or {}))
 
 
 def read_each(tables: Mapping[str, Table], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:

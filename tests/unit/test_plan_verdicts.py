@@ -9,14 +9,19 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.plan.verdicts import JudgedRow
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
-from routing.tables.read_rows import read_messages
 from tests.frames import Tables, arrow, arrow_of, load_cases, moment
 from tests.random_estates import AS_OF, SEED, Row, assert_decided
 from tests.reference.estates import joined, random_estate
 from tests.reference.resolver import resolve as reference
-from tests.unit.judged_messages import decide_by_planner, judge_messages, judge_of, resolved_rows
+from tests.unit.judged_messages import (
+    JudgedRow,
+    decide_by_planner,
+    judge_messages,
+    judge_of,
+    read_messages,
+    resolved_rows,
+)
 from tests.unit.rules.by_rules import micros
 
 

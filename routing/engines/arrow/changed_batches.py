@@ -29,7 +29,6 @@ from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES, Col
 from routing.tables.arrow_forms import leading_addresses
 from routing.tables.arrow_rows import find_undecodable, plain_values, with_readable_texts
 from routing.tables.column_kinds import arrow_type
-from routing.tables.encoded_texts import MappedTexts
 from routing.tables.table_columns import Table
 from routing.terms import REJECTED
 
@@ -173,7 +172,6 @@ class BatchComparer:
             (deciding_side, BatchResolver(deciding_side.scan))
             for deciding_side in (compared.before, compared.after)
         ]
-        self._addresses = MappedTexts(leading_addresses)
 
     def compare(self, batch: pyarrow.RecordBatch) -> ChangedBatch | None:
         """Return the changes of a batch; None where nothing changes."""
@@ -266,7 +264,7 @@ def _differ(before: _DecidedRows, after: _DecidedRows) -> pyarrow.Array:
 
     differs: Any = pyarrow.repeat(pyarrow.scalar(False), len(before.numbers))
     for name in DECIDED:
-        old, new = (side.texts[name].array().cast(pyarrow.string()) for side in (before, after))
+        old, new = (rows.texts[name].array().cast(pyarrow.string()) for rows in (before, after))
         is_other = pc.fill_null(pc.not_equal(old, new), fill_value=False)
         differs = pc.or_(differs, pc.or_(is_other, pc.not_equal(old.is_valid(), new.is_valid())))
     return differs

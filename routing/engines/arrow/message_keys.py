@@ -218,7 +218,7 @@ _ROWS_AT_ONCE = 262_144
 def count_keys(
     messages: Table, dialogs: Table | None, checked: CheckedInputs, as_of: datetime | None
 ) -> KeyCounts:
-    """Return one pass over messages of Arrow's: their keys (`keys.KEY`), and how many are read and to be rejected.
+    """Return one pass over Arrow's messages: their keys (`key_rows.KEY`), how many are read, how many rejected.
 
     ``dialogs`` are Arrow's too, without a fault; ``checked`` is the configuration. Raises InputError where the
     columns of messages are not those of their table.
@@ -237,7 +237,7 @@ def count_keys(
 
 
 def _read(messages: MessageRows, ends: DialogEnds | None) -> Iterator[pyarrow.RecordBatch]:
-    """Read `keys.READ` and `rejecting.DECODED`, whether a row is sound and folded, and what finds its dialog."""
+    """Read `key_rows.READ`, `rejecting.DECODED`, whether a row is sound and folded, and what finds its dialog."""
     there = {name: messages.column(name) for name in (*READ, *DECODED) if name in messages.shape}
     columns = {**there, "sound": messages.is_sound(), "folded": messages.is_folded()}
     if ends is not None:

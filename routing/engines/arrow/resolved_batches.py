@@ -274,8 +274,8 @@ class KnownPlaces:
     @classmethod
     def of(cls, checked: CheckedInputs) -> KnownPlaces:
         """Return the places that a configuration lists."""
-        known = [(name, other) for name, one in checked.instances.items() for other in one.databases]
-        return cls(TextPlaces([(name,) for name in checked.instances]), TextPlaces(known))
+        databases = [(name, other) for name, one in checked.instances.items() for other in one.databases]
+        return cls(TextPlaces([(name,) for name in checked.instances]), TextPlaces(databases))
 
     def find(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.Array, pyarrow.Array]:
         """Return which messages name a listed instance, and which a listed database of it."""
@@ -309,10 +309,10 @@ class RejectedRows:
             reasons = find_reasons(table, is_instance.filter(doubtful), is_database.filter(doubtful))
             rejected = pc.indices_nonzero(pc.list_value_length(reasons))
             if len(rejected):
-                found = with_readable_texts(table.take(rejected))
-                found = found.append_column("reasons", reasons.take(rejected))
-                run_id = pyarrow.repeat(pyarrow.scalar(self.run_id), len(found))
-                yield found.append_column("run_id", run_id).cast(shape)
+                rows = with_readable_texts(table.take(rejected))
+                rows = rows.append_column("reasons", reasons.take(rejected))
+                run_id = pyarrow.repeat(pyarrow.scalar(self.run_id), len(rows))
+                yield rows.append_column("run_id", run_id).cast(shape)
 
 
 def as_read(batch: pyarrow.RecordBatch) -> pyarrow.Table:
@@ -339,15 +339,16 @@ def find_reasons(
     import pyarrow
     import pyarrow.compute as pc
 
-    found = find_codes(rows, instance_is_known, database_is_known)
+    applies_by_code = find_codes(rows, instance_is_known, database_is_known)
     bits: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), len(rows))
-    for place, applies in enumerate(found.values()):
+    for place, applies in enumerate(applies_by_code.values()):
         bit = pc.shift_left(applies.cast("int32"), pyarrow.scalar(place, pyarrow.int32()))
         bits = pc.bit_wise_or(bits, bit)
     # Few combinations of codes are different.
     coded = bits.dictionary_encode()
     lists = [
-        [code for place, code in enumerate(found) if one >> place & 1] for one in coded.dictionary.to_pylist()
+        [code for place, code in enumerate(applies_by_code) if one >> place & 1]
+        for one in coded.dictionary.to_pylist()
     ]
     return pyarrow.array(lists, pyarrow.list_(pyarrow.string())).take(coded.indices)
 

@@ -104,7 +104,7 @@ class TextNumbers:
         return pc.if_else(brokers.is_null(), none, _places_among(brokers, self.brokers))
 
     def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
-        """Return the keys of groups: numbers of what `keys.READ` names, how many rows, and how many are sound."""
+        """Return the keys of groups: numbers of what `key_rows.READ` names, and how many rows, and sound ones."""
         read, valid, keys = 0, 0, dict[tuple[Any, ...], set[tuple[Any, ...]]]()
         for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
             read += rows

@@ -138,7 +138,7 @@ class PathWay:
 class MessagePath:
     """All ways there and back; ``failing`` are those on which a message, or its acknowledgement, gets stuck.
 
-    ``is_cut``: there are more ways than are followed. ``has_multiple_targets`` as in `ways.MessageTrace`.
+    ``is_cut``: there are more ways than are followed. ``has_multiple_targets`` as in `hops.MessageTrace`.
     ``is_back_unknown``: the service that sent, or the broker id of its database, is not known. ``assumed``:
     addresses on the ways, each with the instance that is taken to listen there by its name.
     """

@@ -52,7 +52,7 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
         return None
     rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(affected.filters))
     rows = replace(rows, rows=_files_with(rows.rows, affected))
-    before, after = (_open_side(side, names, dialogs, rows) for side in sides.both)
+    before, after = (_open_side(settings, names, dialogs, rows) for settings in sides.both)
     return ComparedMessages(before, after, SHOWN)
 
 
@@ -146,14 +146,14 @@ class _CountedChanges:
 
     @property
     def groups(self) -> list[Mapping[str, Any]]:
-        """As `comparing.MessageChanges` has them."""
+        """As `decision_comparison.MessageChanges` has them."""
         groups = self.sums.all()
         rows = zip(*(plain_values(groups[name]) for name in KEY_CHANGES.names), strict=True)
         return [dict(zip(KEY_CHANGES.names, row, strict=True)) for row in rows]
 
     @property
     def examples(self) -> list[Mapping[str, Any]]:
-        """As `comparing.MessageChanges` has them."""
+        """As `decision_comparison.MessageChanges` has them."""
         return [
             {
                 **dict(zip(ENDS, change, strict=True)),

@@ -133,7 +133,7 @@ def versions_of(texts: Sequence[str]) -> TableVersions:
 
 
 def words_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """Parse ``--fail-on``: words of `comparing.WORSE`, one or several with commas. Raises ContractError.
+    """Parse ``--fail-on``: words of `decision_comparison.WORSE`, one or several with commas. Raises ContractError.
 
     Raises ContractError.
     """

@@ -176,8 +176,8 @@ def lint(
     DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
     where it has no zone. ``resolved`` are rows of ``resolved_routes``, as any of these: with them routes that no
     message used (SBR028) and dialogs whose pick changed (SBR039) are found, dialogs at risk (SBR041) are counted,
-    and coverage is known. ``rules`` are custom ones (`rule_files.load_rules`). Raises InputError where a table or
-    column is missing, RuleError where one of these fails.
+    and coverage is known. ``rules`` are custom ones (`lint_settings.load_rules`). Raises InputError where a table
+    or column is missing, RuleError where one of these fails.
     """
     moment = micros_of(now)
     return lint_columns(
@@ -199,7 +199,7 @@ def lint_columns(
     changed: Sequence[RebalancedDialogs] = (),
     dialogs_of: OpenDialogsOf | None = None,
 ) -> LintResult:
-    """Lint columns of the tables that `lint_tables.READ` names, at a moment (microseconds).
+    """Lint columns of the tables that `lint_estate.READ` names, at a moment (microseconds).
 
     ``used`` are the routes that messages used; ``changed`` and ``dialogs_of`` tell of their dialogs.
     """
@@ -225,7 +225,7 @@ def find_all(
     dialogs_of: OpenDialogsOf | None = None,
     rows: TableColumns | None = None,
 ) -> set[LintFinding]:
-    """Find all findings in columns of the tables that `lint_tables.READ` names, at a moment (microseconds).
+    """Find all findings in columns of the tables that `lint_estate.READ` names, at a moment (microseconds).
 
     ``rows`` are those rows of routes that are looked at one by one, all where None.
     """

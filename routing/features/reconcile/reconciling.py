@@ -173,11 +173,11 @@ def _reconcile(
     if is_frame(observed):
         from routing.features.reconcile import spark_reconcile
 
-        found = spark_reconcile.find(tables, settings, progress)
-        if place is not None and is_frame(found.rows):
+        reconciled = spark_reconcile.find(tables, settings, progress)
+        if place is not None and is_frame(reconciled.rows):
             progress("writing the table")
-            version = place.replace_by_spark(observed.sparkSession, found.rows, metadata)
-        return replace(_summarize(found), version=version)
+            version = place.replace_by_spark(observed.sparkSession, reconciled.rows, metadata)
+        return replace(_summarize(reconciled), version=version)
     from routing.features.reconcile.arrow_reconcile import open_episodes
 
     with open_episodes(tables, settings, progress) as judged:

@@ -53,7 +53,7 @@ from routing.tables.frames import collect, frame_of_tuples
 from routing.tables.spark_forms import conform, in_shape, read_brokers
 from routing.tables.table_columns import Table, TableColumns
 
-# Observations of a DataFrame, folded into episodes by windows over conversations, as `folding` does it.
+# Observations of a DataFrame, folded into episodes by windows over conversations, as `arrow_reconcile` does it.
 
 
 _EPISODE_KEY, _SERVICE = "observed_routing", "to_service_name"
@@ -290,8 +290,8 @@ class _Asked:
         if not answers.judged.has_trouble:
             return {}
         rows = _collect(answers.sample(questions))
-        known = predictor_of(MessageJudge(self.network), rows)
-        predictor = replace(answers.predictor, dialogs=known.dialogs, named=known.named)
+        of_samples = predictor_of(MessageJudge(self.network), rows)
+        predictor = replace(answers.predictor, dialogs=of_samples.dialogs, named=of_samples.named)
         samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
         for row in rows:
             samples.setdefault(row["instance_name"], []).append((episode_of(row), PairClass(row["class"])))
@@ -337,10 +337,6 @@ def _first() -> Column:
 
 def _collect(rows: DataFrame) -> list[_Row]:
     return list(collect(rows).dicts())
-
-
-def _episode(row: _Row) -> ObservedEpisode:
-    return ObservedEpisode.of_row(*(row[name] for name in EPISODES.names))
 
 
 def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers, MismatchCause]) -> DataFrame:

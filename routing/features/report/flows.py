@@ -122,7 +122,7 @@ def count_traffic(resolved: TrafficTable) -> tuple[list[MessageFlow], MessageSer
 
     ``resolved`` is the table ``resolved_routes``, of which a row that a later attempt has replaced does not count.
     Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
-    then it is known how finely a picture can show them (`scale.choose_scale`).
+    then it is known how finely a picture can show them (`choose_scale`).
     """
     messages = resolved.last_attempts((*FLOW, ENQUEUED, DECIDED))
     counted = _count_flows(messages)

@@ -110,7 +110,8 @@ def of_tables(tables: Mapping[str, Table]) -> ReportTables:
 def of_config(config: Config, opener: TableOpener) -> ReportTables:
     """Return the last run that counts, and the tables as it read them.
 
-    Raises InputError where no run counts yet or a table is not there, OutputError as `last_run.open_left` does.
+    Raises InputError where no run counts yet or a table is not there, OutputError as `counted_runs.open_left`
+    does.
     """
     last = counted_runs.last_run(opener, config.output["runs"])
     if last is None:

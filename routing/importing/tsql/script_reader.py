@@ -202,7 +202,7 @@ def decode(data: bytes, errors: str = "replace") -> DecodedScript:
     """Decode by byte-order mark, else as UTF-16 by its zero bytes, else as UTF-8, else as Windows-1252.
 
     ``errors`` says what becomes of bytes that cannot be decoded, as decoders have it: ``replace``, or
-    `undecodable.KEEP`.
+    `import_files.KEEP`.
     """
     for byte_order_mark, codec, name in _MARKS:
         if data.startswith(byte_order_mark):

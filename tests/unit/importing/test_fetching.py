@@ -31,7 +31,7 @@ class Bucket:
         self.fetched: list[list[str]] = []
 
     def look(self, _: Any, path: str) -> Folder | ListedFile | None:
-        """As `session_files.look`."""
+        """As `file_systems.look`."""
         self.looked.append(path)
         below = path.removeprefix("s3://b").strip("/")
         if below in self.content:
@@ -43,7 +43,7 @@ class Bucket:
         return found or None
 
     def read(self, _: Any, wanted: list[ListedFile]) -> dict[str, bytes]:
-        """As `session_files.read`."""
+        """As `file_systems.read`."""
         self.fetched.append([Path(file.path).name for file in wanted])
         return {file.path: self.content[file.path.removeprefix("s3://b/")] for file in wanted}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from routing.plan.checked_inputs import network_of
-from routing.plan.verdicts import KnownDialogs, RowJudge
-from routing.tables.read_rows import columns_of, read_messages
+from routing.plan.verdicts import KnownDialogs
+from routing.tables.read_rows import columns_of
 from routing.tables.times import moment_of
 from tests import askers
 from tests.frames import arrow
 from tests.reference.resolver import resolve as reference
+from tests.unit.judged_messages import RowJudge, read_messages
 
 _CASES = pytest.mark.parametrize("case", askers.CASES, ids=[case.name for case in askers.CASES])
 
@@ -29,7 +30,7 @@ def test_messages_one_by_one(case: askers.Case, order: int) -> None:
     tables["messages"] = tables["messages"][::order]
     arrow_tables = arrow(tables)
     settings = {key: columns_of(table, key) for key, table in arrow_tables.items() if key != "messages"}
-    judge = RowJudge(network_of(settings), KnownDialogs.of_table(None), None)
+    judge = RowJudge(network_of(settings), KnownDialogs({}), None)
     judge.find_openers(read_messages(arrow_tables["messages"]))
     judged = [judged for batch in read_messages(arrow_tables["messages"]) for judged in judge.judge(batch)]
     stops = sorted(
