@@ -1,4 +1,4 @@
-"""Where SQL Server Service Broker messages go, and why: resolve messages against route tables with PySpark.
+"""Resolve SQL Server Service Broker messages against route tables: where each of them goes, and why.
 
 `resolve` takes tables and returns DataFrames; `run` goes from Delta tables to Delta tables as `load_config` says;
 `diff` tells what changes between two configurations, times or versions, or by a script; `report` shows a run, and
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from routing.errors import ContractError, RoutingError, StorageError
     from routing.features.diff.comparison import Scripts, TableVersions
     from routing.features.diff.diffing import Diff, diff
-    from routing.features.explain.explaining import explain, open_tables
+    from routing.features.explain.explain_source import open_tables
+    from routing.features.explain.explaining import explain
     from routing.features.explain.questions import DescribedMessage, StoredMessage
     from routing.features.lint.custom_rules import Configuration
     from routing.features.lint.custom_rules import custom_rule as finding

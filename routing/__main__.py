@@ -1,10 +1,10 @@
-"""``sbroute`` and ``python -m routing``: the command line as a process of its own."""
+"""Run the command line as a process of its own: ``sbroute`` and ``python -m routing``."""
 
 from __future__ import annotations
 
 import sys
 
-from routing.process.process_guard import CommandProgress, SignalGuard, is_for_this_process, say
+from routing.process import CommandProgress, SignalGuard, is_for_this_process, say
 
 
 def script() -> None:

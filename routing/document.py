@@ -1,7 +1,7 @@
-"""What a document is made of: a command states its result in these blocks, `routing.render` writes them.
+"""The blocks of a document: a command states its result in them, and `routing.render` writes them.
 
-A document is a sequence of blocks. Text in it is data: a writer replaces what could move a cursor or hide, and
-nothing in it is markup. Statements are T-SQL to paste: no writer wraps, shortens or colours them.
+A document is a sequence of blocks. Text in it is data: the writer replaces what could move a cursor or hide, and
+nothing in it is markup. Statements are T-SQL to paste: the writer does not wrap, shorten or colour them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Tone(str, Enum):
-    """The emphasis of a text: colour and weight on a terminal, a class on a page."""
+    """The emphasis of a text: colour and weight on a terminal."""
 
     STRONG = "strong"
     GOOD = "good"

@@ -1,4 +1,4 @@
-"""Every way a run can fail: one root error; each kind knows its hint and its exit code.
+"""The errors of a run, under one root: each kind knows its hint and its exit code.
 
 Messages are one sentence, built in one place, and bounded: lists are cut, values are quoted and shortened.
 """

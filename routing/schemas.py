@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
 from routing.rules.candidate_order import CandidateRow
-from routing.rules.columns import ALTERNATIVE_COLUMNS
 from routing.rules.estate import EstateRoute
-from routing.rules.hops import HopColumns
+from routing.rules.following import HopColumns
 from routing.rules.pathing import HopRow, PathRow
-from routing.rules.resolving import VerdictColumns
+from routing.rules.resolving import ALTERNATIVE_COLUMNS, VerdictColumns
 from routing.terms import MatchingStep, Outcome, Reason, Word
 
 

@@ -206,7 +206,7 @@ MORE_SCENARIOS = {
 @contextmanager
 def watched(tell: Callable[[str], None]) -> Iterator[None]:
     """Within it imports tell the name of each commit that they have made."""
-    from routing.importing import table_writer
+    from routing.importing import stored_rows
 
     def hooked(method: Callable[..., None], name: str) -> Callable[..., None]:
         def write(self: Any, *arguments: Any) -> None:
@@ -216,7 +216,7 @@ def watched(tell: Callable[[str], None]) -> Iterator[None]:
         return write
 
     with pytest.MonkeyPatch.context() as patch:
-        for writer in (table_writer.LocalWriter, table_writer.SparkWriter):
+        for writer in (stored_rows.LocalWriter, stored_rows.SparkWriter):
             for name in (name for name in _COMMITS if hasattr(writer, name)):
                 patch.setattr(writer, name, hooked(getattr(writer, name), name))
         yield

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any
 
-from routing.delta.protocol import RUN, CommitMark, LastRun, TableCommit, read_mark
+from routing.delta.job_outputs import RUN, CommitMark, LastRun, TableCommit, read_mark
 from routing.errors import RecordedAlready, StorageError
 
 Rows = frozenset[Any]
@@ -55,7 +55,7 @@ class Log:
 
 
 class LogsInMemory:
-    """`protocol.OutputTables` over such logs. ``logs`` is the whole state: it may be copied and compared.
+    """`job_outputs.OutputTables` over such logs. ``logs`` is the whole state: it may be copied and compared.
 
     ``by_name``: tables of a catalog, which are made before their rows are committed, as the local engine makes its
     own (``creates_first``).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from routing.delta.protocol import RESTORE, CommitMark, OutputTables, TableCommit
+from routing.delta.job_outputs import RESTORE, CommitMark, OutputTables, TableCommit
 from tests.log_in_memory import LogsInMemory, run_mark
 
 KEY = "new_route_requests"

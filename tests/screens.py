@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from routing.document import Document
-from routing.process.process_guard import CommandProgress
+from routing.process import CommandProgress
 from routing.render.text import write_text
 
 if TYPE_CHECKING:

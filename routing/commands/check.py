@@ -1,4 +1,4 @@
-"""``sbroute check``: from a folder of exports and scripts to what is wrong with the messages that wait."""
+"""``sbroute check``: read a folder of exports and scripts, and say what is wrong with the messages that wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands share: where they write, the session they ask for, the configuration they were given."""
+"""Open what commands share: their output, the Spark session that they ask for, and the configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from routing import config
 from routing.config import Config
 from routing.errors import ConfigError, ContractError, EnvironmentFault, NoJavaFault, quote
-from routing.process.process_guard import CommandProgress
+from routing.process import CommandProgress
 from routing.terms import ENGINES, LOCAL_ENGINE, SPARK
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def load(options: argparse.Namespace, *overrides: str) -> config.Config:
     if not config.is_uri(options.config):
         return config.load(options.config, all_overrides)
     from routing.config.secrets import refuse_secrets
-    from routing.sessions.session import is_given, too_late
+    from routing.sessions.existing_session import too_late
+    from routing.sessions.session import is_given
 
     # Before the address is given to Spark, which would print it.
     refuse_secrets(options.config, {}, all_overrides)

@@ -1,4 +1,4 @@
-"""``sbroute demo``: example estates, resolved and shown."""
+"""``sbroute demo``: build example estates, resolve their messages, and show the result."""
 
 from __future__ import annotations
 

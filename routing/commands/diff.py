@@ -1,4 +1,4 @@
-"""``sbroute diff``: which messages are decided otherwise, before and after a change."""
+"""``sbroute diff``: compare the decisions on messages before and after a change."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or question_of(options)
     leave_pandas_out()
-    from routing.features.explain.explaining import explain, open_tables
+    from routing.features.explain.explain_source import open_tables
+    from routing.features.explain.explaining import explain
 
     with console.during("reading"):
         opening = opener(settings, options, console)

@@ -1,4 +1,4 @@
-"""``sbroute lint``: faults and hazards of the configuration, or of exports and scripts as they lie in files."""
+"""``sbroute lint``: find faults and hazards of the configuration, or of exports and scripts in files."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def _read_traffic(spark: SparkSession, settings: config.Config) -> dict[str, Tab
     """Read messages and dialogs by Spark."""
     from routing.delta.spark_tables import snapshots
     from routing.schemas import TRAFFIC
-    from routing.sessions.session_settings import ExistingSession
+    from routing.sessions.existing_session import ExistingSession
 
     traffic = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
     return {key: snapshot.read(spark) for key, snapshot in snapshots(ExistingSession(spark), traffic).items()}

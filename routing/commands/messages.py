@@ -1,4 +1,4 @@
-"""``sbroute messages``: the messages of the outputs, with their ids, and what SQL Server said of them."""
+"""``sbroute messages``: list messages of the outputs, with their ids and what SQL Server said of them."""
 
 from __future__ import annotations
 

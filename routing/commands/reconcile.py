@@ -1,4 +1,4 @@
-"""``sbroute reconcile``: what the routes say beside what SQL Server did."""
+"""``sbroute reconcile``: compare what the routes say with what SQL Server did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sbroute resolve``: the main job."""
+"""``sbroute resolve``: run the main job."""
 
 from __future__ import annotations
 

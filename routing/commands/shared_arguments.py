@@ -1,4 +1,4 @@
-"""The options that say of exports what their files do not: whose rows they are, of what time, in whose form."""
+"""The options that say what the files of exports do not: whose rows they are, of what time, in which form."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def moment_on_clock(text: str | None, option: str, zone: tzinfo | None, console:
     """
     if text is None:
         return None
-    from routing.config.config_values import names_zone
+    from routing.config.config_model import names_zone
     from routing.importing.catalog.cell_values import moment_of, twofold
 
     at = moment(text, option)

@@ -1,4 +1,4 @@
-"""Writing to standard output and standard error, where the other end may be full, closed or gone."""
+"""Write to standard output and standard error, where the other end may be full, closed or gone."""
 
 from __future__ import annotations
 

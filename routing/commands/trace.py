@@ -1,4 +1,4 @@
-"""``sbroute trace``: a message hop by hop to where it ends, and the reply back."""
+"""``sbroute trace``: follow a message hop by hop to where it ends, and the reply back."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     if asked is None:
         return _trace_all(settings, opening, options, console)
-    from routing.features.explain.explaining import open_tables
+    from routing.features.explain.explain_source import open_tables
     from routing.features.trace.tracing import trace
 
     with console.during("reading"):

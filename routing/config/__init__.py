@@ -1,4 +1,4 @@
-"""The configuration: frozen dataclasses from YAML and ``--set``; every fault told at once.
+"""The configuration: frozen dataclasses from YAML and ``--set``; every fault is reported at once.
 
 Nothing here imports Spark, so that a wrong option or key is answered at once.
 """
@@ -18,9 +18,12 @@ from routing.config.config_model import (
     Config,
     LineageSettings,
     ResolveSettings,
+    TableLocation,
     in_reading_order,
+    is_uri,
+    parse_time,
+    size_in_bytes,
 )
-from routing.config.config_values import TableLocation, is_uri, parse_time, size_in_bytes
 
 __all__ = [
     "BESIDE",

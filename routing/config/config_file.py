@@ -1,4 +1,4 @@
-"""The YAML file and ``--set`` → parsed values, and from these a checked configuration."""
+"""Parse the YAML file and ``--set``, and make a checked configuration of the values."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from routing.config.config_model import (
     Config,
     LineageSettings,
     ResolveSettings,
+    TableLocation,
+    folder_of,
+    is_server,
     journal_beside,
+    parse_time,
+    path_in,
+    size_in_bytes,
 )
-from routing.config.config_values import TableLocation, folder_of, is_server, parse_time, path_in, size_in_bytes
 from routing.config.secrets import refuse_secrets, without_content
 from routing.errors import ConfigError, first_sentence, quote, unknown_key
-from routing.process.ordinary_files import read_ordinary_file
+from routing.process import read_ordinary_file
 from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 
 # Parsed YAML → a configuration; every fault is collected, so that all can be told at once.

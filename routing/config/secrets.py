@@ -1,4 +1,4 @@
-"""What looks like a secret in a configuration: refused before anything of it is used, recorded or printed.
+"""Refuse what looks like a secret in a configuration, before anything of it is used, recorded or printed.
 
 Names and values are judged by their looks, so that a setting nobody thought of is refused rather than kept.
 """

@@ -1,25 +1,35 @@
-"""What the ways of finding appended message rows have in common (`by_feed`, `by_tracking`, `by_log`).
+"""Three detections of the message rows that were appended to a table: by its feed, its row tracking or its log.
 
-A way is open where the table keeps what it needs for all versions in question, and this session may read that.
-One that is open tells the rows, or refuses what happened to them; one that is closed says why, and the next is
-tried.
+A detection works where the table keeps what it needs for all versions in question, and this session may read that.
+One that works returns the rows, or refuses what happened to them; one that is closed says why, and the next is
+tried (`appended_rows`).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import NullType, StructType
 
 from routing.config import TableLocation
 from routing.delta import commits
 from routing.delta.commits import CommitInfo
+from routing.delta.file_systems import as_pattern
+from routing.delta.job_outputs import is_maintenance
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail
-from routing.errors import HistoryGap, InputError
-from routing.schemas import INPUTS
-from routing.sessions.session_settings import ExistingSession
+from routing.errors import HistoryGap, InputError, StorageError, condition, first_sentence
+from routing.schemas import INPUTS, MESSAGES, ColumnKind
+from routing.sessions.existing_session import ExistingSession
+from routing.tables.spark_forms import is_utf8
 
 # These bring files back or in that are no appended rows.
 _NO_APPENDS = ("RESTORE", "CLONE")
@@ -101,3 +111,318 @@ def columns_of_messages(rows: DataFrame) -> DataFrame:
     """Return the columns that messages have by contract, as far as they are there: others are nobody's trouble."""
     wanted = INPUTS["messages"].names
     return rows.select(*(name for name in rows.columns if name.lower() in wanted))
+
+
+# The change data feed.
+
+
+_REPLACEMENT = "\ufffd"
+FEED_PROPERTY = "delta.enableChangeDataFeed"
+_NOT_KEPT = ("DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_TABLE_FEED_DISABLED")
+_OTHER_COLUMNS = (
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+)
+# How Spark says that a file is gone which it reads; the last is Spark 3.5's.
+GONE = (
+    "FAILED_READ_FILE.FILE_NOT_EXIST",
+    "FAILED_READ_FILE.DBR_FILE_NOT_EXIST",
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_FILE_NOT_FOUND_DETAILED",
+    "_LEGACY_ERROR_TEMP_2055",
+)
+
+
+class FeedDetection:
+    """Finds new rows by the table's change data feed: its rows of the versions in question, by its name.
+
+    Only what was committed in these versions is read, whatever is stored. The feed tells inserts from all else.
+    """
+
+    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
+        """Return the reason why the change data feed will not tell new rows; None where it will."""
+        return None if table.detail.is_on(FEED_PROPERTY) else ClosedDetection("its change data feed is off")
+
+    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
+        """Return the rows that came in after a version.
+
+        Raises InputError where anything else than an append happened since, or files of the feed are gone.
+        """
+        off = self.look(spark, table)
+        if off is not None:
+            return off
+        history = history_after(spark, table, since)
+        done = {version: operation_of(history.get(version)) for version in table.versions_after(since)}
+        for version, operation in done.items():
+            if brings_files_back(operation):
+                raise InputError.not_append_only(table.place, version, operation)
+        changes = table.snapshot.read_changes(spark, since)
+        change_counts = _count_changes(changes, table, since)
+        if isinstance(change_counts, ClosedDetection):
+            return change_counts
+        for row in change_counts:
+            if row["kind"] != "insert":
+                raise InputError.not_append_only(table.place, row["version"], done[row["version"]])
+        if any(row["is_replaced"] for row in change_counts) and _holds_undecodable(spark, table):
+            return ClosedDetection(
+                "its change data feed puts other characters in the place of bytes that are no UTF-8"
+            )
+        count = sum(int(row["rows"]) for row in change_counts)
+        return AppendedRows(columns_of_messages(changes), count) if count else table.no_rows(spark)
+
+
+def _count_changes(changes: DataFrame, table: MessageVersion, since: int) -> Sequence[Row] | ClosedDetection:
+    """Count the rows of each kind that each commit brought, the first version first.
+
+    ``is_replaced``: a text of them holds the character that stands in the place of bytes that are no UTF-8.
+    """
+    replaced = (F.col(name).contains(_REPLACEMENT) for name in _texts_of(changes))
+    is_replaced = F.max(reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in replaced)))
+    kinds = changes.groupBy(F.col("_commit_version").alias("version"), F.col("_change_type").alias("kind"))
+    try:
+        rows = kinds.agg(F.count(F.lit(1)).alias("rows"), is_replaced.alias("is_replaced")).collect()
+        return sorted(rows, key=lambda row: int(row["version"]))
+    except Exception as error:
+        error_condition = condition(error)
+        if error_condition in _NOT_KEPT:
+            return ClosedDetection(f"its change data feed was not on in every version after {since}", error)
+        if error_condition in _OTHER_COLUMNS:
+            return ClosedDetection(
+                f"its change data feed does not reach over the change of columns after {since}", error
+            )
+        if error_condition in GONE:
+            raise InputError.full_run_needed(
+                f"files that were appended to {table.place!r} since the last run have been vacuumed"
+            ) from error
+        raise
+
+
+def _texts_of(messages: DataFrame) -> list[str]:
+    """Return the columns of messages that hold text."""
+    texts = {field.name for field in MESSAGES if field.kind == ColumnKind.STRING}
+    return [name for name in messages.columns if name.lower() in texts]
+
+
+def _holds_undecodable(spark: SparkSession, table: MessageVersion) -> bool:
+    """Return whether any text of the table is no UTF-8."""
+    rows = table.snapshot.read(spark)
+    bad = (F.when(~is_utf8(F.col(name)), name) for name in _texts_of(rows))
+    return bool(rows.where(F.coalesce(*bad).isNotNull()).limit(1).count())
+
+
+# Row tracking.
+
+
+TRACKING_PROPERTY = "delta.enableRowTracking"
+_BACKFILL = "ROW TRACKING BACKFILL"
+# What may only add, by operation: the parameter that says so, and the metric that says how many rows.
+_ADDS = {"WRITE": "mode", "STREAMING UPDATE": "outputMode"}
+
+
+class TrackingDetection:
+    """Finds new rows by row tracking: a table that has it on tells of each row in which commit it came in.
+
+    The history says by name what was done in between. It costs a look at every stored row, since Delta's reader
+    skips no files by that number; the change data feed reads new rows alone.
+    """
+
+    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
+        """Return the reason why row tracking will not tell new rows; None where it will."""
+        return None if table.detail.is_on(TRACKING_PROPERTY) else ClosedDetection("its row tracking is off")
+
+    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
+        """Return the rows that came in after a version.
+
+        Raises InputError where anything else than an append, or maintenance that leaves the rows as they are,
+        happened since, or the history does not tell, or tells of another number of rows.
+        """
+        off = self.look(spark, table)
+        if off is not None:
+            return off
+        history = history_after(spark, table, since)
+        counts = [
+            count_appended(table.place, version, history.get(version, {}))
+            for version in table.versions_after(since)
+        ]
+        # Rows get the number of the commit in which tracking began; while it was off they may have lost theirs.
+        if any(switches(commit_info) for commit_info in history.values()):
+            return ClosedDetection(f"its row tracking was not on in every version since {since}")
+        if not any(count != 0 for count in counts):
+            return table.no_rows(spark)
+        rows = table.snapshot.read(spark).where(F.col("_metadata.row_commit_version") > since)
+        return AppendedRows(columns_of_messages(rows), _count_tracked(rows, table, counts))
+
+
+def _count_tracked(rows: DataFrame, table: MessageVersion, counts: Sequence[int | None]) -> int:
+    """Count the rows. Raises InputError where the history, as far as it has numbers, has another number.
+
+    Where the two disagree rows would be lost, or taken twice, without a word.
+    """
+    row_count = rows.count()
+    expected = sum(count or 0 for count in counts)
+    if row_count != expected and None not in counts:
+        raise InputError.full_run_needed(
+            f"of {table.place!r} row tracking tells {row_count} rows that came in since the last run,"
+            f" history {expected}"
+        )
+    return row_count
+
+
+def switches(commit_info: CommitInfo) -> bool:
+    """Return True if a commit turns row tracking on or off, or begins it for rows that are there."""
+    properties = str((commit_info.get("operationParameters") or {}).get("properties"))
+    return operation_of(commit_info) == _BACKFILL or TRACKING_PROPERTY in properties
+
+
+def count_appended(location: str, version: int, commit_info: CommitInfo) -> int | None:
+    """Count the rows of an append, None where its commit does not say. Raises InputError for other commits."""
+    operation = operation_of(commit_info)
+    parameters, metrics = commit_info.get("operationParameters") or {}, commit_info.get("operationMetrics") or {}
+    if is_maintenance(operation):
+        return 0
+    if operation == "COPY INTO" or (operation in _ADDS and parameters.get(_ADDS[operation]) == "Append"):
+        return _number(metrics, "numOutputRows")
+    # One that found nothing to change only adds.
+    changed = (_number(metrics, "numTargetRowsUpdated"), _number(metrics, "numTargetRowsDeleted"))
+    if operation == "MERGE" and changed == (0, 0):
+        return _number(metrics, "numTargetRowsInserted")
+    raise InputError.not_append_only(location, version, operation)
+
+
+def _number(metrics: Mapping[str, Any], name: str) -> int | None:
+    metric = metrics.get(name)
+    return None if metric is None else int(metric)
+
+
+# Delta's log.
+
+
+_LOG = """
+commitInfo struct<operation: string>,
+add struct<path: string, dataChange: boolean, stats: string, deletionVector: struct<storageType: string>>,
+remove struct<path: string, dataChange: boolean>,
+damaged string
+"""
+_NO_FILE = "PATH_NOT_FOUND"
+
+
+class LogDetection:
+    """Finds new rows by the files of Delta's log, which name the data files of each commit.
+
+    Only these are read, by their paths: so it is the way of tables that are given by path, and of names whose
+    paths this session may read.
+    """
+
+    def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
+        """Return the reason why the log will not tell new rows; None where it will."""
+        if table.detail.has_column_mapping:
+            return _closed_by_mapping()
+        if table.location.is_name:
+            actions = _read_log(spark, table, [table.version])
+            return actions if isinstance(actions, ClosedDetection) else None
+        return None
+
+    def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
+        """Return the rows that came in after a version.
+
+        Raises InputError where anything else than an append, or maintenance that leaves the rows as they are,
+        happened since, or its files are gone; StorageError where the log is damaged.
+        """
+        if table.detail.has_column_mapping:
+            return _closed_by_mapping()
+        log = _read_log(spark, table, table.versions_after(since))
+        if isinstance(log, ClosedDetection):
+            return log
+        check_appends(log, table.place)
+        added = {row["add"]["path"]: row["records"] for row in log if row["add"] and row["add"]["dataChange"]}
+        if not added:
+            return table.no_rows(spark)
+        gone = {row["remove"]["path"] for row in log if row["remove"]}
+        counts = [None if records is None else int(records) for records in added.values()]
+        numbers = [count for count in counts if count is not None]
+        rows = _read_files(spark, table, added, bool(gone.intersection(added)))
+        files = frozenset(map(unquote, added))
+        return AppendedRows(rows, sum(numbers) if len(numbers) == len(counts) else None, files)
+
+
+def _closed_by_mapping() -> ClosedDetection:
+    return ClosedDetection("it has column mapping, so that its files cannot be read alone")
+
+
+def _read_log(spark: SparkSession, table: MessageVersion, versions: Sequence[int]) -> list[Row] | ClosedDetection:
+    """Return the actions of these commits that concern files, each with its version and operation.
+
+    One commit each, none left out. Closed where a catalog does not let them be read by path, or keeps them
+    elsewhere. Raises InputError, StorageError.
+    """
+    files = [as_pattern(f"{table.detail.root}/_delta_log/{version:020d}.json") for version in versions]
+    try:
+        actions = _actions(spark, files)
+    except Exception as error:
+        # Catalogs have many words for what they refuse; what it was is told where no other way is open.
+        if table.location.is_name:
+            return ClosedDetection(f"its log cannot be read by path: {first_sentence(error)}", error)
+        if condition(error) != _NO_FILE:
+            raise
+        raise InputError.full_run_needed(
+            f"the log of {table.place!r} since the last run has been cleaned up"
+        ) from error
+    for row in actions:
+        if row["is_damaged"]:
+            raise StorageError.damaged_log(table.place, int(row["version"]))
+    if {int(row["version"]) for row in actions} != set(versions):
+        raise InputError.full_run_needed(f"the log of {table.place!r} since the last run has gaps")
+    return actions
+
+
+def _actions(spark: SparkSession, files: list[str]) -> list[Row]:
+    actions = spark.read.schema(_LOG).option("columnNameOfCorruptRecord", "damaged").json(files)
+    return (
+        actions.select(
+            F.regexp_extract("_metadata.file_name", r"^(\d+)", 1).cast("bigint").alias("version"),
+            F.col("commitInfo.operation").alias("operation"),
+            F.col("add"),
+            F.get_json_object("add.stats", "$.numRecords").cast("bigint").alias("records"),
+            F.col("remove"),
+            F.col("damaged").isNotNull().alias("is_damaged"),
+        )
+        .where("operation IS NOT NULL OR add IS NOT NULL OR remove IS NOT NULL OR is_damaged")
+        .collect()
+    )
+
+
+def check_appends(log: Iterable[Any], location: str) -> None:
+    """Refuse a log of anything but appends and maintenance. Raises InputError with the first such version."""
+    operations = {row["version"]: row["operation"] for row in log if row["operation"] is not None}
+    for row in sorted(log, key=lambda row: int(row["version"])):
+        operation = operations.get(row["version"]) or "unknown operation"
+        removes = row["remove"] is not None and row["remove"]["dataChange"]
+        hides = row["add"] is not None and row["add"]["dataChange"] and row["add"]["deletionVector"] is not None
+        if removes or hides or brings_files_back(operation):
+            raise InputError.not_append_only(location, int(row["version"]), operation)
+
+
+def _read_files(spark: SparkSession, table: MessageVersion, paths: Iterable[str], replaced: bool) -> DataFrame:
+    # Only the columns of the contract, so that an odd type elsewhere is nobody's trouble; Delta writes no void.
+    wanted = columns_of_messages(table.snapshot.read(spark)).schema
+    kept_schema = StructType([field for field in wanted if not isinstance(field.dataType, NullType)])
+    root = table.detail.root
+    files = [as_pattern(_absolute(root, path)) for path in paths]
+    try:
+        rows = spark.read.schema(kept_schema).option("basePath", root).parquet(*files)
+        # On Spark Connect nothing is looked up before the schema is asked for.
+        _ = rows.columns
+    except AnalysisException as error:
+        if not replaced or condition(error) != _NO_FILE:
+            raise
+        raise InputError.full_run_needed(
+            f"files that were appended to {table.place!r} since the last run have been vacuumed"
+        ) from error
+    return rows
+
+
+def _absolute(root: str, path: str) -> str:
+    """Return a path as the log writes it: encoded like a URI, and relative unless it says otherwise."""
+    if re.match(r"\A([A-Za-z][A-Za-z0-9+.-]*:|/)", path):
+        return unquote(path)
+    return f"{root}/{unquote(path)}"

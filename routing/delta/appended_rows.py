@@ -1,6 +1,6 @@
-"""The message rows that were appended to a Delta table between two versions, and nothing else.
+"""Read the message rows that were appended to a Delta table between two versions, and nothing else.
 
-Three ways lead there (`ways`), of which the first that is open is taken. By the table's name: its change data
+Of three detections (`append_detection`) the first that works is taken. By the table's name: its change data
 feed, its row tracking, or its log where that can be read by path. A table that is given by path is read by its
 log; where columns are mapped, by the other two. Not the stream source, which would need a checkpoint and a copy
 of the rows.
@@ -17,17 +17,25 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from routing.config import TableLocation
-from routing.delta import appended_by_feed, appended_by_log, appended_by_tracking
-from routing.delta.append_detection import AppendedRows, ClosedDetection, MessageVersion
+from routing.delta.append_detection import (
+    FEED_PROPERTY,
+    GONE,
+    AppendedRows,
+    ClosedDetection,
+    FeedDetection,
+    LogDetection,
+    MessageVersion,
+    TrackingDetection,
+)
 from routing.delta.commits import identity
 from routing.delta.file_systems import as_pattern
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import detail
 from routing.errors import InputError, RoutingError, condition
-from routing.sessions.session_settings import ExistingSession
+from routing.sessions.existing_session import ExistingSession
 
 # How Spark says that files, or what the log has of a version, are not there any more.
-_GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *appended_by_feed.GONE)
+_GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *GONE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class RecordedVersion:
 
 
 class _AppendDetection(Protocol):
-    """The room of a way."""
+    """One way of finding new rows."""
 
     def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
         """Return the reason why this detection will not tell new rows; None where it will."""
@@ -52,8 +60,8 @@ class _AppendDetection(Protocol):
         """Return the rows, or why it does not lead to them. Raises InputError, StorageError."""
 
 
-_BY_NAME: tuple[_AppendDetection, ...] = (appended_by_feed, appended_by_tracking, appended_by_log)
-_BY_PATH: tuple[_AppendDetection, ...] = (appended_by_log, appended_by_feed, appended_by_tracking)
+_BY_NAME: tuple[_AppendDetection, ...] = (FeedDetection(), TrackingDetection(), LogDetection())
+_BY_PATH: tuple[_AppendDetection, ...] = (LogDetection(), FeedDetection(), TrackingDetection())
 
 
 def _detections(location: TableLocation) -> tuple[_AppendDetection, ...]:
@@ -104,7 +112,7 @@ def read_appended(spark: SparkSession, messages: TableSnapshot, recorded: Record
 
 def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
     """Return the error that no detection works, with the property to set where the feed is off."""
-    to_set = None if table.detail.is_on(appended_by_feed.PROPERTY) else appended_by_feed.PROPERTY
+    to_set = None if table.detail.is_on(FEED_PROPERTY) else FEED_PROPERTY
     return InputError.new_rows_unknown(
         table.place, [detection.why for detection in closed], to_set, is_first=is_first
     )

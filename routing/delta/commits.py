@@ -1,4 +1,4 @@
-"""The history of a Delta table, commit by commit, and what tells one commit from any other of its number.
+"""Read the history of a Delta table, commit by commit, and tell a commit from any other of its number.
 
 Of a table on a local file system the log is read without asking Spark: a table's version is the number of its
 newest commit, which is a file of that name. Everywhere else DESCRIBE HISTORY says the same, by a query each time.
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
-from routing.delta.protocol import RESTORE, CommitMark, TableCommit, read_mark
+from routing.delta.job_outputs import RESTORE, CommitMark, TableCommit, read_mark
 from routing.errors import HistoryGap, StorageError, condition
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.sessions.session_settings import HasSession
+    from routing.sessions.existing_session import HasSession
 
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 # As many of the newest commits are looked at where nothing says how far to go back.

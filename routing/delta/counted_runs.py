@@ -1,4 +1,4 @@
-"""The last run that counts, and the outputs as it left them, for readers with or without a JVM."""
+"""Read the last run that counts, and the outputs as it left them, with or without a JVM."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from routing import schemas
 from routing.config import BESIDE, JOURNAL, KEPT, VIEW, Config, TableLocation
 from routing.config.secrets import without_secrets
 from routing.delta import commits, protocol
+from routing.delta.job_outputs import LastRun, TableCommit
 from routing.delta.opening import TableOpener
-from routing.delta.protocol import LastRun, TableCommit
 from routing.delta.table_details import relative_path
 from routing.errors import OutputError, RecordedAlready, RunError, quote
 from routing.schemas import RUNS, Schema

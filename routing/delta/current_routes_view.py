@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from routing.config import Config, TableLocation
 from routing.errors import condition, first_sentence
-from routing.sessions.session_settings import HasSession
+from routing.sessions.existing_session import HasSession
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Files of Parquet that a table is to be made of, written part by part, and their statistics."""
+"""Write files of Parquet for a table, part by part, with their statistics."""
 
 from __future__ import annotations
 

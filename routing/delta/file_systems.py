@@ -1,4 +1,4 @@
-"""Whose disk a path is on: this machine's, or one that only the Spark session reads.
+"""Tell whose disk a path is on: this machine's, or one that only the Spark session reads.
 
 Spark takes a path without a scheme by the default file system of its cluster, which is HDFS on EMR and Databricks'
 own on Databricks; a server of Spark Connect takes it by its own machine. A look at this machine's disk then
@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 from routing.config import Config, TableLocation
 from routing.errors import condition, first_sentence
 from routing.sessions import session
+from routing.sessions.existing_session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -191,7 +192,7 @@ def _is_here(scheme: str, spark: SparkSession | None) -> bool:
     if not scheme and _DATABRICKS in os.environ:
         return False
     # file: is the disk of the driver, which is this process but for Spark Connect.
-    if spark is None or (scheme and not session.is_connect(spark)):
+    if spark is None or (scheme and not is_connect(spark)):
         return True
     seen_by_scheme = _seen_by_session.setdefault(spark, {})
     if scheme not in seen_by_scheme:

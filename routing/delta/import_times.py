@@ -1,4 +1,4 @@
-"""When what has no history was last imported: only routes have one, all else is known as it is now.
+"""Find when a table without history was last imported: only routes have a history, the rest is known as it is now.
 
 Databases with their ids and brokers, services and instances are taken as the newest import left them, whatever the
 time of a decision. Times are microseconds since 1970 in UTC.

@@ -1,4 +1,4 @@
-"""The outputs of a job as Delta tables: what is read of them, and how Spark commits (`protocol.OutputTables`)."""
+"""The outputs of a job as Delta tables: what is read of them, and how Spark commits (`job_outputs`)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from routing import schemas
 from routing.config import Config, TableLocation
 from routing.delta import commits, counted_runs, spark_tables, table_details
 from routing.delta.data_files import DataFiles, RowSource
+from routing.delta.job_outputs import CommitMark, LastRun, TableCommit
 from routing.delta.local_tables import LocalTable, append_once, find_log, open_to_write
 from routing.delta.opening import TableOpener
-from routing.delta.protocol import CommitMark, LastRun, TableCommit
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
 from routing.delta.table_details import relative_path
 from routing.errors import InputError, RoutingError, StorageError, first_sentence, is_refusal
-from routing.sessions.session_settings import HasSession, find_setting
+from routing.sessions.existing_session import HasSession, find_setting
 from routing.tables import sql_statements
 from routing.tables.arrow_rows import table_of
 from routing.terms import ReadRow
@@ -209,7 +209,7 @@ def check_succession(config: Config, last: LastRun) -> None:
         raise InputError.full_run_needed(f"the last run {last.run_id!r} read {now!r} at no version")
 
 
-# The outputs of a job on this machine's disk: `protocol.OutputTables` by delta-rs, without Spark.
+# The outputs of a job on this machine's disk: `job_outputs.OutputTables` by delta-rs, without Spark.
 
 
 _SKIPPING = "delta.dataSkippingStatsColumns"

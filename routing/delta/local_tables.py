@@ -1,4 +1,4 @@
-"""Local Delta tables without a JVM, by delta-rs (`deltalake`): what it reads and writes rightly, and nothing else.
+"""Read and write local Delta tables by delta-rs (`deltalake`), without a JVM: those alone that it handles rightly.
 
 Tables of reader version 1 are read, by way of Arrow's datasets, where their files lie in their folder. Whatever a
 later version brings (deletion vectors, column mapping, further types) is left out there without a word, or is an

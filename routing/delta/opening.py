@@ -1,4 +1,4 @@
-"""How a table is opened: a local one without a JVM where that reads it rightly, every other by a Spark session."""
+"""Open tables: local ones without a JVM where delta-rs reads them rightly, all others by a Spark session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing.delta.local_tables import (
 from routing.delta.table_details import check_vacant
 from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
 from routing.sessions import session
-from routing.sessions.session_settings import find_setting
+from routing.sessions.existing_session import find_setting, is_connect
 from routing.tables.read_rows import check_shape
 from routing.tables.table_columns import Table, is_frame
 
@@ -114,7 +114,7 @@ class TableOpener:
             master: str | None = "local" if not session.is_given() else None
             master = self.settings.get("spark.master", master)
         else:
-            master = None if session.is_connect(self._spark) else find_setting(self._spark, "spark.master")
+            master = None if is_connect(self._spark) else find_setting(self._spark, "spark.master")
         return master is not None and _ONE_MACHINE.fullmatch(master) is not None
 
     def open_without_spark(self, location: TableLocation, version: int) -> Table | None:
@@ -240,7 +240,7 @@ class TableOpener:
         """Return the reason why a table's place or the session requires Spark; None where they do not."""
         if find_log(location) is None:
             return UnreadableTable("it is not on this machine's disk")
-        if self._spark is not None and session.is_connect(self._spark):
+        if self._spark is not None and is_connect(self._spark):
             return UnreadableTable("the session is one of Spark Connect")
         return None
 

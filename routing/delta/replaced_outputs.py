@@ -1,4 +1,4 @@
-"""An output that is replaced as a whole in one commit: by delta-rs where it writes it rightly, else by Spark."""
+"""Replace an output as a whole in one commit: by delta-rs where it writes it rightly, else by Spark."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ReplacedOutput:
     def replace_by_spark(self, spark: SparkSession, rows: DataFrame, metadata: str) -> int:
         """Replace the table by Spark, and return the version that made. Raises StorageError."""
         from routing.delta import spark_tables
-        from routing.sessions.session_settings import ExistingSession
+        from routing.sessions.existing_session import ExistingSession
 
         if self.location.is_name and spark_tables.current_version(ExistingSession(spark), self.location) is None:
             # A catalog that makes a table together with its rows does not mark that commit.

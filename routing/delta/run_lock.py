@@ -1,4 +1,4 @@
-"""One run at a time on a local file system: a lock file beside the table ``runs``.
+"""Allow one run at a time on a local file system, by a lock file beside the table ``runs``.
 
 The holder of the file's lock (flock) works; the operating system lets go of it when that process ends, however
 it ends, so that the file of a killed run is taken over by the next one. Object stores, catalogs and whatever else

@@ -1,4 +1,4 @@
-"""The only room that reads and writes tables: by path, object-store URI or catalog name."""
+"""Read and write tables by Spark: by path, object-store URI or catalog name; no other module does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing.config import Config, TableLocation, in_reading_order
 from routing.delta import commits
 from routing.errors import ConfigError, InputError, OutputError, StorageError, condition, first_sentence
 from routing.schemas import Schema
-from routing.sessions.session_settings import ExistingSession, HasSession
+from routing.sessions.existing_session import ExistingSession, HasSession
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:

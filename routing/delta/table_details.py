@@ -1,4 +1,4 @@
-"""What a Delta table says of itself: where it lies, and which table it is."""
+"""Read the details of a Delta table: where its files lie, its properties, and the id that no other table has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing.tables import sql_statements
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing.sessions.session_settings import HasSession
+    from routing.sessions.existing_session import HasSession
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,36 @@
-"""Build the example estates as Delta tables and a configuration beside them."""
+"""Build the demo's Delta tables and a configuration beside them: the documents' estates, and a generated day.
+
+The day is 2026-01-05, UTC, of the made-up company of `company`: the same rows for the same seed.
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import shutil
+from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.config import BESIDE, Config, load
 from routing.delta.local_tables import write_new
-from routing.demo.demo_day import generate_day
-from routing.demo.drafting import Tables
+from routing.demo.company import (
+    ANSWERED_PARTNER,
+    WAITING_PARTNER,
+    CompanyTables,
+    ConversationKind,
+    all_flows,
+    at_hour,
+    found_company,
+    guid,
+    service,
+    split,
+)
+from routing.demo.drafting import EstateDraft, Row, Tables
 from routing.demo.example_estates import document_estates
 from routing.errors import ContractError, OutputError, StorageError, quote
 from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
@@ -23,6 +42,287 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.delta.opening import TableOpener
+
+# Conversations of the made-up company, written message by message into the tables.
+
+
+# Messages begun in each hour of the day, in proportion.
+_HOURLY = (2, 2, 3, 3, 3, 5, 12, 25, 45, 60, 72, 80, 88, 82, 74, 72, 80, 92, 86, 60, 34, 22, 10, 4)
+_MINUTES_A_DAY = 24 * 60
+_REPLY_SHARE = 0.8
+
+
+def _curve() -> list[float]:
+    """Return the share of messages that have begun by the end of each minute of the day."""
+    minutes = []
+    for minute in range(_MINUTES_A_DAY):
+        hour, part = divmod(minute, 60)
+        here, there = _HOURLY[hour], _HOURLY[(hour + 1) % 24]
+        minutes.append(here + (there - here) * part / 60)
+    return list(accumulate(minutes))
+
+
+@dataclass
+class _Talk:
+    """One conversation in the making: what its two ends know."""
+
+    flow: ConversationKind
+    number: int
+    conversation_id: str
+    path: tuple[str, ...]
+    target: str | None
+    known_id: str | None
+    picked_id: str | None
+    expires: datetime | None
+    acknowledged: datetime | None = None
+    answered: bool = False
+
+
+class ConversationWriter:
+    """One conversation after the other, drawn from the generator."""
+
+    def __init__(self, rng: random.Random, company: CompanyTables) -> None:
+        self.rng = rng
+        self.company = company
+        self.draft: EstateDraft = company.draft
+        self._curve = [0.0, *_curve()]
+        self._number = 0
+
+    def converse(self, flow: ConversationKind) -> None:
+        """Write one conversation of the flow: what the initiator sends, where it arrives, the answers."""
+        rng = self.rng
+        begins, ends = at_hour(flow.hours[0]), at_hour(flow.hours[1])
+        at = max(begins, self._moment(flow.hours))
+        talk = self._begin(flow, at)
+        first = at
+        for sequence in range(rng.randint(*flow.messages)):
+            # Half a minute leaves time for the way and the answer.
+            if at >= ends - timedelta(seconds=30):
+                break
+            self._send(talk, sequence, at, ends)
+            at += _minutes(rng.uniform(*flow.pause))
+        self._end_rows(talk, first)
+
+    def _moment(self, hours: tuple[float, float]) -> datetime:
+        """Return a time within the hours, likelier where the day is busier."""
+        low, high = (self._curve[round(hour * 60)] for hour in hours)
+        minute = bisect(self._curve, self.rng.uniform(low, high)) - 1
+        minute = min(minute, round(hours[1] * 60) - 2)
+        return at_hour(minute / 60) + timedelta(milliseconds=self.rng.randrange(60_000))
+
+    def _begin(self, flow: ConversationKind, at: datetime) -> _Talk:
+        self._number += 1
+        ids, conversation_id = self.company.broker_ids, guid(self.rng)
+        known_id = ids.get(flow.bound_to, flow.bound_to) if flow.bound_to else None
+        path, target, picked = flow.path, flow.target, None
+        if flow.balanced:
+            by_id = {ids[place]: place for place in flow.balanced}
+            picked = _pick(sorted(by_id), conversation_id)
+            target = by_id[picked]
+            path = (split(target)[0],)
+        expires = None if flow.lifetime is None else at + _minutes(flow.lifetime)
+        return _Talk(flow, self._number, conversation_id, path, target, known_id, picked, expires)
+
+    def _send(self, talk: _Talk, sequence: int, at: datetime, ends: datetime) -> None:
+        """Write a message of the initiator at every instance that it passes."""
+        flow, rng = talk.flow, self.rng
+        start, database = split(flow.start)
+        name, message_id = service(flow.service), f"d{talk.number:05}-i{sequence}"
+        seen = None
+        if flow.seen_waiting:
+            seen = at + _minutes(rng.uniform(*flow.seen_waiting))
+            seen = min(seen, ends - timedelta(seconds=1))
+        # Some senders name the broker id in the message, for the others the dialog row knows it.
+        named_id = talk.known_id if talk.number % 3 == 0 else None
+        self.draft.message(
+            message_id,
+            talk.conversation_id,
+            at,
+            start,
+            database or None,
+            name,
+            named_id,
+            sequence=sequence,
+            observed_at=seen,
+            hops_remaining=None if database else flow.hops,
+            from_service_name=self._sender(flow),
+        )
+        carried = talk.known_id or talk.picked_id
+        if talk.acknowledged and talk.acknowledged <= at:
+            carried = self._target_id(talk)
+        arrived = self._travel(talk, message_id, sequence, at, talk.path, name, carried)
+        if talk.target and not talk.acknowledged:
+            talk.acknowledged = arrived + timedelta(milliseconds=rng.randrange(20, 200))
+        if (talk.target or flow.back) and rng.random() < _REPLY_SHARE:
+            self._answer(talk, sequence, arrived + timedelta(milliseconds=rng.randrange(50, 3000)))
+
+    def _answer(self, talk: _Talk, sequence: int, at: datetime) -> None:
+        """Write the target's answer at every instance that it passes."""
+        name, message_id = self.company.services[talk.flow.start], f"d{talk.number:05}-t{sequence}"
+        if talk.target:
+            talk.answered = True
+            self.draft.message(
+                message_id,
+                talk.conversation_id,
+                at,
+                *split(talk.target),
+                name,
+                is_initiator=False,
+                sequence=sequence,
+                from_service_name=service(talk.flow.service),
+            )
+        initiator = self.company.broker_ids[talk.flow.start]
+        self._travel(talk, message_id, sequence, at, talk.flow.back, name, initiator, reply=True)
+
+    def _travel(
+        self,
+        talk: _Talk,
+        message_id: str,
+        sequence: int,
+        at: datetime,
+        path: tuple[str, ...],
+        name: str,
+        broker: str | None,
+        reply: bool = False,
+    ) -> datetime:
+        """Write the arrivals along the path; returns the time of the last."""
+        for number, instance in enumerate(path):
+            at += timedelta(milliseconds=self.rng.randrange(4, 90))
+            self.draft.message(
+                message_id,
+                talk.conversation_id,
+                at,
+                instance,
+                None,
+                name,
+                broker,
+                is_initiator=not reply,
+                sequence=sequence,
+                hops_remaining=talk.flow.hops - number,
+                from_service_name=service(talk.flow.service) if reply else self._sender(talk.flow),
+            )
+        return at
+
+    def _sender(self, flow: ConversationKind) -> str | None:
+        """Return the service that opens a flow's dialogs; None where the sender is outside."""
+        return self.company.services.get(flow.start)
+
+    def _target_id(self, talk: _Talk) -> str | None:
+        return self.company.broker_ids[talk.target] if talk.target else None
+
+    def _end_rows(self, talk: _Talk, begun: datetime) -> None:
+        """Write the dialogs rows of the ends that lie in databases of the company."""
+        flow, group = talk.flow, guid(self.rng)
+        start, database = split(flow.start)
+        if database:
+            self.draft.dialog(
+                start,
+                database,
+                talk.conversation_id,
+                conversation_group_id=group,
+                far_service=service(flow.service),
+                far_broker_instance=talk.known_id,
+                lifetime=talk.expires,
+                acknowledged_at=talk.acknowledged,
+                acknowledged_broker_instance=self._target_id(talk) if talk.acknowledged else None,
+            )
+        if talk.target and talk.answered:
+            self.draft.dialog(
+                *split(talk.target),
+                talk.conversation_id,
+                is_initiator=False,
+                conversation_group_id=guid(self.rng),
+                far_service=self.company.services[flow.start],
+                far_broker_instance=self.company.broker_ids[flow.start],
+                lifetime=talk.expires,
+                acknowledged_at=begun,
+                acknowledged_broker_instance=self.company.broker_ids[flow.start],
+            )
+
+
+def _minutes(value: float) -> timedelta:
+    return timedelta(milliseconds=round(value * 60_000))
+
+
+def _pick(broker_ids: list[str], conversation_id: str) -> str:
+    """Return the id that balancing picks for a dialog, so that messages arrive where they were sent."""
+    # Needed by the demo alone, where Spark is loaded anyway.
+    from routing.rules.hashing import dialog_id_hash
+
+    return broker_ids[dialog_id_hash(conversation_id) % len(broker_ids)]
+
+
+_FIRST_ROUNDS = 3
+_CAMPAIGNS = ("hq-customers", "Campaigns")
+
+
+def generate_day(seed: int = 20260105, messages: int = 12_000) -> Tables:
+    """Return the input tables of the day, with exactly that many messages rows, in order of time.
+
+    A message has a row at each instance that it passes. The rows reach every outcome and reason,
+    and every reason for which a row is set aside, from some 2,000 messages on.
+    """
+    rng = random.Random(seed)
+    day = ConversationWriter(rng, found_company(rng))
+    _ask_for_routes(day)
+    bad = _bad_messages(day)
+    flows = all_flows()
+    weights = list(accumulate(flow.weight for flow in flows))
+    # Every flow speaks early, so that a short day has all of them too.
+    queue = flows * _FIRST_ROUNDS
+    rows = day.draft.tables["messages"]
+    while len(rows) + len(bad) < messages:
+        flow = queue.pop(0) if queue else rng.choices(flows, cum_weights=weights)[0]
+        day.converse(flow)
+    rows[:] = sorted(rows[: max(0, messages - len(bad))], key=_time_and_id) + bad[:messages]
+    return day.draft.tables
+
+
+def _time_and_id(row: Row) -> tuple[str, str]:
+    # Times of one zone compare as text too, microseconds written out.
+    at = row["enqueue_time"]
+    assert isinstance(at, datetime)
+    return at.isoformat(timespec="microseconds"), str(row["message_id"])
+
+
+def _ask_for_routes(day: ConversationWriter) -> None:
+    """Add two requests to the record: one that still waits, one that was answered with a route."""
+    waiting, answered = service(WAITING_PARTNER), service(ANSWERED_PARTNER)
+    day.draft.request(*_CAMPAIGNS, waiting, at_hour(-6), "yesterday-1")
+    asked = at_hour(9.2)
+    conversation = guid(day.rng)
+    day.draft.request(*_CAMPAIGNS, answered, asked, "bluebird-1", at_hour(9.25), conversation)
+    day.draft.message("bluebird-1", conversation, asked, *_CAMPAIGNS, answered)
+
+
+def _bad_messages(day: ConversationWriter) -> list[Row]:
+    """Return rows that cannot be resolved: one for each fault that a row can have by itself."""
+    good: Row = {
+        "instance_name": "store-leeds",
+        "database_name": "Till",
+        "is_initiator": True,
+        "message_sequence_number": 0,
+        "enqueue_time": at_hour(15.5),
+        "to_service_name": service("Orders/Entry"),
+    }
+    faults: tuple[tuple[str, Row], ...] = (
+        ("no-message-id", {"message_id": None}),
+        ("no-conversation", {"conversation_id": None}),
+        ("no-end", {"is_initiator": None}),
+        ("no-time", {"enqueue_time": None}),
+        ("no-instance", {"instance_name": None}),
+        ("no-service", {"to_service_name": ""}),
+        ("not-a-guid", {"conversation_id": "order 4711"}),
+        ("unknown-instance", {"instance_name": "store-penzance"}),
+        ("unknown-database", {"database_name": "TillOld"}),
+    )
+    rows = day.draft.tables["messages"]
+    columns = dict.fromkeys(rows[0])
+    return [
+        {**columns, **good, "message_id": f"bad-{name}", "conversation_id": guid(day.rng), **fault}
+        for name, fault in faults
+    ]
+
 
 CONFIG_FILE = "demo.yaml"
 _MADE = frozenset({CONFIG_FILE, "data", "out"})

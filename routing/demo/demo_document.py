@@ -1,4 +1,4 @@
-"""What the demo prints: each estate message by message, the day as counts, the outcomes, and what to try next."""
+"""The document of the demo: each estate message by message, the day as counts, outcomes, and commands to try."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a table that grows with the traffic; Spark and Arrow each do it in their own way."""
+"""The operations over a table that grows with the traffic; Spark and Arrow each do them in their own way."""
 
 from __future__ import annotations
 

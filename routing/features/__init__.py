@@ -1,1 +1,1 @@
-"""Questions asked of a configuration and its messages; each room answers one with rows."""
+"""The questions that users ask of a configuration and its messages; a folder answers each with rows."""

@@ -1,4 +1,4 @@
-"""Lint files: from PATHs to findings, each with its file."""
+"""Lint exports and scripts in PATHs: findings, each with its file."""
 
 from __future__ import annotations
 

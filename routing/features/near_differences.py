@@ -1,4 +1,4 @@
-"""How a route or a service differs from what a message asks for: the words, and how near two names are."""
+"""Name the difference between a route or service and what a message asks for, and tell how near two names are."""
 
 from __future__ import annotations
 

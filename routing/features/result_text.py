@@ -1,4 +1,4 @@
-"""What the commands print of a result, as one text: for notebooks, and other callers that have the result."""
+"""Write a result as the text that its command prints: for notebooks, and other callers that have the result."""
 
 from __future__ import annotations
 

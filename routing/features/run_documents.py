@@ -1,4 +1,4 @@
-"""What is printed of runs: the list, one run, and what `resolve` says of the run that it made."""
+"""The documents of runs: the list, one run, and what `resolve` says of the run that it made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transmission_status means: the number and the numbers in its text → what is wrong, and what solves it.
+"""Read a transmission_status: the number and the numbers in its text → what is wrong, and what solves it.
 
 Numbers are those of sys.messages; public cases of trouble establish the rows. A text is read for its
 numbers, which are the same in every language, and for the reason that SQL Server gives of a certificate.

@@ -1,1 +1,1 @@
-"""What a database administrator really has, read into the input tables."""
+"""Import catalog exports, T-SQL scripts and Extended Events of SQL Server into the input tables."""

@@ -1,4 +1,4 @@
-"""What an import that was ended half-way left in the journal: completed, dropped, or only told."""
+"""Complete an import that ended half-way, from its journal; or drop it, or only report it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import says about the tables: the rows that they are to hold, and of which part."""
+"""The rows that an import has for the tables, and the part of each table that it covers."""
 
 from __future__ import annotations
 

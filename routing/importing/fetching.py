@@ -1,4 +1,4 @@
-"""Files of an import that the Spark session reads: behind a URI, or on the file system of its cluster.
+"""Fetch files of an import that the Spark session reads: behind a URI, or on the file system of its cluster.
 
 They are listed and fetched as they are, and read by the very same code as files of this machine.
 """

@@ -1,4 +1,4 @@
-"""Exports of catalog views into the tables: read → covered part → changes → one commit a table → imports."""
+"""Import exports of catalog views: read → covered part → changes → one commit a table → imports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing.importing.import_faults import find_exports_to_come, latest_time, r
 from routing.importing.import_order import Dropped, close_routes, cover_dropped, find_dropped
 from routing.importing.import_results import ImportResult
 from routing.importing.spelling import NameSpelling, say_near_names
-from routing.importing.stored_tables import with_stored_ids
+from routing.importing.stored_rows import with_stored_ids
 from routing.terms import MSDB, TableRow
 
 _ALWAYS = ("databases", "services", "instances", "routes", "imports")

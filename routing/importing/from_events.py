@@ -1,4 +1,4 @@
-"""Extended Events into ``observed_routing`` and ``dialogs``: read → rows that are new → commits of many rows."""
+"""Import Extended Events into ``observed_routing`` and ``dialogs``: read → new rows → commits of many rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing.importing.import_faults import latest_time, phrase_to_come
 from routing.importing.import_files import Reach
 from routing.importing.import_results import ImportResult
 from routing.importing.spelling import NameSpelling, say_near_names
-from routing.importing.stored_tables import with_stored_ids
+from routing.importing.stored_rows import with_stored_ids
 from routing.terms import TableRow
 
 ROWS_AT_ONCE = 50_000

@@ -1,4 +1,4 @@
-"""T-SQL scripts into the tables: what the tables hold → statements applied → what changed, as of the script."""
+"""Import T-SQL scripts: the state that the tables hold → statements applied → changes, as of the script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the tables × what an import says → the rows that change; pure Python.
+"""Compare the rows of the tables with those of an import, and find the rows that change; pure Python.
 
 Rows are dictionaries by column name. A route's versions are its rows by ``valid_from``.
 """

@@ -1,4 +1,4 @@
-"""What can be wrong with an import, each phrased once; all of it means exit code 2 and nothing written."""
+"""The faults of an import, each phrased once; all of them mean exit code 2 and nothing written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What import asks of the files that it reads, wherever they lie: `pathlib.Path` answers it for this machine's."""
+"""The interface of the files that import reads, wherever they lie: `pathlib.Path` has it for this machine's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from routing.config import is_uri
 from routing.errors import InputError, quote
 from routing.importing.import_faults import unreadable_file
-from routing.process.ordinary_files import refuse_special_file
+from routing.process import refuse_special_file
 from routing.rules.text import UndecodedText
 
 if TYPE_CHECKING:

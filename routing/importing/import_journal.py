@@ -1,4 +1,4 @@
-"""What an import is about to write ↔ rows of the table ``unfinished_imports``; plain Python.
+"""Convert what an import is about to write into rows of the table ``unfinished_imports``, and back; plain Python.
 
 A row holds a part of the rows of one table as one JSON object: ``table_id`` is the table that they are for,
 ``columns`` their names, ``rows`` a list of values each; times are ISO 8601 in UTC. Part 0 has no rows of a table,

@@ -1,4 +1,4 @@
-"""The order of imports: which are the same, what is older than the last one, what comes first (``imports``)."""
+"""Order imports: which are the same, which are older than the last one, what comes first (``imports``)."""
 
 from __future__ import annotations
 

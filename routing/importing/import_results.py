@@ -1,4 +1,4 @@
-"""What an import tells: what it read, wrote, left out and rejected."""
+"""The result of an import: what it read, wrote, left out and rejected."""
 
 from __future__ import annotations
 

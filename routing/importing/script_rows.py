@@ -1,4 +1,4 @@
-"""An instance's rows of the tables ↔ the state that scripts are applied to; pure Python."""
+"""Convert an instance's rows of the tables to the state that scripts are applied to, and back; pure Python."""
 
 from __future__ import annotations
 

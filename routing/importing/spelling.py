@@ -1,4 +1,4 @@
-"""Names of instances and databases in one spelling: the tables', else the first that an import has."""
+"""Spell the names of instances and databases in one way: the tables', else that which an import has first."""
 
 from __future__ import annotations
 

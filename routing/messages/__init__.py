@@ -1,1 +1,1 @@
-"""Messages by the million on Spark: conform, key, look up, resolve; it collects no more than keys."""
+"""Resolve messages by the million on Spark: conform, key, look up, resolve; no more than keys are collected."""

@@ -1,4 +1,4 @@
-"""Messages × lists of candidates → ranked candidates: a broadcast join, and a window over each message.
+"""Rank candidates: messages × lists of candidates, by a broadcast join and a window over each message.
 
 The numbers that the window orders by, and the order of its columns, are those of `rules.candidate_order`.
 """

@@ -1,4 +1,4 @@
-"""From a configuration and messages to a job: their keys, what is decided for these, each choice, and requests.
+"""Compile a configuration and messages to a job: their keys, the decisions on these, each choice, and requests.
 
 The one room that acts on the messages before anything is written: it collects their distinct routing keys.
 """

@@ -7,7 +7,7 @@ with a Python UDF.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -18,9 +18,47 @@ from pyspark.sql import functions as F
 
 from routing.errors import EnvironmentFault
 from routing.rules.hashing import dialog_id_hash
-from routing.sessions import session
+from routing.sessions.existing_session import check_udf
+from routing.tables import sql_statements
 from routing.tables.spark_forms import hash_dialog_id
-from routing.tables.sql_functions import ensure_hash_function
+
+
+def ensure_hash_function(
+    spark: SparkSession, name: str, answers: Mapping[str, int], make: Callable[[], object] | None = None
+) -> bool:
+    """Create the dialog-ID hash as a function; return False where another function has its name.
+
+    Args:
+        spark: the session.
+        name: the function's name, in the session and in its current schema.
+        answers: what the function returns for some texts: a function that does so is taken for the same.
+        make: makes the function, if that is not to be one of SQL.
+
+    Raises:
+        PySparkException: the session makes no such function.
+    """
+    if sql_statements.has_function(spark, name):
+        return _gives(spark, name, answers)
+    try:
+        if make is None:
+            sql_statements.create_hash_function(spark, name)
+        else:
+            make()
+    except PySparkException:
+        # Another thread may have made it meanwhile.
+        if not sql_statements.has_function(spark, name):
+            raise
+        return _gives(spark, name, answers)
+    return True
+
+
+def _gives(spark: SparkSession, name: str, answers: Mapping[str, int]) -> bool:
+    """Return True if a function gives these answers; one that takes no text, or fails for these, does not."""
+    try:
+        return sql_statements.call_function(spark, name, list(answers)) == list(answers.values())
+    except PySparkException:
+        return False
+
 
 DialogHash = Callable[[Column], Column]
 SQL_FUNCTION = "dialog_id_hash"
@@ -68,7 +106,7 @@ def choose_implementation(spark: SparkSession, name: str) -> DialogHash:
     if name == FUNCTION and _has_own_function(spark):
         return lambda conversation_id: F.call_function(OWN_SQL_FUNCTION, conversation_id)
     check_packages()
-    session.check_udf(spark)
+    check_udf(spark)
     return udf
 
 

@@ -1,4 +1,4 @@
-"""What messages are looked up in: frames that are small and broadcast, for they grow with the configuration alone.
+"""The frames in which messages are looked up: small and broadcast, for they grow with the configuration alone.
 
 Not so the dialogs and the requests on record, which grow with the traffic.
 """

@@ -1,4 +1,4 @@
-"""Rule book, section 5: which messages open a request for a route or wait for one, and what they ask."""
+"""Find which messages open a request for a route or wait for one, and what they ask (rule book, section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that are delayed: what is tried again, and what is pending afterwards."""
+"""Find the delayed messages that are tried again, and those that are pending afterwards."""
 
 from __future__ import annotations
 

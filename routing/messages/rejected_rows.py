@@ -1,4 +1,4 @@
-"""Which messages are set aside, and why (tables.md, 'rejected_messages'), with what is known of their place."""
+"""Set messages aside, each with its reasons (tables.md, 'rejected_messages') and what is known of its place."""
 
 from __future__ import annotations
 

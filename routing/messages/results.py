@@ -1,4 +1,4 @@
-"""Messages × plan → resolved routes: narrow, and no shuffle of messages as long as all sides can be broadcast."""
+"""Make resolved routes of messages × plan: narrow, and no shuffle as long as all sides can be broadcast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input tables as they are given → what a run works with: columns without a fault, and frames (tables.md)."""
+"""Validate input tables as they are given: columns without a fault, and frames (tables.md)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The one decider: the estate from columns, and what the rules decide for keys, messages and paths in it."""
+"""Decide: the estate from columns, and what the rules decide for keys, messages and paths in it."""

@@ -1,4 +1,4 @@
-"""What is decided for keys, with all routes that could have been chosen: lists, each of which many keys share.
+"""Decide keys with all routes that could have been chosen: as lists, each of which many keys share.
 
 A list has the candidates of a decision in their order, cut where there are very many. A choice tells which list is
 a message's: one where it goes on, and others where it waits for a route that was requested.
@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from routing.plan.key_rows import CHOICE, KEY, Choice, DecidedKeys, SharedRows, choice_of, key_of
-from routing.process.garbage import no_search_for_cycles
+from routing.process import no_search_for_cycles
 from routing.rules.candidate_order import CandidateRow, in_order, list_candidates, row_of
 from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey, signature
 from routing.rules.estate import EstateRoute, SqlInstance

@@ -1,4 +1,4 @@
-"""Inputs without a fault: what a run decides by."""
+"""The inputs without a fault, by which a run decides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property, reduce
 from typing import Any
 
-from routing.process.garbage import no_search_for_cycles
+from routing.process import no_search_for_cycles
 from routing.rules import text
 from routing.rules.estate import EstateRoute, SqlInstance, list_instances, with_services_and_routes
 from routing.rules.network import EstateNetwork

@@ -1,4 +1,4 @@
-"""What is decided for keys of columns, as rows of timelines, with which messages are joined; small and printable.
+"""Decide keys of columns, as rows of timelines with which messages are joined; small and printable.
 
 A row is an interval of time with its choices, of which the dialog-ID hash takes one. Keys with the same rows share
 them.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from routing.plan.paths import PathChoice, PathPlanner
 from routing.plan.planner import DecisionTimeline, Planner
-from routing.process.garbage import no_search_for_cycles
+from routing.process import no_search_for_cycles
 from routing.rules.deciding import Decision, RoutingKey, scope_of, signature
 from routing.rules.estate import ARRIVALS, NameAddress, SqlInstance, address_of_name
 from routing.rules.matching import UNNAMED

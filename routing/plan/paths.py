@@ -1,4 +1,4 @@
-"""The paths of messages over hops, there and back: of all messages of a key at every time, or as they are asked.
+"""Plan the paths of messages over hops, there and back: of a key at every time, or as they are asked.
 
 Names and broker instances that nothing in the estate names count alike, so that what senders invent costs little.
 """
@@ -18,11 +18,12 @@ from routing.rules.following import (
     MOST_WAYS,
     Deciding,
     FollowedTrace,
+    HopPath,
+    MessageTrace,
     TracedMessage,
     follow,
     follow_dialogs,
 )
-from routing.rules.hops import HopPath, MessageTrace
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn, earliest, trace_back, trace_reply
 from routing.rules.resolving import RoutedMessage, Verdict, verdict_of

@@ -1,4 +1,4 @@
-"""From a routing key to its timeline: what is decided at every time, made as far as it is asked for.
+"""Plan a routing key: its timeline has what is decided at every time, and is made as far as it is asked for.
 
 Every command asks a planner; keys that differ in nothing that counts share a timeline.
 """

@@ -1,4 +1,4 @@
-"""The verdicts of messages in plain Python, with their dialogs and the requests for routes that messages open.
+"""Judge messages in plain Python, with their dialogs and the requests for routes that messages open.
 
 Nothing is decided before a message asks for it, and nothing twice as long as there is room to remember it.
 """

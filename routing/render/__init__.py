@@ -1,1 +1,1 @@
-"""A document as text or as part of a page, and the one wording of numbers, times, durations and names."""
+"""Documents as text, and the one wording of numbers, times, durations and names."""

@@ -1,4 +1,4 @@
-"""A document as text for a terminal, a pipe or a notebook: wrapped to a width, coloured where it is wanted.
+"""Write a document as text for a terminal, a pipe or a notebook: wrapped to a width, coloured where it is wanted.
 
 rich is imported where a document is written; JSON and help do without.
 """

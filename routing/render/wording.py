@@ -1,4 +1,4 @@
-"""The one wording of numbers, times, durations and text from the data."""
+"""Word numbers, times, durations and text from the data: no other module does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a routing key to what the rules decide for it: sections 1 to 4, at every time and for every pick."""
+"""Decide a routing key by sections 1 to 4, at every time and for every pick."""
 
 from __future__ import annotations
 

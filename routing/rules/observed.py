@@ -1,4 +1,4 @@
-"""What SQL Server itself said of a message, beside the reason that the rule book gives it (section 7).
+"""Compare what SQL Server itself said of a message with the reason that the rule book gives it (section 7).
 
 Numbers are those of sys.messages. `TOPICS` says what each is about, `TABLE` what it says of each reason; a number
 stands in one topic, and the first line of the table that has the pair counts.

@@ -1,4 +1,4 @@
-"""The whole path of a message, there and back: `follow` goes there, `trace_reply` follows the reply."""
+"""Follow a message there and back: `follow` goes there, `trace_reply` follows the reply."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import NamedTuple
 
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import ARRIVALS, SqlInstance
-from routing.rules.following import MOST_WAYS, Deciding, FollowedTrace, TracedMessage, follow
-from routing.rules.hops import HopPath, MessageTrace, PathHop
+from routing.rules.following import (
+    MOST_WAYS,
+    Deciding,
+    FollowedTrace,
+    HopPath,
+    MessageTrace,
+    PathHop,
+    TracedMessage,
+    follow,
+)
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.resolving import Verdict, requested, requested_again, verdict_of
 from routing.terms import Ending, MatchingStep, Outcome, Reason

@@ -1,4 +1,4 @@
-"""What the rule book says of a message beside what SQL Server did with it: one class for each pair.
+"""Compare what the rule book says of a message with what SQL Server did with it: one class for each pair.
 
 Numbers are compared as `rules.observed` does it; the further pairs of events stand here. The hash of SQL
 Server is not published, so that another pick of the same set of broker ids is no contradiction.

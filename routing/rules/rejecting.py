@@ -1,4 +1,4 @@
-"""Which message rows cannot be judged, and why (tables.md, ``rejected_messages``)."""
+"""Find the message rows that cannot be judged, and why (tables.md, ``rejected_messages``)."""
 
 from __future__ import annotations
 

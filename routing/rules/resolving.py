@@ -1,15 +1,43 @@
-"""One message with what is its own: its dialog, the hash, the requests that are pending, and its hops."""
+"""Decide one message with what is its own: its dialog, the hash, the requests that are pending, and its hops.
+
+The columns of a verdict in tables are the fields of `VerdictColumns`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from routing.rules import text
-from routing.rules.columns import names_of, plain_columns
 from routing.rules.deciding import Decision, RoutingKey, scope_of
 from routing.rules.estate import ARRIVALS, EstateRoute, SqlInstance
 from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RequestAction
-from routing.terms import MatchingStep, Outcome, Reason, TableRow
+from routing.terms import MatchingStep, Outcome, Reason, TableRow, Word
+
+ALTERNATIVE_COLUMNS = ("route_name", "address", "mirror_address")
+"""What a table says of an alternative route."""
+
+
+def names_of(columns: type) -> tuple[str, ...]:
+    """Return the columns of a dataclass, in their order."""
+    return tuple(field.name for field in fields(columns))
+
+
+def plain_columns(row: object, names: tuple[str, ...]) -> TableRow:
+    """Return some fields by name, with values as tables hold them; an alternative route is a tuple."""
+    values = vars(row)
+    return {name: _plain(values[name]) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Word):
+        return str(value)
+    if isinstance(value, MatchingStep):
+        return int(value)
+    if isinstance(value, tuple):
+        return tuple([(route.name, route.address, route.mirror_address) for route in value]) or None
+    return value
+
 
 MESSAGE_COLUMNS = (
     "message_id",

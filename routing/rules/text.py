@@ -1,4 +1,4 @@
-"""How ids and addresses are compared, and what an address is (rule book, sections 0 and 3; tables.md)."""
+"""Compare ids and addresses, and read what an address is (rule book, sections 0 and 3; tables.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an incremental run reads: the messages that are new, those that are tried again, the requests on record.
+"""Read the inputs of an incremental run: messages that are new, those that are tried again, requests on record.
 
 Data goes from the last run that counts (`ledger`) to the frames that `compiling` takes; nothing is written here.
 """
@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from routing.config import Config, TableLocation, size_in_bytes
 from routing.delta.append_detection import AppendedRows
 from routing.delta.appended_rows import RecordedVersion, check_detectable, check_files, files_of, read_appended
+from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
-from routing.delta.protocol import LastRun
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InternalError, OutputError
 from routing.messages import openers, pending, rejected_rows, results

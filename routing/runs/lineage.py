@@ -1,4 +1,4 @@
-"""A run as one event of OpenLineage: the job, what was read and written in which versions, and how it ended.
+"""Report a run as one event of OpenLineage: the job, what was read and written in which versions, and its end.
 
 Only for those whose configuration asks for it: OpenLineage's client is imported when an event is made.
 """

@@ -1,4 +1,4 @@
-"""Runs by the local engine: full runs over tables of this machine's disk, by Arrow and delta-rs, without Java."""
+"""Run by the local engine: full runs over tables of this machine's disk, by Arrow and delta-rs, without Java."""
 
 from __future__ import annotations
 

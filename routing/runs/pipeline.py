@@ -1,4 +1,4 @@
-"""Runs by Spark, and reading what runs wrote."""
+"""Run by Spark, and read what runs wrote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
 from routing.runs.running import run_by
 from routing.runs.spark_outputs import compile_tables, telling_what_may_change
 from routing.runs.spark_runs import SparkWork, run_full, run_incremental
-from routing.sessions.session_settings import ExistingSession
+from routing.sessions.existing_session import ExistingSession
 from routing.tables.cached_frames import FrameCache, released_on_failure
 from routing.tables.spark_forms import last_rows
 from routing.tables.table_columns import Table

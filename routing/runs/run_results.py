@@ -1,4 +1,4 @@
-"""What comes of a run, now or when it was tried before."""
+"""The result of a run, which was made now or when it was tried before."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 
 from routing.config import Config
 from routing.delta.counted_runs import EarlierRun, find_earlier_run, find_recorded, say_recorded
+from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
-from routing.delta.protocol import LastRun
 from routing.engines.traffic_tables import count_by
 from routing.errors import InternalError, StorageError
 from routing.tables.table_columns import Table

@@ -1,4 +1,4 @@
-"""What a run works with, whichever engine does it: its options, its inputs and its outputs."""
+"""The means of a run by either engine: its options, its stages, its inputs and its outputs."""
 
 from __future__ import annotations
 

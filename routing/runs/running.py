@@ -1,4 +1,4 @@
-"""What surrounds a run, by either engine: its lock, what runs before it left, and its row in ``runs``."""
+"""Run a job by either engine: lock its outputs, inspect what earlier runs left, and record the row in ``runs``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Protocol
 from routing.config import Config
 from routing.delta import current_routes_view, import_times, ledger, protocol, spark_tables
 from routing.delta.counted_runs import check_run_id, new_run_id, release
+from routing.delta.job_outputs import LastRun
 from routing.delta.ledger import JobTables
 from routing.delta.opening import TableOpener
-from routing.delta.protocol import LastRun, RunStart
+from routing.delta.protocol import RunStart
 from routing.delta.run_lock import only_run
 from routing.delta.table_details import check_writable
 from routing.errors import ConfigError, RecordedAlready

@@ -1,4 +1,4 @@
-"""From the tables of a configuration to one output that another command than ``resolve`` writes, by Spark."""
+"""Make one output of a configuration that another command than ``resolve`` writes, by Spark."""
 
 from __future__ import annotations
 

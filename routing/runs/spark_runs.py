@@ -1,4 +1,4 @@
-"""What a run by Spark works with: its inputs at one version each, and its outputs."""
+"""Run a job by Spark, in full or by increment: inputs at one version each, and outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The only place that builds a SparkSession (README, Versions and platforms).
+"""Start a SparkSession, or take the one that is given: no other builds one (README, Versions and platforms).
 
 A session that is given (a notebook, Databricks, spark-submit's own context) is used as it is: it gets what the
 configuration sets, as far as it takes that, and nothing of these. Only a session that this command starts by
@@ -8,24 +8,27 @@ itself is made small, quiet and UTC.
 from __future__ import annotations
 
 import atexit
+import hashlib
+import json
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
-from routing.errors import ConfigError, EnvironmentFault, NoJavaFault, condition, first_sentence, is_refusal
-from routing.sessions import jars
-from routing.sessions.session_settings import apply_settings, find_setting
+from routing.errors import EnvironmentFault, NoJavaFault, first_sentence
+from routing.sessions.existing_session import COLUMNAR_UDF, apply_settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from routing.config import Config
 
@@ -48,8 +51,6 @@ _FOR_LITTLE_DATA = {
 }
 # What spark-submit, Spark Connect and Databricks leave in the environment of a process with a session.
 _PLATFORMS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "DATABRICKS_RUNTIME_VERSION")
-# True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs for ever (SPARK-58241).
-_COLUMNAR_UDF = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 # Of the Java processes that this process has started and that no failed command speaks of.
 _java_logs: list[Path] = []
 
@@ -63,7 +64,7 @@ def _small_local_run() -> dict[str, str]:
         "spark.sql.shuffle.partitions": partitions,
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.log.level": "ERROR",
-        _COLUMNAR_UDF: "false",
+        COLUMNAR_UDF: "false",
         # Spark 4 asks the JVM several times for each Column where in Python it was written; nobody reads it here.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # A run compiles more than the hundred pieces of code that Spark remembers by default.
@@ -174,7 +175,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     except Exception as error:
         raise NoJavaFault.no_java(_why_no_start(error, log)) from error
     if has_new_jars:
-        jars.remember((session.conf.get("spark.jars", "") or "").split(","))
+        remember_jars((session.conf.get("spark.jars", "") or "").split(","))
     return session
 
 
@@ -189,10 +190,10 @@ def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> t
         from delta import configure_spark_with_delta_pip
     except ImportError as error:
         raise EnvironmentFault.no_package("delta-spark", "local") from error
-    defaults = jars.of_defaults(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
+    defaults = jars_of_defaults(Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent))
     asks_ivy = "PYSPARK_SUBMIT_ARGS" in os.environ or any(key.startswith("spark.jars") for key in settings)
     if not (asks_ivy or defaults):
-        remembered = jars.find_remembered()
+        remembered = find_remembered_jars()
         if remembered:
             return builder.config("spark.jars", ",".join(remembered)), False
         return configure_spark_with_delta_pip(builder), True
@@ -271,92 +272,134 @@ def _java_messages_in(file: Path | None) -> Iterator[None]:
             sys.stderr = shown
 
 
-def is_connect(spark: SparkSession) -> bool:
-    """Return True if this is a Spark Connect session, where no JVM is at hand."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
+# Delta's jars on this machine: those of the last local session, so that the next one need not look for them.
+#
+# Ivy, which fetches packages for Spark, takes three seconds at each start to find again what it has fetched. What
+# is remembered is code that will run: it counts only where nobody else could have put it there, and while each jar
+# is the one that was fetched.
 
 
-def too_late(spark: SparkSession, settings: Mapping[str, str]) -> list[str]:
-    """Return the settings that a session which is there already cannot take any more: its memory, master, jars."""
-    return [
-        key
-        for key, value in settings.items()
-        if not spark.conf.isModifiable(key) and spark.conf.get(key, None) != value
-    ]
+def _is_own(file: Path) -> bool:
+    """Return True if a file and every folder above it belong to this user or root, and no other may write there.
 
-
-def check_udf(spark: SparkSession) -> None:
-    """Refuse a Python UDF where it would hang (README, Versions and platforms). Raises ConfigError."""
-    # A session that does not tell has what is its default.
-    if spark.version.startswith("4.2.0") and str(find_setting(spark, _COLUMNAR_UDF)).lower() != "false":
-        raise ConfigError.hanging_udf(spark.version, _COLUMNAR_UDF)
-
-
-# Whether a session keeps frames (`persist`), and letting go of what it keeps.
-
-
-# What the errors of a session are called once it has ended.
-_ENDED = ("INVALID_HANDLE", "NO_ACTIVE_SESSION")
-# Whether sessions of Spark Connect keep frames, as far as it was tried.
-_tried: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
-
-
-def takes_persist(spark: SparkSession) -> bool:
-    """Return True if a session keeps frames, found out once by trying: Spark does, serverless compute refuses."""
-    if not is_connect(spark):
-        return True
-    if spark not in _tried:
-        _tried[spark] = _try_to_persist(spark)
-    return _tried[spark]
-
-
-def _try_to_persist(spark: SparkSession) -> bool:
-    from pyspark.errors import PySparkException
-
-    # A session knows kept frames by what they are made of: this one is nobody else's.
-    frame = spark.createDataFrame([("whether this session keeps frames",)], "asked string")
-    try:
-        frame.persist()
-        frame.count()
-        frame.unpersist()
-    except PySparkException as error:
-        if not is_refusal(error):
-            raise
-        return False
-    return True
-
-
-def let_go(cached_frame: DataFrame) -> None:
-    """Release a cached frame; a session that has ended keeps none."""
-    from pyspark.errors import PySparkException
-
-    try:
-        cached_frame.unpersist()
-    except PySparkException as error:
-        if condition(error).partition(".")[0] not in _ENDED:
-            raise
-
-
-# How far Spark has come with the tasks of what it works at.
-
-
-def count_tasks(spark: SparkSession) -> Callable[[], tuple[int, int] | None]:
-    """Return a function that tells how many tasks of the active stages are done, and how many there are.
-
-    None where no stage is active, and always on Spark Connect, which does not tell. All stages of the application
-    are counted, in a session that is shared those of others too. It raises what a session raises that refuses to
-    tell, or whose Java has ended.
+    A folder where all may write is fine with the sticky bit, as /tmp has it. A link is nobody's own: name what
+    it leads to. Raises OSError where there is no such file.
     """
-    if is_connect(spark):
-        return lambda: None
+    if os.name == "nt":  # pragma: no cover - Windows has other rights; a profile's folders are its user's.
+        return file.is_file()
+    return stat.S_ISREG(file.lstat().st_mode) and all(
+        _is_safe(part.lstat()) for part in (file, *file.absolute().parents)
+    )
 
-    def count() -> tuple[int, int] | None:
-        tracker = spark.sparkContext.statusTracker()
-        active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        # One that has ended since.
-        stages = [stage for stage in active if stage is not None]
-        if not stages:
-            return None
-        return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
-    return count
+def _is_safe(status: os.stat_result) -> bool:
+    user = os.getuid()
+    if status.st_uid not in (user, 0) or stat.S_ISLNK(status.st_mode):
+        return False
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return True
+    by_group = status.st_mode & stat.S_IWGRP and not _is_own_group(user, status.st_gid)
+    return not (by_group or status.st_mode & stat.S_IWOTH)
+
+
+def _is_own_group(user: int, group: int) -> bool:
+    """Return True if a group is that of one user alone: the one of the user's name, which many systems make."""
+    import grp
+    import pwd
+
+    try:
+        return pwd.getpwuid(user).pw_name == grp.getgrgid(group).gr_name
+    except KeyError:
+        return False
+
+
+def _file() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache, "sbroute", "jars.json")
+
+
+def _pair() -> str | None:
+    """Return the installed pair; None where pyspark comes from no package but, say, from ``SPARK_HOME``."""
+    try:
+        return f"pyspark {version('pyspark')}, delta-spark {version('delta-spark')}"
+    except PackageNotFoundError:
+        return None
+
+
+def _read_remembered() -> dict[str, dict[str, str]]:
+    """Read each pair's jars with their hashes; empty where the file is missing, another user's, or malformed."""
+    try:
+        file = Path(os.path.realpath(_file()))
+        stored = json.loads(file.read_text(encoding="utf-8")) if _is_own(file) else None
+    except (OSError, ValueError, RuntimeError):
+        # RuntimeError: there is no home, or brackets a thousand deep.
+        return {}
+    pairs = stored.items() if isinstance(stored, dict) else ()
+    # The first release kept lists of paths: these are looked for anew.
+    return {
+        pair: jars for pair, jars in pairs if isinstance(jars, dict) and all(_is_text(jar) for jar in jars.items())
+    }
+
+
+def _is_text(jar: tuple[object, object]) -> bool:
+    return all(isinstance(part, str) for part in jar)
+
+
+def _hash(jar: str) -> str | None:
+    """Return a jar's SHA-256; None where it cannot be read, or somebody else may change it."""
+    try:
+        return hashlib.sha256(Path(jar).read_bytes()).hexdigest() if _is_own(Path(jar)) else None
+    except OSError:
+        return None
+
+
+def _hashes(jars: Sequence[str]) -> dict[str, str | None]:
+    """Return the hash of each, on several cores at once: 89 MB in 33 jars take 90 ms on one."""
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(jars, pool.map(_hash, jars), strict=True))
+
+
+def find_remembered_jars() -> list[str]:
+    """Return the jars of the installed pair of pyspark and delta-spark; none where one is gone or changed."""
+    pair = _pair()
+    jars = {} if pair is None else _read_remembered().get(pair, {})
+    return list(jars) if _hashes(list(jars)) == jars else []
+
+
+def remember_jars(jars: Sequence[str]) -> None:
+    """Keep the paths or file URIs of the jars that a session has for the installed pair, if Delta is one."""
+    # Without links: where one leads may be changed by whoever owns a folder on the way.
+    pair, paths = _pair(), [os.path.realpath(jar.removeprefix("file://")) for jar in jars]
+    has_delta = any("delta-spark" in Path(path).name for path in paths)
+    if pair is None or not has_delta:
+        return
+    hashes = _hashes(paths)
+    if None in hashes.values():
+        return
+    text = json.dumps({**_read_remembered(), pair: hashes}, indent=1)
+    # A home that cannot be written to, or none, costs the next start its three seconds, no more.
+    with suppress(OSError, RuntimeError):
+        file = _file()
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Whole or not at all: another command may be reading it.
+        new_file = file.with_name(f"{file.name}.{os.getpid()}")
+        new_file.write_text(text, encoding="utf-8")
+        new_file.replace(file)
+
+
+def jars_of_defaults(home: Path) -> dict[str, str]:
+    """Return the settings ``spark.jars…`` of the user's own ``spark-defaults.conf``; ``home`` is Spark's."""
+    folder = os.environ.get("SPARK_CONF_DIR") or home / "conf"
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    return {key: value for key, value in _properties(text) if key == "spark.jars" or key.startswith("spark.jars.")}
+
+
+def _properties(text: str) -> Iterator[tuple[str, str]]:
+    """Yield keys and values of Java's properties: blanks, an equals sign or a colon between them."""
+    for line in text.replace("\\\r\n", "").replace("\\\n", "").splitlines():
+        bare = line.strip()
+        end = next((place for place, sign in enumerate(bare) if sign in "=: \t\f"), len(bare))
+        yield bare[:end], bare[end:].lstrip("=: \t\f")

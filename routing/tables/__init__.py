@@ -1,1 +1,1 @@
-"""What a table is made of: columns, rows and frames in declared types, and how they are read, joined and kept."""
+"""Columns, rows and frames in declared types: how tables are read, joined and cached."""

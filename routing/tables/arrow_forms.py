@@ -1,8 +1,8 @@
-"""How Arrow reads what the rules read: all of its forms, each equal to that of plain Python (`rules`).
+"""The forms that Arrow needs of what the rules read, each equal to that of plain Python (`rules`).
 
-Of texts, whose forms of Spark's are `storage.spark_forms`: fold, GUID, broker instance, leading address and hash.
-Of messages: why one is set aside, and the last attempt of each. Each takes and gives an array, or an expression
-over a dataset where it says so.
+Forms of texts, as `tables.spark_forms` has them for Spark: fold, GUID, broker instance, leading address and hash.
+Forms of messages: the reasons to set one aside, and the last attempt of each. A function takes and returns an
+array, or an expression over a dataset where it says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of plain Python as Arrow tables, and what columns of Arrow are accepted for a table's (tables.md)."""
+"""Convert rows of plain Python to Arrow tables, and tell which columns of Arrow a table accepts (tables.md)."""
 
 from __future__ import annotations
 

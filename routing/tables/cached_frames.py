@@ -24,8 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from routing.sessions.session import let_go, takes_persist
-from routing.sessions.session_settings import find_setting
+from routing.sessions.existing_session import find_setting, let_go, takes_persist
 from routing.tables.frames import has_arrow, nullable
 
 # Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.

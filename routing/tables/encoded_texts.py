@@ -1,4 +1,4 @@
-"""Columns of texts as numbers: most of ten million texts are the same few, and a number is sooner compared."""
+"""Read columns of texts as numbers: most of ten million texts are the same few, and numbers compare faster."""
 
 from __future__ import annotations
 

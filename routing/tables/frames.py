@@ -1,4 +1,4 @@
-"""Rows of plain Python as frames of Spark, and frames as rows; by way of Arrow where there is Arrow."""
+"""Convert rows of plain Python to frames of Spark, and frames to rows; by way of Arrow where there is Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table as it is stored, whatever it is opened as: DataFrames, Arrow tables or datasets."""
+"""Read the rows of a table as it is stored, whatever it is opened as: DataFrames, Arrow tables or datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of configuration, dialogs and route_requests rows (tables.md), found in plain columns.
+"""Find faults of configuration, dialogs and route_requests rows (tables.md) in plain columns.
 
 Each column is looked at as a whole: only rows that are at fault are looked at one by one.
 """

@@ -1,9 +1,9 @@
-"""How Spark reads what the rules read: all of its forms, each equal to that of plain Python (`rules`).
+"""The forms that Spark needs of what the rules read, each equal to that of plain Python (`rules`).
 
-Of texts, whose forms of Arrow's are `tables.arrow_forms`: fold, GUID, broker instance, leading address, hash, and
-bytes that are no UTF-8. Of messages: what they lack, why one is set aside, and the last attempt of each. Names are
-compared exactly, so none of these touches one; addresses are compared folded, and so are broker ids, which are
-read in several steps (`read_brokers`).
+Forms of texts, as `tables.arrow_forms` has them for Arrow: fold, GUID, broker instance, leading address, hash, and
+bytes that are no UTF-8. Forms of messages: what they lack, the reasons to set one aside, and the last attempt.
+Names are compared exactly, so none of these touches one; addresses are compared folded, and so are broker
+instances, which are read in several steps (`read_brokers`).
 """
 
 from __future__ import annotations

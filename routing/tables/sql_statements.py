@@ -1,4 +1,4 @@
-"""The only room that runs SQL text and names tables by text.
+"""Run SQL text and name tables by text: no other module does.
 
 Its functions take locations, numbers, schemas and names of columns, and quote what is a name. Nobody hands in a
 text that Spark parses: inside, the type `SqlText` tells such a text from any other.

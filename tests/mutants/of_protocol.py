@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         name="restore-is-maintenance",
         rule="exactly once: a RESTORE counts",
-        file="routing/delta/protocol.py",
+        file="routing/delta/job_outputs.py",
         before='*("OPTIMIZE", "REORG",',
         after='*("RESTORE", "OPTIMIZE", "REORG",',
         tests=EXACTLY_ONCE,
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         name="attempts-of-one-id-are-one",
         rule="exactly once: two attempts at one run are two writers",
-        file="routing/delta/protocol.py",
+        file="routing/delta/job_outputs.py",
         before="(self.run_id, self.attempt) == (other.run_id, other.attempt)",
         after="self.run_id == other.run_id",
         tests=EXACTLY_ONCE,
@@ -140,7 +140,7 @@ MUTANTS = (
     Mutant(
         name="delete-anywhere",
         rule="exactly once: a DELETE is maintenance only where the pages allow it",
-        file="routing/delta/protocol.py",
+        file="routing/delta/job_outputs.py",
         before="return key not in _MAY_BE_DELETED_FROM",
         after="return key == _MAY_BE_DELETED_FROM",
         tests=EXACTLY_ONCE,

@@ -13,7 +13,7 @@ import yaml
 
 from routing import config
 from routing.cli import main
-from routing.demo.demo_day import generate_day
+from routing.demo.build import generate_day
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
 from routing.terms import MISSING_ROUTE_NAMESPACE, Outcome, Reason, Rejection

@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from routing.errors import ConfigError, EnvironmentFault
 from routing.messages.dialog_hash import check_packages
 from routing.sessions import session
+from routing.sessions.existing_session import check_udf
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -146,7 +147,7 @@ def _given(version: str, settings: dict[str, str]) -> SparkSession:
 @pytest.mark.parametrize("settings", [{}, {SETTING: "true"}])
 def test_a_udf_that_would_hang_is_refused(settings: dict[str, str]) -> None:
     with pytest.raises(ConfigError) as caught:
-        session.check_udf(_given("4.2.0", settings))
+        check_udf(_given("4.2.0", settings))
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
         f"resolve.dialog_hash: udf would hang on Spark 4.2.0 (set {SETTING} to false for the session,"
@@ -158,7 +159,7 @@ def test_a_udf_that_would_hang_is_refused(settings: dict[str, str]) -> None:
     ("version", "settings"), [("4.2.0", {SETTING: "false"}), ("4.1.4", {}), ("4.2.1", {}), ("3.5.9", {})]
 )
 def test_a_udf_that_works_is_not(version: str, settings: dict[str, str]) -> None:
-    session.check_udf(_given(version, settings))
+    check_udf(_given(version, settings))
 
 
 def test_a_session_of_our_own_can_run_udfs() -> None:

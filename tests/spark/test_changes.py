@@ -55,7 +55,7 @@ def decided(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, keeper: FrameCache) -> DataFrame:
     """Every message with both decisions; messages are a Delta table, so that plans show it."""
-    from routing.messages import changed_decisions
+    from routing.features.diff import spark_diff
     from routing.runs.run_work import UntimedStages
     from routing.runs.spark_outputs import compile_tables
 
@@ -66,7 +66,7 @@ def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, keeper: Fra
         compile_tables({**arrow(tables), **traffic}, ResolveOptions("diff", as_of=as_of), keeper, UntimedStages())
         for tables, as_of in zip((sides.before, sides.after), sides.as_of, strict=True)
     )
-    return changed_decisions.decide_sides(before.source.messages, before, after)
+    return spark_diff.decide_sides(before.source.messages, before, after)
 
 
 @pytest.mark.core
@@ -130,16 +130,16 @@ def test_sides_differ_as_two_runs_do(spark: SparkSession, tmp_path: Path, later:
 @pytest.mark.core
 @pytest.mark.classic
 def test_between_scan_and_write_nothing_is_exchanged_or_sorted(decided: DecidedSides) -> None:
-    from routing.messages import changed_decisions
+    from routing.features.diff import spark_diff
 
-    changed = changed_decisions.find_changed(decided.rows)
+    changed = spark_diff.find_changed(decided.rows)
     (planned,) = main_paths(changed, decided.messages)
     rows = rows_of(changed)
     (path,) = main_paths(changed, decided.messages)
     assert breaches(planned) == breaches(path) == []
     # Of each side the services, brokers and the plan; the dialogs once.
     assert path.count("BroadcastHashJoin") >= 7
-    counted, shown = changed_decisions.count_changed(changed), changed_decisions.find_examples(changed, SHOWN)
+    counted, shown = spark_diff.count_changed(changed), spark_diff.find_examples(changed, SHOWN)
     (counting,) = main_paths(counted, decided.messages)
     assert [name for name in counting if "Aggregate" in name] == ["HashAggregate", "HashAggregate"]
     (showing,) = main_paths(shown, decided.messages)

@@ -17,7 +17,7 @@ import pytest
 import routing
 from routing.demo import build
 from routing.schemas import INPUTS, OUTPUTS
-from routing.sessions.session import count_tasks
+from routing.sessions.existing_session import count_tasks
 from tests.spark.conftest import DemoRun
 
 if TYPE_CHECKING:

@@ -324,7 +324,7 @@ def test_two_imports_at_once_by_spark(
 
 def test_spark_and_arrow_find_the_same_messages(spark: SparkSession) -> None:
     """By instance, database, conversation in any case, role and number; of several the first id counts."""
-    from routing.importing.stored_tables import find_message_ids
+    from routing.importing.stored_rows import find_message_ids
     from routing.schemas import MESSAGES
 
     def message(message_id: str | None = None, **columns: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.delta.job_outputs import CommitMark
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
-from routing.delta.protocol import CommitMark
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables import sql_statements
 from tests.frames import frame_of

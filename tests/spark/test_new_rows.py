@@ -13,8 +13,14 @@ import pytest
 
 import routing
 from routing.config import TableLocation
-from routing.delta import appended_by_feed, appended_by_log, appended_by_tracking
-from routing.delta.append_detection import AppendedRows, ClosedDetection, MessageVersion
+from routing.delta.append_detection import (
+    AppendedRows,
+    ClosedDetection,
+    FeedDetection,
+    LogDetection,
+    MessageVersion,
+    TrackingDetection,
+)
 from routing.delta.appended_rows import RecordedVersion, check_detectable, check_files, files_of, read_appended
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import detail
@@ -44,9 +50,9 @@ STORY = (
 )
 KINDS = {"offering": f"{FEED}, {TRACKING}, {VECTORS}, {MAPPING}", "plain": VECTORS}
 WAYS: tuple[tuple[str, Any], ...] = (
-    ("offering", appended_by_feed),
-    ("offering", appended_by_tracking),
-    ("plain", appended_by_log),
+    ("offering", FeedDetection()),
+    ("offering", TrackingDetection()),
+    ("plain", LogDetection()),
 )
 
 

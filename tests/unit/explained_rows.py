@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from routing.features.explain.background import MessageBackground
-from routing.features.explain.explain_source import RemedyFacts
 from routing.features.explain.explaining import Explanation, answer
-from routing.features.explain.judging import QuestionedMessage
+from routing.features.explain.judging import QuestionedMessage, RemedyFacts
 from routing.features.explain.known_tables import KnownTables, OtherInstances
 from routing.schemas import INPUTS, KEPT, ColumnKind, Schema
 from routing.tables.table_columns import TableColumns

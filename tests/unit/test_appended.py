@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.delta import appended_by_tracking
-from routing.delta.appended_by_log import _absolute, check_appends
+from routing.delta.append_detection import _absolute, check_appends, count_appended, switches
 from routing.delta.file_systems import as_pattern
 from routing.errors import InputError
 
@@ -97,7 +96,7 @@ def _told(operation: str | None, parameters: Any = None, **metrics: str) -> dict
     ],
 )
 def test_appends_by_the_history(told: dict[str, Any], count: int | None) -> None:
-    assert appended_by_tracking.count_appended("shop.messages", 4, told) == count
+    assert count_appended("shop.messages", 4, told) == count
 
 
 @pytest.mark.parametrize(
@@ -117,11 +116,11 @@ def test_appends_by_the_history(told: dict[str, Any], count: int | None) -> None
 def test_everything_else_by_the_history(told: dict[str, Any]) -> None:
     name = re.escape(f"({told['operation'] or 'unknown operation'})")
     with pytest.raises(InputError, match=rf"version 4 of 'shop\.messages' is not an append {name}"):
-        appended_by_tracking.count_appended("shop.messages", 4, told)
+        count_appended("shop.messages", 4, told)
 
 
 @pytest.mark.parametrize(
-    ("told", "switches"),
+    ("told", "is_switch"),
     [
         (_told("SET TBLPROPERTIES", {"properties": '{"delta.enableRowTracking":"true"}'}), True),
         (_told("UNSET TBLPROPERTIES", {"ifExists": "true", "properties": '["delta.enableRowTracking"]'}), True),
@@ -131,5 +130,5 @@ def test_everything_else_by_the_history(told: dict[str, Any]) -> None:
         (_told("WRITE"), False),
     ],
 )
-def test_row_tracking_is_switched(told: dict[str, Any], switches: bool) -> None:
-    assert appended_by_tracking.switches(told) is switches
+def test_row_tracking_is_switched(told: dict[str, Any], is_switch: bool) -> None:
+    assert switches(told) is is_switch

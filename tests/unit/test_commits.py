@@ -10,7 +10,7 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta.commits import ANNOUNCEMENT, commits_after, identity, latest_commits, newest_version
-from routing.delta.protocol import RESTORE, RUN, CommitMark
+from routing.delta.job_outputs import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, StorageError
 
 # Nothing here may ask Spark.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from routing.demo.demo_day import generate_day
+from routing.demo.build import generate_day
 from routing.demo.example_estates import document_estates
 from routing.schemas import INPUTS
 from routing.terms import Outcome, Reason

@@ -105,7 +105,7 @@ def test_a_session_is_asked_once() -> None:
 
 
 def test_a_server_elsewhere_has_another_disk_by_any_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "is_connect", lambda spark: True)
+    monkeypatch.setattr("routing.delta.file_systems.is_connect", lambda spark: True)
     far, near = session_of(), session_of("", "file:")
     for text in ("/data/runs", "file:/data/runs"):
         assert file_systems.place(TableLocation(text), far).is_elsewhere

@@ -1,4 +1,4 @@
-"""Docstrings of functions begin with a verb, those of classes have a noun: no pronoun stands in its place."""
+"""Docstrings of functions begin with a verb; those of classes and modules have a noun, or of modules a verb."""
 
 from __future__ import annotations
 
@@ -72,6 +72,20 @@ def test_docstrings_of_classes_have_a_noun() -> None:
         if isinstance(node, ast.ClassDef) and headless.match(ast.get_docstring(node) or "")
     ]
     assert found == []
+
+
+_NO_SUBJECT = re.compile(
+    r"(What|How|Which|Those|That|Whether|Who|Whose|It|Where|When|Why|All|Each|Every|So|No|Nothing|From|More)\b"
+)
+
+
+def test_docstrings_of_modules_have_a_verb_or_a_noun() -> None:
+    found = {}
+    for path in sorted(HOUSE.rglob("*.py")):
+        said = ast.get_docstring(nodes_of(path)[0])
+        if said is None or _NO_SUBJECT.match(said):
+            found[str(path.relative_to(HOUSE))] = said
+    assert found == {}
 
 
 def test_docstrings_name_the_actor() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from routing import cli
+from routing.cli import CommandParser
 from routing.commands import explain
-from routing.commands.parser import CommandParser
 from routing.features.explain.questions import DescribedMessage, QuestionError, StoredMessage, question
 from tests.golden_texts import assert_golden, assert_golden_help
 

@@ -17,8 +17,8 @@ import pytest
 
 from routing.delta.opening import TableOpener
 from routing.errors import InputError
-from routing.features.explain.explain_source import ExplainSource
-from routing.features.explain.explaining import Explanation, explain, open_tables
+from routing.features.explain.explain_source import ExplainSource, open_tables
+from routing.features.explain.explaining import Explanation, explain
 from routing.features.explain.questions import DescribedMessage, Question, QuestionError, StoredMessage
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
 from routing.tables.read_rows import columns_of

@@ -182,7 +182,7 @@ def test_every_word_of_the_path_has_its_sentence_here() -> None:
     folder = Path(path_sentences.__file__).parent
     written: set[str] = set()
     for room in (
-        "explained_path.py",
+        "explaining.py",
         "route_lines.py",
         "background.py",
         "known_tables.py",

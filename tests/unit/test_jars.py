@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from routing.sessions import jars, session
+from routing.sessions import session
 
 SETTINGS = {"spark.ui.enabled": "false"}
 
@@ -153,25 +153,25 @@ def test_what_others_can_change_is_not_used(
     give: Callable[[Path, pytest.MonkeyPatch], None],
     what: str,
 ) -> None:
-    jars.remember(fetched)
-    assert len(jars.find_remembered()) == 2
+    session.remember_jars(fetched)
+    assert len(session.find_remembered_jars()) == 2
     give(tmp_path / what, monkeypatch)
-    assert jars.find_remembered() == []
+    assert session.find_remembered_jars() == []
 
 
 def test_the_group_of_one_s_own_is_no_other(
     fetched: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jars.remember(fetched)
+    session.remember_jars(fetched)
     for what in ("fetched/delta-spark.jar", "fetched", "cache/sbroute/jars.json", "cache/sbroute"):
         _to_the_group(tmp_path / what, "anna", monkeypatch)
-    assert len(jars.find_remembered()) == 2
+    assert len(session.find_remembered_jars()) == 2
 
 
 def test_a_folder_for_all_keeps_what_is_whose(fetched: list[str], tmp_path: Path) -> None:
-    jars.remember(fetched)
+    session.remember_jars(fetched)
     (tmp_path / "fetched").chmod(0o1777)
-    assert len(jars.find_remembered()) == 2
+    assert len(session.find_remembered_jars()) == 2
 
 
 def test_a_jar_that_has_changed_is_looked_for_anew(started: Any, fetched: list[str]) -> None:
@@ -182,11 +182,11 @@ def test_a_jar_that_has_changed_is_looked_for_anew(started: Any, fetched: list[s
     assert told["spark.jars.packages"] == "io.delta:it"
     assert "spark.jars" not in told
     # And its new hash was written down.
-    assert len(jars.find_remembered()) == 2
+    assert len(session.find_remembered_jars()) == 2
 
 
 def test_hashes_are_sha_256(fetched: list[str], tmp_path: Path) -> None:
-    jars.remember(fetched)
+    session.remember_jars(fetched)
     (kept,) = json.loads((tmp_path / "cache" / "sbroute" / "jars.json").read_text()).values()
     # As `printf 'PKdelta-spark.jar' | sha256sum` prints it.
     assert kept[f"{tmp_path}/fetched/delta-spark.jar"] == (
@@ -196,23 +196,23 @@ def test_hashes_are_sha_256(fetched: list[str], tmp_path: Path) -> None:
 
 def test_a_link_is_remembered_as_what_it_leads_to(fetched: list[str], tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "fetched")
-    jars.remember([jar.replace("/fetched/", "/link/") for jar in fetched])
+    session.remember_jars([jar.replace("/fetched/", "/link/") for jar in fetched])
     paths = [jar.removeprefix("file://") for jar in fetched]
-    assert jars.find_remembered() == paths
+    assert session.find_remembered_jars() == paths
     # One that has taken a jar's place since is not followed.
     Path(paths[0]).rename(tmp_path / "moved.jar")
     Path(paths[0]).symlink_to(tmp_path / "moved.jar")
-    assert jars.find_remembered() == []
+    assert session.find_remembered_jars() == []
 
 
 def test_a_list_of_the_first_release_is_looked_for_anew(fetched: list[str], tmp_path: Path) -> None:
-    jars.remember(fetched)
+    session.remember_jars(fetched)
     file = tmp_path / "cache" / "sbroute" / "jars.json"
     (pair,) = json.loads(file.read_text())
     file.write_text(json.dumps({pair: [jar.removeprefix("file://") for jar in fetched]}))
-    assert jars.find_remembered() == []
-    jars.remember(fetched)
-    assert len(jars.find_remembered()) == 2
+    assert session.find_remembered_jars() == []
+    session.remember_jars(fetched)
+    assert len(session.find_remembered_jars()) == 2
 
 
 def _defaults(folder: Path, text: str) -> None:
@@ -228,7 +228,7 @@ def test_jars_of_spark_s_defaults_are_not_replaced(
     started: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, line: str
 ) -> None:
     started(SETTINGS)
-    assert len(jars.find_remembered()) == 2
+    assert len(session.find_remembered_jars()) == 2
     folder = tmp_path / "own"
     _defaults(folder / "conf" if place == "SPARK_HOME" else folder, f"# mine\nspark.ui.enabled true\n{line}\n")
     monkeypatch.setenv(place, str(folder))
@@ -244,7 +244,7 @@ def test_packages_of_spark_s_defaults_come_with_delta_s(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "own"))
     assert started(SETTINGS)["spark.jars.packages"] == "io.delta:it,org.a:b:1,org.c:d:2"
     # What was fetched with others' is not kept for sessions without them.
-    assert jars.find_remembered() == []
+    assert session.find_remembered_jars() == []
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_defaults_that_name_no_jars_change_nothing(
 
 
 def test_jars_without_delta_are_not_remembered(fetched: list[str], tmp_path: Path) -> None:
-    jars.remember(fetched[1:])
+    session.remember_jars(fetched[1:])
     assert not (tmp_path / "cache").exists()
 
 
@@ -277,31 +277,31 @@ def test_pyspark_that_is_no_package_is_no_fault(fetched: list[str], monkeypatch:
     def version(package: str) -> str:
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr(jars, "version", version)
-    jars.remember(fetched)
-    assert jars.find_remembered() == []
+    monkeypatch.setattr(session, "version", version)
+    session.remember_jars(fetched)
+    assert session.find_remembered_jars() == []
 
 
 def test_own_jars_are_neither_replaced_nor_remembered(started: Any) -> None:
     assert started({"spark.jars": "/own.jar"})["spark.jars"] == "/own.jar"
-    assert jars.find_remembered() == []
+    assert session.find_remembered_jars() == []
 
 
 def test_jars_are_those_of_the_installed_pair(fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    jars.remember(fetched)
-    monkeypatch.setattr(jars, "version", lambda package: f"{package} of another day")
-    assert jars.find_remembered() == []
+    session.remember_jars(fetched)
+    monkeypatch.setattr(session, "version", lambda package: f"{package} of another day")
+    assert session.find_remembered_jars() == []
 
 
 def test_one_pair_does_not_drive_out_another(
     fetched: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    jars.remember(fetched)
+    session.remember_jars(fetched)
     with monkeypatch.context() as other:
-        other.setattr(jars, "version", lambda package: "0")
-        jars.remember(fetched[:1])
-        assert len(jars.find_remembered()) == 1
-    assert len(jars.find_remembered()) == 2
+        other.setattr(session, "version", lambda package: "0")
+        session.remember_jars(fetched[:1])
+        assert len(session.find_remembered_jars()) == 1
+    assert len(session.find_remembered_jars()) == 2
     assert len(json.loads((tmp_path / "cache" / "sbroute" / "jars.json").read_text())) == 2
     assert [file.name for file in (tmp_path / "cache" / "sbroute").iterdir()] == ["jars.json"]
 
@@ -311,18 +311,18 @@ def test_a_file_of_something_else_is_written_anew(fetched: list[str], tmp_path: 
     file = tmp_path / "cache" / "sbroute" / "jars.json"
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    assert jars.find_remembered() == []
-    jars.remember(fetched)
-    assert len(jars.find_remembered()) == 2
+    assert session.find_remembered_jars() == []
+    session.remember_jars(fetched)
+    assert len(session.find_remembered_jars()) == 2
 
 
 @pytest.mark.parametrize("named", [[""], ["/no/such.jar"], ["https://example.org/delta.jar"], []])
 def test_only_jars_of_this_machine_are_remembered(named: list[str], tmp_path: Path) -> None:
-    jars.remember(named)
+    session.remember_jars(named)
     assert not (tmp_path / "cache").exists()
 
 
 def test_a_home_that_cannot_be_written_to_is_no_fault(fetched: list[str], tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, where the folder would be")
-    jars.remember(fetched)
-    assert jars.find_remembered() == []
+    session.remember_jars(fetched)
+    assert session.find_remembered_jars() == []

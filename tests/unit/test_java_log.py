@@ -18,7 +18,7 @@ import os, signal, sys
 from types import SimpleNamespace
 import delta, pyspark.sql
 from routing import cli
-from routing.sessions import jars, session
+from routing.sessions import session
 from routing.errors import InputError, StorageError
 
 class Builder:
@@ -50,7 +50,7 @@ def command(options, console):
     return int(end)
 
 pyspark.sql.SparkSession = Sessions
-jars.find_remembered = lambda: ["/a.jar"]
+session.find_remembered_jars = lambda: ["/a.jar"]
 cli._COMMANDS["resolve"] = command
 ends = sys.argv[1].split()
 line = ["resolve", "--config", "x", *sys.argv[2:]]
@@ -113,7 +113,7 @@ def test_a_failed_start_says_where_there_is_more(tmp_path: Path, monkeypatch: py
     pytest.importorskip("delta")
     monkeypatch.setattr("pyspark.sql.SparkSession", Sessions)
     monkeypatch.setattr(session, "_java_logs", [])
-    monkeypatch.setattr("routing.sessions.jars.find_remembered", lambda: ["/a.jar"])
+    monkeypatch.setattr("routing.sessions.session.find_remembered_jars", lambda: ["/a.jar"])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     (tmp_path / "java" / "bin").mkdir(parents=True)

@@ -113,11 +113,11 @@ def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
     return [f"line {node.lineno}: {ast.unparse(node)}" for node in nodes if hasattr(node, "lineno") and law(node)]
 
 
-_READERS = ("appended_rows", "appended_by_log", "commits", "file_systems", "spark_tables")
+_READERS = ("append_detection", "appended_rows", "commits", "file_systems", "spark_tables")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # How far it has come with its tasks Spark tells there alone.
-    "the JVM and RDDs": (_is_jvm, ("sessions/session.py",)),
+    "the JVM and RDDs": (_is_jvm, ("sessions/existing_session.py",)),
     "cache": (_is_cache, ()),
     "print": (_is_print, ("commands/terminal_streams.py",)),
     "Python UDFs": (_is_udf, ("messages/dialog_hash.py",)),
@@ -127,7 +127,7 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
         _is_write,
         (
             *("delta/local_tables.py", "delta/data_files.py", "tables/sql_statements.py", "delta/spark_tables.py"),
-            "process/process_guard.py",
+            "process.py",
         ),
     ),
     "building a session": (_is_builder, ("sessions/session.py",)),
@@ -190,7 +190,7 @@ def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
 def test_only_one_room_keeps_frames() -> None:
     """What is kept must be left out where a session refuses it: one room finds that out, and one asks it."""
     persists = sorted(p.name for p in _rooms() if ".persist(" in p.read_text(encoding="utf-8"))
-    assert persists == ["cached_frames.py", "session.py"]
+    assert persists == ["cached_frames.py", "existing_session.py"]
 
 
 def test_the_hash_is_the_only_udf_of_its_room() -> None:
@@ -200,9 +200,9 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
 
 # The rooms that carry messages, or what is stored, by Spark, and those that have it in their names. All others
 # import it where a session is at hand.
-_OF_SPARK_IN_TABLES = ("cached_frames", "frames", "spark_forms", "sql_functions")
+_OF_SPARK_IN_TABLES = ("cached_frames", "frames", "spark_forms")
 _OF_SPARK_IN_DELTA = (
-    *("append_detection", "appended_by_feed", "appended_by_log", "appended_by_tracking", "appended_rows"),
+    *("append_detection", "appended_rows"),
     *("ledger", "spark_tables"),
 )
 _OF_SPARK = (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from routing import cli
+from routing.cli import CommandParser
 from routing.commands import lint as command
-from routing.commands.parser import CommandParser
 from routing.commands.shared_arguments import SEVERITIES
 from routing.errors import ConfigError, ContractError
 from routing.features.lint.catalogue import FINDINGS, Severity

@@ -17,7 +17,7 @@ from pyarrow.dataset import dataset
 
 from routing import cli
 from routing.delta.opening import TableOpener
-from routing.features.lint import traffic_findings
+from routing.features.lint import message_rules
 from routing.features.lint.address_rules import refused_rows
 from routing.features.lint.lint_estate import LintEstate, LintFinding, read_traffic
 from routing.features.lint.linting import lint
@@ -64,7 +64,7 @@ def findings(dialogs: TableColumns, requests: TableColumns) -> set[LintFinding]:
     estate = LintEstate(
         {**empty, "dialogs": dialogs, "route_requests": requests}, {}, frozenset(), micros_of(NOW), 30
     )
-    return {*refused_rows(estate), *traffic_findings.torn_groups(estate)}
+    return {*refused_rows(estate), *message_rules.torn_groups(estate)}
 
 
 @pytest.mark.parametrize("seed", range(20))

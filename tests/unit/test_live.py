@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from routing.commands import terminal_streams
-from routing.sessions.session import count_tasks
+from routing.sessions.existing_session import count_tasks
 from tests.signalled import ROOT, TOLD
 from tests.terminals import open_terminal, read_all, see, start_on
 

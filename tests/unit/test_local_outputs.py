@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable
 
 from routing.config import TableLocation
+from routing.delta.job_outputs import CommitMark
 from routing.delta.ledger import LocalOutputs
 from routing.delta.local_tables import LocalTable
 from routing.delta.opening import LocalOpener
-from routing.delta.protocol import CommitMark
 from routing.runs.local_runs import TableRows
 from routing.schemas import NEW_ROUTE_REQUESTS, RUNS
 from routing.tables.arrow_rows import table_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from routing.sessions.session import let_go, takes_persist
+from routing.sessions.existing_session import let_go, takes_persist
 from routing.tables.cached_frames import FrameCache
 from tests.refusing import refused
 

@@ -11,7 +11,7 @@ from routing.config import TableLocation
 from routing.delta import ledger, spark_tables
 from routing.errors import InputError, InternalError, OutputError, StorageError
 from routing.runs.spark_outputs import telling_what_may_change
-from routing.sessions.session_settings import ExistingSession
+from routing.sessions.existing_session import ExistingSession
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:

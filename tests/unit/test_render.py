@@ -1,4 +1,4 @@
-"""Documents as text and as HTML: widths, colours, tables that do not fit, statements, hostile text."""
+"""Documents as text: widths, colours, tables that do not fit, statements, hostile text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from routing.document import (
     TonedText,
     make_columns,
 )
-from routing.render.page import write_html
 from routing.render.text import write_sql, write_text
 from routing.render.wording import count, format_duration, format_time, format_value
 
@@ -134,13 +133,6 @@ def test_text_of_the_data_stays_harmless(width: int) -> None:
     lines = write_sql(TEXTS).split("\n")
     assert [line[:3] for line in lines[:2]] == ["-- ", "-- "]
     assert "[red]c[/red]" in write_text(TEXTS, width=200)
-
-
-def test_a_page_escapes_text_of_the_data() -> None:
-    page = write_html(TEXTS)
-    assert "<script>" not in page
-    assert page.count("&lt;script&gt;d&lt;/script&gt;") == 12
-    assert '<span class="tone-bad">' in page
 
 
 @pytest.mark.parametrize(

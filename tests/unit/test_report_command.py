@@ -17,7 +17,7 @@ import routing
 from routing import cli
 from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
 from routing.features.report import page_file
-from routing.process.process_guard import CommandProgress
+from routing.process import CommandProgress
 from routing.schemas import DATABASES, INSTANCES, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
 from tests.frames import arrow_of
 from tests.listed_messages import resolved

@@ -1,4 +1,4 @@
-"""The messages that ask for a route (rule book, section 5), as rows of Arrow and as objects of Python."""
+"""Find the messages that ask for a route (rule book, section 5), as rows of Arrow and as objects of Python."""
 
 from __future__ import annotations
 

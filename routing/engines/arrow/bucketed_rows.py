@@ -1,4 +1,4 @@
-"""Rows in buckets by the hash of a text, in temporary files where there are many: each bucket fits into memory."""
+"""Put rows into buckets by the hash of a text, in temporary files where there are many: each fits into memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages that two configurations, or two times, decide differently, by Arrow: found batch by batch.
+"""Find, batch by batch, the messages that two configurations, or two times, decide differently, by Arrow.
 
 Each side decides a batch as a run does. What is compared of a decision has a number, which both sides share: so
 numbers are compared, and texts only where a route reads its address from the message's own service name.

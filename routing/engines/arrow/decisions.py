@@ -1,4 +1,4 @@
-"""What is decided for keys, as numbers: each decision is one, and so is each of what a message's own makes of it.
+"""Decide keys and number the decisions: each is a number, and so is each outcome that a message's own facts bring.
 
 A key is decided when a batch first shows it. Of a message then nothing is looked up but numbers.
 """

@@ -1,4 +1,4 @@
-"""The dialogs of messages, found by Arrow: the broker ids that they bind them to, and when they end."""
+"""Find the dialogs of messages by Arrow: the broker instances that they bind them to, and when they end."""
 
 from __future__ import annotations
 

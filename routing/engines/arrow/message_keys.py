@@ -1,4 +1,4 @@
-"""The keys of messages that Arrow reads, without Java: the very same as those that `keying.count_keys` finds.
+"""Count the keys of messages by Arrow, without Java: the very same keys as `keying.count_keys` finds.
 
 What stands in a row alone is computed as the files are read. Of everything else a row has small numbers: that of a
 text which the configuration names, or one for all others, so that garbage in the data takes no room.
@@ -21,7 +21,7 @@ from routing.engines.arrow.dialog_ends import DialogEnds
 from routing.engines.arrow.text_numbers import NONE, OTHER, TextNumbers, split_words
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import READ, KeyCounts
-from routing.process.garbage import no_search_for_cycles
+from routing.process import no_search_for_cycles
 from routing.rules.rejecting import DECODED
 from routing.tables.arrow_forms import fold_texts, is_guid, is_int
 from routing.tables.arrow_rows import find_undecodable, micros_in

@@ -1,4 +1,4 @@
-"""The requests that messages open or wait for (rule book, section 5): found by one pass, marked by the next.
+"""Find the requests that messages open or wait for (rule book, section 5) in one pass, and mark them in the next.
 
 Of the messages that ask for a service in a database few may open a request: the first that finds none on record
 pending, and those whose own is on record. As the messages are read they are reduced to these rows of Arrow, and in

@@ -1,4 +1,4 @@
-"""Messages × decisions → resolved routes, batch by batch: no row is an object of Python."""
+"""Resolve messages batch by batch: messages × decisions → resolved routes, no row is an object of Python."""
 
 from __future__ import annotations
 

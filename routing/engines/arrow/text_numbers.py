@@ -1,4 +1,4 @@
-"""What a configuration names, as small numbers: the texts of messages are compared once, and not in each row."""
+"""Number the texts that a configuration names: those of messages are compared once, and not in each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths of all messages by Arrow, batch by batch: rows of ``message_paths``, none of them an object of Python.
+"""Follow all messages by Arrow, batch by batch: rows of ``message_paths``, none of them an object of Python.
 
 A path is followed in plain Python once for all messages of a key, when a batch first shows it; a message has the
 number of its path. What is a message's own is looked at by itself: a request that it waits for, the end of its
@@ -28,7 +28,7 @@ from routing.plan.checked_inputs import CheckedInputs, check_without_spark, netw
 from routing.plan.key_rows import FROM_NETWORK
 from routing.plan.paths import PathChoice, PathPlanner
 from routing.plan.planner import MOST_KEYS
-from routing.process.garbage import no_search_for_cycles
+from routing.process import no_search_for_cycles
 from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import (

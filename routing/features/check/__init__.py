@@ -1,1 +1,1 @@
-"""From a folder of exports and scripts to the answer: no configuration, no tables, no Java."""
+"""Check a folder of exports and scripts: no configuration, no tables, no Java."""

@@ -1,4 +1,4 @@
-"""A check as one object for programs; docs/reference/json.md documents its keys."""
+"""Write a check as one object for programs; docs/reference/json.md documents its keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing.features.explain.background import StatusText
 from routing.features.explain.path_sentences import error_number
 from routing.features.lint.lint_estate import LintFinding
 from routing.render.wording import format_time
-from routing.rules.hops import HOP_COLUMNS, PathHop
+from routing.rules.following import HOP_COLUMNS, PathHop
 from routing.rules.observed import NumberAgreement
 from routing.tables.times import moment_of
 

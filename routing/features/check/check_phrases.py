@@ -1,4 +1,4 @@
-"""How names, reasons and gaps read in a check's text; what comes from the data is printable and bounded."""
+"""Phrase names, reasons and gaps for a check's text; what comes from the data is printable and bounded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import count as itertools_count
 from routing.features.check.path_ends import KnowledgeGap
 from routing.features.explain.background import StatusText
 from routing.features.explain.path_sentences import quote_name
-from routing.importing.tsql.refusals import length
+from routing.importing.tsql.script_statements import length
 from routing.importing.tsql.vocabulary import INVISIBLE, VARIABLE
 from routing.render.wording import count, format_time, printable
 from routing.rules.text import collated

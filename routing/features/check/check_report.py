@@ -1,4 +1,4 @@
-"""A check as a document: the answer, each problem with what to do, what was read and what is not known."""
+"""Write a check as a document: the answer, each problem with its remedy, what was read and what is not known."""
 
 from __future__ import annotations
 

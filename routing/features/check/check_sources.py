@@ -1,4 +1,4 @@
-"""PATHs → exports and scripts, and whose each script is."""
+"""Find exports and scripts in PATHs, and whose each of them is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check files: from PATHs to what becomes of each message that waits, and what to do."""
+"""Check files: read PATHs, decide each message that waits, and say what to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing.features.lint.lint_estate import READ, LintFinding
 from routing.features.lint.linting import find_all
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.render.wording import format_time
-from routing.rules.hops import PathHop
+from routing.rules.following import PathHop
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of, moment_of

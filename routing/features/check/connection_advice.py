@@ -1,4 +1,4 @@
-"""What to do where the connection to another instance fails: endpoints, ports, names, certificates."""
+"""Advise where the connection to another instance fails: on endpoints, ports, names and certificates."""
 
 from __future__ import annotations
 

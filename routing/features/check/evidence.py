@@ -1,4 +1,4 @@
-"""What files say of instances: rows of the tables that an import would make of them, and what was read of whom."""
+"""Gather the evidence of files: the rows that an import would make of them, and the files of each instance."""
 
 from __future__ import annotations
 

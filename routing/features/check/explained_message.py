@@ -1,4 +1,4 @@
-"""``--message``: one message that waits, explained step by step."""
+"""Explain one message that waits, step by step (``--message``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing.features.explain.known_tables import KnownTables, OtherInstances, n
 from routing.features.status_meanings import WORDS, find_trouble
 from routing.importing.covered_rows import name_message
 from routing.render.wording import count
-from routing.rules.hops import PathHop
+from routing.rules.following import PathHop
 from routing.rules.text import fold, printed_guid
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns

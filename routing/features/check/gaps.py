@@ -1,4 +1,4 @@
-"""What is not known of whom, and where that leaves a message without a verdict."""
+"""Find the gaps: which exports are missing of which instance, and which messages have no verdict for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of messages → groups in which all that is printed is equal, or is listed with counts."""
+"""Group the results of messages: in a group all that is printed is equal, or is listed with counts."""
 
 from __future__ import annotations
 

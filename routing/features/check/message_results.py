@@ -1,4 +1,4 @@
-"""Each message of the queues → what becomes of it by the rules, or what would have to be known for that."""
+"""Decide each message of the queues by the rules, or name what would have to be known for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a message that leaves its instance ends, by all ways that it may take, and its acknowledgement back."""
+"""Judge the ends of the ways that a message may take beyond its instance, and of its acknowledgement back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from routing.rules.hops import HopPath, PathHop
+from routing.rules.following import HopPath, PathHop
 from routing.terms import Ending, Word
 
 # What there is that may not be known: views that were not read, or not whole.
@@ -138,7 +138,7 @@ class PathWay:
 class MessagePath:
     """All ways there and back; ``failing`` are those on which a message, or its acknowledgement, gets stuck.
 
-    ``is_cut``: there are more ways than are followed. ``has_multiple_targets`` as in `hops.MessageTrace`.
+    ``is_cut``: there are more ways than are followed. ``has_multiple_targets`` as in `following.MessageTrace`.
     ``is_back_unknown``: the service that sent, or the broker id of its database, is not known. ``assumed``:
     addresses on the ways, each with the instance that is taken to listen there by its name.
     """

@@ -21,9 +21,8 @@ from routing.features.check.path_ends import (
 from routing.plan.paths import PathPlanner
 from routing.rules import text
 from routing.rules.estate import SqlInstance, own_addresses, places_of
-from routing.rules.following import MOST_WAYS
+from routing.rules.following import MOST_WAYS, HopPath, MessageTrace
 from routing.rules.hashing import dialog_id_hash
-from routing.rules.hops import HopPath, MessageTrace
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender
 from routing.rules.resolving import RoutedMessage, Verdict

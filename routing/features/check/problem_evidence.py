@@ -1,4 +1,4 @@
-"""What shows a problem: the step and route that decided, near misses, statuses, the path, lint's findings."""
+"""Show the evidence of a problem: the deciding step and route, misses, statuses, the path, lint's findings."""
 
 from __future__ import annotations
 

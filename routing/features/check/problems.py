@@ -1,4 +1,4 @@
-"""Groups of messages → problems: what keeps messages, why, and what to do about it, each told once."""
+"""Find problems in groups of messages: what keeps messages, why, and what to do about it, each stated once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a reason to what is to be done: one table of cases, the first that is at hand counts."""
+"""Choose the remedy for a reason: one table of cases, of which the first that applies counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing.features.check.check_phrases import named
 from routing.features.check.path_ends import MessagePath, PathEnd, PathWay
 from routing.features.check.route_remedies import lead_past, pin_anew
 from routing.features.check.stuck_groups import MessageRemedy, NearMiss, PlacedRemedy, StuckGroup
-from routing.rules.hops import PathHop
+from routing.rules.following import PathHop
 from routing.rules.resolving import Verdict
 from routing.terms import Ending, Outcome, Reason
 

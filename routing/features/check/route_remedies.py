@@ -1,4 +1,4 @@
-"""Remedies that change routes. Each function is one case: None where it is not the one at hand."""
+"""Remedies that change routes. Each function is one case, and returns None where it does not apply."""
 
 from __future__ import annotations
 

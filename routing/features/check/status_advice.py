@@ -1,4 +1,4 @@
-"""What to do about a status that SQL Server reports, with the names of the estate."""
+"""Advise on a status that SQL Server reports, with the names of the estate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A status that SQL Server gives of messages, and what is known where it is answered."""
+"""The facts about a status that SQL Server gives of messages, for the advice on it."""
 
 from __future__ import annotations
 

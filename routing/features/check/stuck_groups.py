@@ -1,4 +1,4 @@
-"""Messages with one result, and what of the estate bears on the remedy: who holds their service, and where."""
+"""Groups of stuck messages, with the facts of the estate for their remedy: who holds their service, and where."""
 
 from __future__ import annotations
 

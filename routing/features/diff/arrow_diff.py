@@ -1,4 +1,4 @@
-"""Messages of Arrow's tables and files decided on both sides, those alone that either side can touch."""
+"""Decide messages of Arrow's tables and files on both sides: those alone that a difference can touch."""
 
 from __future__ import annotations
 

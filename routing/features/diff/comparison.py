@@ -1,4 +1,4 @@
-"""What a configuration is compared with, and when: checked before a table is opened."""
+"""Check with which configuration, version, time or script to compare, before a table is opened."""
 
 from __future__ import annotations
 

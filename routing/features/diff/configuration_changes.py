@@ -1,4 +1,4 @@
-"""Which routes differ, of those in force at each side's time."""
+"""Find the routes that differ, of those in force at each side's time."""
 
 from __future__ import annotations
 

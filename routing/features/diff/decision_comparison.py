@@ -1,4 +1,4 @@
-"""Decisions of two sides beside each other: which differ, how many, and which get worse."""
+"""Compare the decisions of two sides: which differ, how many, and which get worse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as a document: what gets worse, then what gets better, then the rest."""
+"""Write a comparison as a document: what gets worse, then what gets better, then the rest."""
 
 from __future__ import annotations
 

@@ -239,9 +239,7 @@ def diff(
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
     if isinstance(against, Scripts):
-        from routing.features.diff.scripted_side import apply_scripts
-
-        after, done = apply_scripts(before, scripts, against.instance, after.label)
+        after, done = sides.apply_scripts(before, scripts, against.instance, after.label)
         both = DiffSides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")

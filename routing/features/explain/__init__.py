@@ -1,1 +1,1 @@
-"""The rooms of `explain`: what is asked, how it was judged, the path as lines, and the lines as sentences."""
+"""Explain one message: its question, the judgement by the rules, the path as lines, and the lines as sentences."""

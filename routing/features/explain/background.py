@@ -1,4 +1,4 @@
-"""Lines beside the rules' path: how much is known of the instance, as of when, and what SQL Server said."""
+"""The lines around the rules' path: how much is known of the instance, as of when, and what SQL Server said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation as a document: the outcome, what to do, the statement, then the path step by step."""
+"""Write an explanation as a document: the outcome, what to do, the statement, then the path step by step."""
 
 from __future__ import annotations
 

@@ -1,102 +1,43 @@
-"""What a question needs of the tables, as columns of plain Python: the only room of `explain` that reads any."""
+"""Read what a question needs of the tables, as columns of plain Python; `trace` asks the same.
+
+Nothing else of `explain` reads a table.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
 
+from routing.config import Config, in_reading_order
+from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import COUNT, Filter, TrafficTable, open_traffic
-from routing.features.check.remedies import remedy_of
-from routing.features.check.stuck_groups import MessageRemedy, NearMisses, StuckGroup
-from routing.features.explain.judging import JudgedQuestion
-from routing.features.explain.known_tables import Chunks
-from routing.features.explain.questions import AGE, ConversationEnd
-from routing.features.near_differences import likeness
+from routing.features.explain.judging import QuestionedMessage, RemedyFacts, find_spellings
+from routing.features.explain.known_tables import Chunks, KnownTables, OtherInstances, narrow_to
+from routing.features.explain.questions import (
+    AGE,
+    DESCRIBED_ID,
+    ConversationEnd,
+    DescribedMessage,
+    Question,
+    QuestionError,
+    StoredMessage,
+)
 from routing.plan.checked_inputs import instances_of
 from routing.rules import text
 from routing.rules.estate import ARRIVALS, SqlInstance
-from routing.rules.resolving import Verdict
-from routing.schemas import DIALOGS, INPUTS, KEPT, TABLES
+from routing.rules.text import printed_guid
+from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, TABLES
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, check_given, joined
-from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, MSDB, Outcome, ReadRow
+from routing.tables.times import micros_of
+from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, ReadRow
 
-# What to do about one message: the remedy that `check` knows for its reason, by the estate around it.
-
-
-_STAYS = frozenset([Outcome.DELAYED, Outcome.DROPPED])
-
-
-@dataclass(frozen=True)
-class RemedyFacts:
-    """The facts of the estate for the remedy of a message.
-
-    ``instances`` are all that are known, with services of nearly the name of the message's, and with the routes
-    that it meets. ``addresses`` are an instance's addresses as written. ``services_in_use`` are names like that of
-    the message's service to which stored messages are sent.
-    """
-
-    instances: Mapping[str, SqlInstance] = field(default_factory=dict)
-    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    services_in_use: Collection[str] = frozenset()
-
-    @classmethod
-    def of_columns(
-        cls, tables: Mapping[str, TableColumns], service: str, services_in_use: Collection[str]
-    ) -> RemedyFacts:
-        """Return the facts from columns of instances, databases, services and routes, without faults."""
-        alike = {name for name in set(tables["services"].values["name"]) if _is_like(name, service)}
-        named = tables["instances"].rows("instance_name", "addresses")
-        return cls(
-            instances_of({**tables, "services": tables["services"].naming("name", alike)}),
-            {name: [address for address in addresses or () if address] for name, addresses in named},
-            frozenset(services_in_use),
-        )
-
-
-def find_spellings(names: Collection[str | None], service: str) -> list[str]:
-    """Return the names that differ from that of a service in case, blanks or slashes alone."""
-    return sorted(name for name in set(names) if name != service and name is not None and _is_like(name, service))
-
-
-def _is_like(name: str | None, service: str) -> bool:
-    return name is not None and likeness(name) == likeness(service)
-
-
-def find_remedy(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> MessageRemedy | None:
-    """Find the remedy for a message; None where it leaves its instance rightly, or its dialog decides.
-
-    The facts are read only where the message stays or is dropped.
-    """
-    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
-    if not all(verdict.outcome in (*_STAYS, Outcome.DELIVERED) for verdict in verdicts):
-        return None
-    facts = read_facts() if any(verdict.outcome in _STAYS for verdict in verdicts) else RemedyFacts()
-    near = NearMisses(facts.instances)
-    [remedy, *others] = {remedy_of(_stuck(judged, verdict, facts, near)) for verdict in verdicts}
-    return None if others else remedy
-
-
-def _stuck(judged: JudgedQuestion, verdict: Verdict, facts: RemedyFacts, near: NearMisses) -> StuckGroup:
-    message, decision = judged.message, verdict.decision
-    scope = message.database or MSDB if decision is None else decision.last.scope
-    where = message.instance, scope, message.service, verdict.broker_instance
-    return StuckGroup(
-        instances=facts.instances,
-        addresses=facts.addresses,
-        instance=message.instance,
-        database=message.database,
-        scope=scope,
-        service=message.service,
-        broker=verdict.broker_instance,
-        verdict=verdict,
-        near=near.of(*where, message.t),
-        services_in_use=facts.services_in_use,
-        from_service=judged.asked.row["from_service_name"] or None,
-    )
-
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
 _LARGEST_PART, _GROWTH = 100_000, 10
@@ -287,3 +228,183 @@ def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
     same = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
     [row] = messages.rows(same=same, order=AGE, limit=1).dicts()
     return row
+
+
+# The tables of a question: as they are given, or opened as a configuration names them.
+
+
+def open_source(
+    tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
+) -> tuple[ExplainSource, datetime | None]:
+    """Open the tables, or those of a configuration, with the one decision time if there is any."""
+    if isinstance(tables, Config):
+        settings, as_of = tables, as_of or tables.resolve.as_of
+        tables = open_tables(settings, spark=spark)
+    return ExplainSource.of(tables), as_of
+
+
+def open_tables(
+    settings: Config, opener: TableOpener | None = None, *, spark: SparkSession | None = None
+) -> dict[str, Table]:
+    """Open every input of a configuration, and the tables of import that exist, each at its newest version.
+
+    Args:
+        settings: the configuration.
+        opener: opens the tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        Tables by configuration key: datasets of Arrow, or DataFrames where Spark reads them.
+
+    Raises:
+        InputError: an input is missing.
+
+    Example:
+        >>> tables = routing.open_tables(routing.load_config("job.yaml"))
+        >>> tables["routes"].count_rows()
+        4
+    """
+    opener = opener or TableOpener.of_settings(settings.spark, spark)
+    kept_locations = {key: settings.kept[key] for key in in_reading_order(settings.kept)}
+    kept_tables = {key: opener.find(f"tables.{key}", location) for key, location in kept_locations.items()}
+    inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
+    return {**inputs, **{key: opened.rows for key, opened in kept_tables.items() if opened is not None}}
+
+
+# Which stored message a question means: the one of an id, or the oldest of one end of a conversation.
+
+
+@dataclass(frozen=True)
+class FoundMessage:
+    """A stored message; ``others``: of a conversation that was asked about, how many more its end has."""
+
+    row: ReadRow
+    others: int = 0
+
+
+def find_stored(source: ExplainSource, question: StoredMessage) -> FoundMessage:
+    """Return the message that a question means. Raises QuestionError where that is none, or more than one."""
+    if question.conversation is None:
+        return FoundMessage(_find_by_id(source, question.message_id or "", question.instance_name))
+    return _find_in_conversation(source, question.conversation, question.instance_name)
+
+
+def find_dialog(source: ExplainSource, question: DescribedMessage) -> str | None:
+    """Return the id of the dialog that a description names by id or handle; what is not a GUID as it is given.
+
+    Raises QuestionError.
+    """
+    conversation = question.conversation_id
+    guid = None if conversation is None else printed_guid(conversation)
+    if conversation is None or guid is None:
+        return conversation
+    return _name_conversation(conversation, source.find_ends(guid)) or guid
+
+
+def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) -> ReadRow:
+    rows = source.find_stored(message_id, instance)
+    if not rows:
+        raise QuestionError.unknown_message(message_id, instance)
+    names = sorted({str(row["instance_name"]) for row in rows})
+    if len(names) > 1:
+        raise QuestionError.ambiguous(message_id, names)
+    if len(rows) > 1:
+        raise QuestionError.doubled(message_id, names[0])
+    return rows[0]
+
+
+def _find_in_conversation(source: ExplainSource, conversation: str, instance: str | None) -> FoundMessage:
+    """Find the oldest message of the end that a handle names, or of the only end that has messages."""
+    guid = printed_guid(conversation) or ""
+    ends = source.find_ends(guid)
+    named = _name_conversation(conversation, ends)
+    messages = source.read_conversation(named or guid)
+
+    def is_meant(end: ConversationEnd) -> bool:
+        return (not ends or end in ends) and instance in (None, end.instance_name)
+
+    meant = {end: count for end, count in count_ends(messages).items() if is_meant(end)}
+    if not meant:
+        raise QuestionError.unknown_conversation(
+            conversation, instance, ends=ends, knows_handles=source.knows_handles
+        )
+    if len(meant) > 1:
+        raise QuestionError.several_ends(conversation, meant)
+    [(end, count)] = meant.items()
+    return FoundMessage(find_oldest(messages, end), count - 1)
+
+
+def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | None:
+    """Return the conversation of which these are the ends that a handle names; None for no end.
+
+    Raises QuestionError.
+    """
+    ids = sorted({end.conversation_id for end in ends})
+    if len(ids) > 1:
+        raise QuestionError.several_conversations(handle, ids)
+    return ids[0] if ids else None
+
+
+# A question and what is known of it: the message as a row, the rows that concern it, and what the rules see.
+
+
+@dataclass(frozen=True)
+class PosedQuestion:
+    """``near`` are the columns of the message's instance; ``others`` as in `Explanation`.
+
+    ``read_facts`` reads what bears on the remedy.
+    """
+
+    asked: QuestionedMessage
+    near: Mapping[str, TableColumns]
+    known_tables: KnownTables
+    read_facts: Callable[[], RemedyFacts]
+    others: int = 0
+
+
+def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> PosedQuestion:
+    """Read the rows that a question is about; the question's own time wins over ``as_of``.
+
+    Raises QuestionError where no such message, instance or database is there, InputError where a row is at fault.
+    """
+    others = 0
+    if isinstance(question, StoredMessage):
+        stored_message, moment = find_stored(source, question), question.at or as_of
+        asked = QuestionedMessage(
+            stored_message.row, is_described=False, as_of=None if moment is None else micros_of(moment)
+        )
+        others = stored_message.others
+    else:
+        asked = _describe(question, find_dialog(source, question))
+    near = source.read_near(asked.row)
+    if isinstance(question, DescribedMessage):
+        _check_names(source, near, question)
+    beyond = OtherInstances(lambda: source.read_other_instances(asked.row["instance_name"]))
+    known_tables = KnownTables.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
+    return PosedQuestion(asked, near, known_tables, lambda: source.read_remedy_facts(near, asked.row), others)
+
+
+def _describe(question: DescribedMessage, conversation_id: str | None) -> QuestionedMessage:
+    message_values: ReadRow = {
+        "message_id": DESCRIBED_ID,
+        "conversation_id": conversation_id,
+        "is_initiator": not question.is_target,
+        "enqueue_time": micros_of(question.at),
+        "instance_name": question.instance_name,
+        "database_name": question.database_name,
+        "to_service_name": question.to_service_name,
+        "to_broker_instance": question.to_broker_instance,
+        "hops_remaining": question.hops_remaining,
+        "from_service_name": question.from_service_name,
+    }
+    return QuestionedMessage({**dict.fromkeys(MESSAGES.names), **message_values}, is_described=True)
+
+
+def _check_names(source: ExplainSource, near: Mapping[str, TableColumns], question: DescribedMessage) -> None:
+    """Check that instance and database of a description are listed. Raises QuestionError."""
+    instance, database = question.instance_name, question.database_name
+    if not len(near["instances"]):
+        raise QuestionError.unknown_name("instance", instance, source.instance_names())
+    names = near["databases"].values["name"]
+    if database is not None and database not in names:
+        raise QuestionError.unknown_name("database", database, names, f" on instance {instance!r}")

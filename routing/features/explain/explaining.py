@@ -1,226 +1,336 @@
-"""Explain where one message goes, and why: the rule book's path of it, by the rules that resolve them all.
+"""Explain where one message goes, and why: the rule book's path of it as lines, by the rules of `resolve`.
 
-`explain` reads what it needs of tables; `answer` is the same for what is known already, in plain Python.
+`explain` reads what it needs of tables; `answer` does the same for what is known already, in plain Python. A path
+has what the message brings, its searches of routing tables, and the verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from routing.config import Config, in_reading_order
-from routing.delta.opening import TableOpener
+from routing.config import Config
 from routing.features.check.stuck_groups import MessageRemedy
+from routing.features.explain import route_lines
 from routing.features.explain.background import NOTHING, MessageBackground
-from routing.features.explain.explain_source import (
-    ExplainSource,
+from routing.features.explain.explain_source import open_source, pose
+from routing.features.explain.judging import (
+    JudgedQuestion,
+    QuestionedMessage,
     RemedyFacts,
-    count_ends,
-    find_oldest,
     find_remedy,
+    judge_question,
+    verdict_row,
 )
-from routing.features.explain.explained_path import path
-from routing.features.explain.judging import QuestionedMessage, judge_question, verdict_row
-from routing.features.explain.known_tables import KnownTables, OtherInstances, narrow_to, number_lines
-from routing.features.explain.questions import (
-    DESCRIBED_ID,
-    ConversationEnd,
-    DescribedMessage,
-    Question,
-    QuestionError,
-    StoredMessage,
-)
+from routing.features.explain.known_tables import SHOWN, KnownTables, Line, line, number_lines, request_lines
+from routing.features.explain.questions import Question
+from routing.features.explain.route_lines import ShownSearch, searches
 from routing.importing.import_faults import latest_time
-from routing.rules.text import printed_guid
-from routing.schemas import EXPLAINED_STEPS, INPUTS, MESSAGES, RESOLVED_ROUTES
+from routing.rules.estate import Database, SqlInstance
+from routing.rules.locating import has_id
+from routing.rules.matching import STEPS, comes_before
+from routing.rules.requesting import RouteRequest
+from routing.rules.resolving import Verdict, bound_broker
+from routing.schemas import EXPLAINED_STEPS, RESOLVED_ROUTES
 from routing.tables.arrow_rows import SchemaRows
-from routing.tables.table_columns import Table, TableColumns
+from routing.tables.table_columns import Table
 from routing.tables.times import micros_of
-from routing.terms import ReadRow
+from routing.terms import MSDB, MatchingStep, Outcome, Reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The tables of a question: as they are given, or opened as a configuration names them.
+# Lists inside a path, each bounded: databases that hold the service, ids of step 3, requests of step 4.
 
 
-def open_source(
-    tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
-) -> tuple[ExplainSource, datetime | None]:
-    """Open the tables, or those of a configuration, with the one decision time if there is any."""
-    if isinstance(tables, Config):
-        settings, as_of = tables, as_of or tables.resolve.as_of
-        tables = open_tables(settings, spark=spark)
-    return ExplainSource.of(tables), as_of
-
-
-def open_tables(
-    settings: Config, opener: TableOpener | None = None, *, spark: SparkSession | None = None
-) -> dict[str, Table]:
-    """Open every input of a configuration, and the tables of import that exist, each at its newest version.
-
-    Args:
-        settings: the configuration.
-        opener: opens the tables; by default local ones by delta-rs, others by Spark.
-        spark: the session for tables that need one; by default one is started.
-
-    Returns:
-        Tables by configuration key: datasets of Arrow, or DataFrames where Spark reads them.
-
-    Raises:
-        InputError: an input is missing.
-
-    Example:
-        >>> tables = routing.open_tables(routing.load_config("job.yaml"))
-        >>> tables["routes"].count_rows()
-        4
-    """
-    opener = opener or TableOpener.of_settings(settings.spark, spark)
-    kept_locations = {key: settings.kept[key] for key in in_reading_order(settings.kept)}
-    kept_tables = {key: opener.find(f"tables.{key}", location) for key, location in kept_locations.items()}
-    inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
-    return {**inputs, **{key: opened.rows for key, opened in kept_tables.items() if opened is not None}}
-
-
-# Which stored message a question means: the one of an id, or the oldest of one end of a conversation.
-
-
-@dataclass(frozen=True)
-class FoundMessage:
-    """A stored message; ``others``: of a conversation that was asked about, how many more its end has."""
-
-    row: ReadRow
-    others: int = 0
-
-
-def find_stored(source: ExplainSource, question: StoredMessage) -> FoundMessage:
-    """Return the message that a question means. Raises QuestionError where that is none, or more than one."""
-    if question.conversation is None:
-        return FoundMessage(_find_by_id(source, question.message_id or "", question.instance_name))
-    return _find_in_conversation(source, question.conversation, question.instance_name)
-
-
-def find_dialog(source: ExplainSource, question: DescribedMessage) -> str | None:
-    """Return the id of the dialog that a description names by id or handle; what is not a GUID as it is given.
-
-    Raises QuestionError.
-    """
-    conversation = question.conversation_id
-    guid = None if conversation is None else printed_guid(conversation)
-    if conversation is None or guid is None:
-        return conversation
-    return _name_conversation(conversation, source.find_ends(guid)) or guid
-
-
-def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) -> ReadRow:
-    rows = source.find_stored(message_id, instance)
-    if not rows:
-        raise QuestionError.unknown_message(message_id, instance)
-    names = sorted({str(row["instance_name"]) for row in rows})
-    if len(names) > 1:
-        raise QuestionError.ambiguous(message_id, names)
-    if len(rows) > 1:
-        raise QuestionError.doubled(message_id, names[0])
-    return rows[0]
-
-
-def _find_in_conversation(source: ExplainSource, conversation: str, instance: str | None) -> FoundMessage:
-    """Find the oldest message of the end that a handle names, or of the only end that has messages."""
-    guid = printed_guid(conversation) or ""
-    ends = source.find_ends(guid)
-    named = _name_conversation(conversation, ends)
-    messages = source.read_conversation(named or guid)
-
-    def is_meant(end: ConversationEnd) -> bool:
-        return (not ends or end in ends) and instance in (None, end.instance_name)
-
-    meant = {end: count for end, count in count_ends(messages).items() if is_meant(end)}
-    if not meant:
-        raise QuestionError.unknown_conversation(
-            conversation, instance, ends=ends, knows_handles=source.knows_handles
+def holder_lines(search: ShownSearch) -> list[Line]:
+    """Return the databases that hold the service, and whether each could be the destination; at most `SHOWN`."""
+    return [
+        line(
+            "DATABASE",
+            _holder(holder, search),
+            search=search.number,
+            database_name=holder.name,
+            name=holder.name,
+            broker_instance=holder.broker,
         )
-    if len(meant) > 1:
-        raise QuestionError.several_ends(conversation, meant)
-    [(end, count)] = meant.items()
-    return FoundMessage(find_oldest(messages, end), count - 1)
+        for holder in search.route_search.holders[:SHOWN]
+    ]
 
 
-def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | None:
-    """Return the conversation of which these are the ends that a handle names; None for no end.
-
-    Raises QuestionError.
-    """
-    ids = sorted({end.conversation_id for end in ends})
-    if len(ids) > 1:
-        raise QuestionError.several_conversations(handle, ids)
-    return ids[0] if ids else None
+def _holder(holder: Database, search: ShownSearch) -> str:
+    if holder.name == search.route_search.location.destination:
+        return "LOCATED"
+    if not has_id(holder, search.route_search.known_broker):
+        return "OTHER_BROKER_INSTANCE"
+    return "NOT_FIRST" if holder.is_enabled else "DISABLED"
 
 
-# A question and what is known of it: the message as a row, the rows that concern it, and what the rules see.
-
-
-@dataclass(frozen=True)
-class PosedQuestion:
-    """``near`` are the columns of the message's instance; ``others`` as in `Explanation`.
-
-    ``read_facts`` reads what bears on the remedy.
-    """
-
-    asked: QuestionedMessage
-    near: Mapping[str, TableColumns]
-    known_tables: KnownTables
-    read_facts: Callable[[], RemedyFacts]
-    others: int = 0
-
-
-def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> PosedQuestion:
-    """Read the rows that a question is about; the question's own time wins over ``as_of``.
-
-    Raises QuestionError where no such message, instance or database is there, InputError where a row is at fault.
-    """
-    others = 0
-    if isinstance(question, StoredMessage):
-        stored_message, moment = find_stored(source, question), question.at or as_of
-        asked = QuestionedMessage(
-            stored_message.row, is_described=False, as_of=None if moment is None else micros_of(moment)
+def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
+    """List the message's verdict for each broker id that may be picked; at most `SHOWN`, this dialog's first."""
+    route_search = search.route_search
+    if route_search.pick is None:
+        return []
+    place = {"search": search.number, "step": int(MatchingStep.BALANCED)}
+    picked = None if search.is_undecided else route_search.pick
+    verdicts = sorted(
+        (verdict for _, verdict in judged.possible),
+        key=lambda each: (each.broker_instance != picked, each.broker_instance or ""),
+    )
+    shown = sorted(verdicts[:SHOWN], key=lambda each: (each.broker_instance != picked, each.route_name or ""))
+    lines = [
+        line(
+            "ID",
+            "POSSIBLE" if search.is_undecided else "PICKED" if verdict.broker_instance == picked else "OTHER",
+            **place,
+            broker_instance=verdict.broker_instance,
+            name=verdict.route_name,
+            address=verdict.address,
+            database_name=verdict.destination_database,
+            outcome=str(verdict.outcome),
+            reason=str(verdict.reason),
         )
-        others = stored_message.others
+        for verdict in shown
+    ]
+    more = len(verdicts) - SHOWN
+    return [*lines, line("OTHER_IDS", "MORE", **place, count=more)] if more > 0 else lines
+
+
+def find_awaited(judged: JudgedQuestion, search: ShownSearch) -> RouteRequest | None:
+    """Return the request that the message's conversation waits for (D10), None where it waits for none."""
+    if not search.is_requested:
+        return None
+    message = judged.message
+    scope = judged.requests.of(search.route_search.scope, message.service)
+    return scope.find_awaited(message.t, message.message_id, message.endpoint)
+
+
+def pending_request_lines(judged: JudgedQuestion, search: ShownSearch, step: int) -> list[Line]:
+    """Return the requests for the service in this scope, not the message's own; at most `SHOWN`, newest first.
+
+    The one that the message's conversation waits for comes before all others.
+    """
+    message, awaited = judged.message, find_awaited(judged, search)
+    requests = judged.requests.of(search.route_search.scope, message.service).all()
+    others = [request for request in requests if not request.is_of(message.t, message.message_id)]
+    others.sort(key=lambda each: (each is awaited, each.requested_at, each.message_id), reverse=True)
+    return [
+        line(
+            "REQUEST",
+            "OPEN" if request.ended_at is None else "ENDED",
+            search=search.number,
+            step=step,
+            name=request.message_id,
+            valid_from=request.requested_at,
+            valid_to=request.ended_at,
+        )
+        for request in others[:SHOWN]
+    ]
+
+
+def path(
+    judged: JudgedQuestion, known_tables: KnownTables, verdict: dict[str, Any], background: MessageBackground
+) -> list[Line]:
+    """Return all lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
+    shown_searches, instance = searches(judged), known_tables.network.instances[judged.message.instance]
+    lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
+    for search in shown_searches:
+        came_by = shown_searches[0] if search.number > 1 else None
+        lines += _scope_lines(judged, search, came_by)
+        if search.looks_at_routes:
+            lines += _step_lines(judged, search, instance)
+        lines += [*_tier_lines(search), *_location_lines(judged, search)]
+        lines += _transport_lines(judged, search, instance)
+    if verdict["reason"] == Reason.ROUTE_REQUESTED:
+        lines += request_lines(
+            instance, shown_searches[-1].route_search.scope, judged.message.t, known_tables.other_instances
+        )
+    in_msdb = bool(shown_searches) and shown_searches[-1].route_search.scope == MSDB
+    status_lines = background.after_the_verdict(verdict["outcome"], verdict["reason"], in_msdb=in_msdb)
+    return [*lines, _outcome_line(verdict), *status_lines]
+
+
+def _message_lines(judged: JudgedQuestion) -> list[Line]:
+    """List the lines on the message's own columns (section 0)."""
+    message, dialog, is_described = judged.message, judged.dialog, judged.asked.is_described
+    sent_by = "INITIATOR" if message.is_initiator else "TARGET"
+    lines = [
+        line(
+            "MESSAGE",
+            "DESCRIBED" if is_described else "STORED",
+            name=message.message_id,
+            service_name=message.service,
+            database_name=message.database,
+            reason=sent_by,
+        ),
+        line("TIME", _time(judged), at=message.t),
+        _broker_line(judged),
+    ]
+    later = dialog.acknowledged_at is not None and dialog.acknowledged_at > message.t
+    if message.broker is None and later and dialog.acknowledged_broker is not None:
+        at, broker = dialog.acknowledged_at, dialog.acknowledged_broker
+        lines.append(line("ACKNOWLEDGEMENT", "LATER", broker_instance=broker, at=at))
+    if dialog.is_expired(message.t):
+        lines.append(line("DIALOG", "EXPIRED", at=dialog.lifetime))
+    return lines
+
+
+def _time(judged: JudgedQuestion) -> str:
+    """Return the word for the source of the decision time."""
+    if judged.asked.as_of is not None:
+        return "AS_OF"
+    if judged.asked.is_described:
+        return "ASKED"
+    return "ENQUEUED" if judged.asked.row["observed_at"] is None else "OBSERVED"
+
+
+def _broker_line(judged: JudgedQuestion) -> Line:
+    """Return the line on the source of the broker instance."""
+    message, dialog = judged.message, judged.dialog
+    broker = bound_broker(message, dialog)
+    if broker is None:
+        return line("BROKER_INSTANCE", "OPEN")
+    if message.broker is not None:
+        return line("BROKER_INSTANCE", "MESSAGE", broker_instance=broker)
+    if dialog.acknowledged(message.t) is not None:
+        return line("BROKER_INSTANCE", "ACKNOWLEDGEMENT", broker_instance=broker, at=dialog.acknowledged_at)
+    return line("BROKER_INSTANCE", "FAR_BROKER_INSTANCE", broker_instance=broker)
+
+
+def _scope_lines(judged: JudgedQuestion, search: ShownSearch, came_by: ShownSearch | None) -> list[Line]:
+    """Return the scope, the check for a reply (section 1) and of the scope's broker."""
+    route_search, number = search.route_search, search.number
+    scope = {"search": number, "database_name": route_search.scope}
+    if came_by is None:
+        lines = [line("SCOPE", "ARRIVED" if route_search.is_from_network else "SENT_HERE", **scope)]
     else:
-        asked = _describe(question, find_dialog(source, question))
-    near = source.read_near(asked.row)
-    if isinstance(question, DescribedMessage):
-        _check_names(source, near, question)
-    beyond = OtherInstances(lambda: source.read_other_instances(asked.row["instance_name"]))
-    known_tables = KnownTables.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
-    return PosedQuestion(asked, near, known_tables, lambda: source.read_remedy_facts(near, asked.row), others)
+        address = came_by.address(judged.message.service)
+        lines = [line("SCOPE", "CAME_BACK", **scope, name=came_by.route_search.route_name, address=address)]
+    if route_search.is_from_network:
+        finding = _reply(judged, search)
+        lines.append(
+            line(
+                "REPLY", finding, search=number, step=int(MatchingStep.REPLY), broker_instance=route_search.broker
+            )
+        )
+    if not route_search.is_reply:
+        lines.append(line("BROKER", "DISABLED" if route_search.match is None else "ENABLED", **scope))
+    return lines
 
 
-def _describe(question: DescribedMessage, conversation_id: str | None) -> QuestionedMessage:
-    message_values: ReadRow = {
-        "message_id": DESCRIBED_ID,
-        "conversation_id": conversation_id,
-        "is_initiator": not question.is_target,
-        "enqueue_time": micros_of(question.at),
-        "instance_name": question.instance_name,
-        "database_name": question.database_name,
-        "to_service_name": question.to_service_name,
-        "to_broker_instance": question.to_broker_instance,
-        "hops_remaining": question.hops_remaining,
-        "from_service_name": question.from_service_name,
-    }
-    return QuestionedMessage({**dict.fromkeys(MESSAGES.names), **message_values}, is_described=True)
+def _reply(judged: JudgedQuestion, search: ShownSearch) -> str:
+    if search.route_search.is_reply:
+        return "MATCHED"
+    if judged.message.is_initiator:
+        return "SENT_BY_INITIATOR"
+    return "OPEN" if search.route_search.broker is None else "NOT_HERE"
 
 
-def _check_names(source: ExplainSource, near: Mapping[str, TableColumns], question: DescribedMessage) -> None:
-    """Check that instance and database of a description are listed. Raises QuestionError."""
-    instance, database = question.instance_name, question.database_name
-    if not len(near["instances"]):
-        raise QuestionError.unknown_name("instance", instance, source.instance_names())
-    names = near["databases"].values["name"]
-    if database is not None and database not in names:
-        raise QuestionError.unknown_name("database", database, names, f" on instance {instance!r}")
+def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
+    """Return each step with its routes, what they lead to (step 3) and what was asked before (step 4)."""
+    searched_routes = route_lines.searched_routes(judged.message, search, instance)
+    routes = route_lines.list_routes(searched_routes, search.number)
+    lines = []
+    for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):
+        common = {"search": search.number, "step": int(step)}
+        awaited = find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
+        asker = None if awaited is None else awaited.message_id
+        broker = search.route_search.broker
+        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=asker))
+        lines += routes.by_step.get(step, [])
+        if step is search.route_search.step:
+            lines += id_lines(judged, search)
+        if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks:
+            lines += pending_request_lines(judged, search, int(step))
+    return [*lines, *routes.others]
+
+
+def _step(step: MatchingStep, search: ShownSearch) -> str:
+    stop = search.stop
+    if step is stop:
+        return "MATCHED"
+    if stop is not None and comes_before(stop, step):
+        return "NOT_REACHED"
+    return "PENDING" if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks else "NO_MATCH"
+
+
+def _tier_lines(search: ShownSearch) -> list[Line]:
+    """List the tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
+    lines = []
+    for tier, routes, finding in search.tiers():
+        names = [route.name for route in routes if not route.is_implied]
+        if names:
+            why = tier.why_not(search.route_search.situation) if finding == "NOT_USABLE" else None
+            reason = None if why is None else str(why)
+            tier_values = {"routes": names[:SHOWN], "count": len(names), "reason": reason}
+            lines.append(line("TIER", finding, search=search.number, name=tier.letter, **tier_values))
+    return lines
+
+
+def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
+    """List where the destination was located, and the databases that were searched (section 4)."""
+    if not search.locates:
+        return []
+    route_search, location = search.route_search, search.route_search.location
+    return [
+        line(
+            "LOCATION",
+            "NOT_LOCATED" if location.destination is None else "LOCATED",
+            search=search.number,
+            database_name=location.destination,
+            service_name=judged.message.service,
+            broker_instance=route_search.known_broker,
+            reason=None if location.reason is None else str(location.reason),
+            count=len(route_search.holders),
+        ),
+        *holder_lines(search),
+    ]
+
+
+def _transport_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
+    """List the lines on an address: an own address, forwarding, the hops (section 3)."""
+    route_search, number = search.route_search, search.number
+    if not search.is_told or not route_search.choice.is_usable or route_search.end.outcome is Outcome.DELIVERED:
+        return []
+    lines = []
+    if route_search.is_from_network:
+        lines.append(line("FORWARDING", _forwarding(instance), search=number))
+        if route_search.end.counts_hops:
+            hops = judged.message.hops_remaining
+            lines.append(line("HOPS", _hops(judged.verdict, hops), search=number, count=hops))
+    if route_search.end.is_own:
+        finding = "LOOP" if route_search.is_from_network else "COMES_BACK"
+        address = search.address(judged.message.service)
+        lines.append(line("OWN_ADDRESS", finding, search=number, name=route_search.route_name, address=address))
+    return lines
+
+
+def _forwarding(instance: SqlInstance) -> str:
+    if not instance.is_forwarding_known:
+        return "NOT_KNOWN"
+    return "ON" if instance.is_forwarding else "OFF"
+
+
+def _hops(verdict: Verdict, hops: int | None) -> str:
+    if hops is None:
+        return "NO_LIMIT"
+    return "NONE_LEFT" if verdict.reason is Reason.HOP_LIMIT else "LEFT"
+
+
+def _outcome_line(verdict: dict[str, Any]) -> Line:
+    return line(
+        "OUTCOME",
+        "DEPENDS_ON_DIALOG" if verdict["outcome"] is None else "DECIDED",
+        outcome=verdict["outcome"],
+        reason=verdict["reason"],
+        name=verdict["route_name"],
+        address=verdict["address"],
+        mirror_address=verdict["mirror_address"],
+        database_name=verdict["destination_database"],
+        broker_instance=verdict["broker_instance"],
+    )
 
 
 @dataclass(frozen=True)

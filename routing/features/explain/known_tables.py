@@ -12,7 +12,7 @@ from routing.plan.paths import trace_request
 from routing.plan.planner import plan_decisions
 from routing.plan.verdicts import KnownDialogs, order_of_asking
 from routing.rules.estate import ARRIVALS, SqlInstance
-from routing.rules.hops import HopPath, MessageTrace, PathHop
+from routing.rules.following import HopPath, MessageTrace, PathHop
 from routing.rules.network import EstateNetwork
 from routing.rules.rejecting import rejections
 from routing.rules.resolving import MESSAGE_COLUMNS, DialogFacts, RoutedMessage

@@ -1,4 +1,4 @@
-"""The lines of a path as sentences, SQL Server's number of a reason, and what to do about it; pure Python."""
+"""Write the lines of a path as sentences, with SQL Server's number of a reason and the advice; pure Python."""
 
 from __future__ import annotations
 

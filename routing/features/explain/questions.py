@@ -1,4 +1,4 @@
-"""What is asked: one stored message, or one described; and everything that can be wrong with the question.
+"""The questions of `explain` and `trace`: a stored message or a described one; and everything that can be wrong.
 
 Nothing here imports Spark, so that a wrong question is answered at once.
 """

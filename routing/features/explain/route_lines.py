@@ -1,4 +1,4 @@
-"""The routes of a searched table, each with why it did or did not match: lines of item ROUTE.
+"""List the routes of a searched table, each with why it did or did not match: lines of item ROUTE.
 
 The rules list which routes match and what became of each (`rules.candidate_order.list_candidates`); this room adds
 how near a route came that did not match.

@@ -1,4 +1,4 @@
-"""Every finding that lint knows: its code, severity, title, advice and SQL Server's number.
+"""The catalogue of lint's findings: code, severity, title, advice and SQL Server's number of each.
 
 Codes are numbered once and never reused; a page of `pages/` explains each.
 """

@@ -1,4 +1,4 @@
-"""Findings on databases: doubled broker ids, disabled brokers, services held twice."""
+"""Findings on databases: doubled broker instances, disabled brokers, services held twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing.features.lint.probing import ProbeAnswers, is_caught, owners_of, sc
 from routing.rules import text
 from routing.rules.choosing import distinct_routes, has_mirror, tier_of
 from routing.rules.estate import ARRIVALS, EstateRoute
-from routing.rules.hops import HopPath, MessageTrace
+from routing.rules.following import HopPath, MessageTrace
 from routing.rules.matching import MatchKey, step_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MSDB, Ending, MatchingStep, Outcome, Reason
 

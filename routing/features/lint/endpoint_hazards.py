@@ -1,4 +1,4 @@
-"""Open dialogs that get several target endpoints: proved by following a message to all ends that it may have."""
+"""Prove which open dialogs get several target endpoints, by following a message to all ends that it may have."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from routing.features.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names, sender_of
-from routing.features.lint.traffic_findings import OpenDialogs
+from routing.features.lint.message_rules import OpenDialogs
 from routing.plan.paths import trace_open_messages, trace_request
 from routing.rules import text
 from routing.rules.choosing import is_local, is_transport
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import ARRIVALS, EstateRoute, NameAddress, SqlInstance
-from routing.rules.following import OPEN_STEPS
-from routing.rules.hops import HopPath, MessageTrace
+from routing.rules.following import OPEN_STEPS, HopPath, MessageTrace
 from routing.rules.network import EstateNetwork
 from routing.terms import MatchingStep, Outcome
 

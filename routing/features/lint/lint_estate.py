@@ -1,4 +1,4 @@
-"""What all findings look at: the tables as they are, the rules' view of them, and who has which address."""
+"""The estate as findings see it: the tables as they are, the estate of the rules, and the owners of addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings as lint prints them: rule by rule, the worst first, each with its advice once and some examples."""
+"""Print findings: rule by rule, the worst first, each with its advice once and some examples."""
 
 from __future__ import annotations
 

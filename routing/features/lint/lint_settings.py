@@ -1,4 +1,4 @@
-"""Section ``lint`` of the configuration: frozen dataclasses, every fault told at once.
+"""Section ``lint`` of the configuration: frozen dataclasses; every fault is reported at once.
 
 Nothing here imports Spark, so that a wrong key is answered at once.
 """
@@ -17,12 +17,12 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from routing.config import is_uri
-from routing.config.config_values import folder_of
+from routing.config.config_model import folder_of
 from routing.errors import ConfigError, ContractError, RuleError, first_sentence, quote, unknown_key
 from routing.features.lint.catalogue import BY_CODE
 from routing.features.lint.custom_rules import MARKED, CustomRule, line_in
 from routing.features.lint.lint_estate import list_names
-from routing.process.ordinary_files import read_ordinary_file
+from routing.process import read_ordinary_file
 
 # Files of custom rules → rules. Such a file is a program: it runs with the rights of the user who lints.
 

@@ -13,8 +13,7 @@ from routing.features.lint import (
     configuration_rules,
     endpoint_hazards,
     lint_estate,
-    probed_rules,
-    traffic_findings,
+    message_rules,
 )
 from routing.features.lint.catalogue import BY_CODE, LintRule
 from routing.features.lint.configuration_rules import BalancedService
@@ -22,15 +21,15 @@ from routing.features.lint.custom_rules import CustomRule, configuration_of, fin
 from routing.features.lint.endpoint_hazards import Hazards, OpenDialogsOf, OpenMessageFollower, prove_hazards
 from routing.features.lint.lint_estate import LintEstate, LintFinding, estate_of
 from routing.features.lint.lint_settings import DEFAULT_DAYS, LintSettings, LintSuppression
-from routing.features.lint.probing import ProbeAnswers, answers_of
-from routing.features.lint.traffic_findings import (
+from routing.features.lint.message_rules import (
     RebalancedDialogs,
     RouteName,
     open_dialogs,
     read_changed_picks,
     used_routes,
 )
-from routing.process.garbage import no_search_for_cycles
+from routing.features.lint.probing import ProbeAnswers, answers_of
+from routing.process import no_search_for_cycles
 from routing.schemas import FINDINGS, ROUTE_COVERAGE, ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
@@ -71,8 +70,8 @@ FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
     "doubled services": lambda evidence: configuration_rules.doubled_services(evidence.estate),
     "unbalanced routes": lambda evidence: configuration_rules.unbalanced_routes(evidence.balanced),
     "doubled routes": lambda evidence: configuration_rules.doubled_routes(evidence.balanced),
-    "answers": lambda evidence: probed_rules.answers(evidence.estate, evidence.answers),
-    "returns": lambda evidence: probed_rules.no_return(evidence.answers),
+    "answers": lambda evidence: message_rules.answers(evidence.estate, evidence.answers),
+    "returns": lambda evidence: message_rules.no_return(evidence.answers),
     "needless requests": lambda evidence: configuration_rules.needless_requests(evidence.answers),
     "lost requests": lambda evidence: configuration_rules.lost_requests(evidence.estate, evidence.follower),
     "local routes": lambda evidence: configuration_rules.lacking_services(evidence.answers),
@@ -89,14 +88,14 @@ FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
     "shadowed routes": lambda evidence: configuration_rules.shadowed_routes(
         evidence.estate, evidence.answers, evidence.balanced
     ),
-    "loops": lambda evidence: probed_rules.loops(evidence.estate, evidence.answers),
+    "loops": lambda evidence: message_rules.loops(evidence.estate, evidence.answers),
     "conversation groups": lambda evidence: (
-        traffic_findings.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
+        message_rules.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
     ),
     "unused routes": lambda evidence: (
-        () if evidence.used is None else traffic_findings.unused_routes(evidence.estate, evidence.used)
+        () if evidence.used is None else message_rules.unused_routes(evidence.estate, evidence.used)
     ),
-    "changed picks": lambda evidence: traffic_findings.changed_picks(evidence.changed),
+    "changed picks": lambda evidence: message_rules.changed_picks(evidence.changed),
 }
 
 
@@ -212,7 +211,7 @@ def lint_columns(
         suppressed=rows_of(suppressed, kinds),
         coverage=None
         if used is None
-        else SchemaRows(ROUTE_COVERAGE, tuple(traffic_findings.coverage(columns["routes"], used))),
+        else SchemaRows(ROUTE_COVERAGE, tuple(message_rules.coverage(columns["routes"], used))),
     )
 
 

@@ -1,4 +1,4 @@
-"""Questions that a configuration must answer, put to the rules as if they were messages.
+"""Put the questions that a configuration must answer to the rules, as if they were messages.
 
 `routing.rules` decides them: a finding on what becomes of a message holds no rule of its own.
 """

@@ -1,1 +1,1 @@
-"""The messages of the outputs, listed by what is asked: which are delayed, where, since when, and their ids."""
+"""List the messages of the outputs: which are delayed, where, since when, and their ids."""

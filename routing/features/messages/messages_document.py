@@ -1,4 +1,4 @@
-"""Listed messages as a document: what is stuck and since when, then the messages in groups."""
+"""Write listed messages as a document: what is stuck and since when, then the messages in groups."""
 
 from __future__ import annotations
 

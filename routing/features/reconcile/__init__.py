@@ -1,1 +1,1 @@
-"""What the routes say beside what SQL Server did: episodes of observations, each judged as of its start."""
+"""Compare what the routes say with what SQL Server did: episodes of observations, each judged as of its start."""

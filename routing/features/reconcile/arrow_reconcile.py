@@ -1,30 +1,26 @@
-"""Local tables reconciled without Spark: observations → episodes → questions → answers → causes → rows.
+"""Reconcile local tables without Spark: episodes → questions → answers → causes → rows.
 
-What grows is read once, in buckets by the conversation, each of which is folded and looked up by itself.
+One question stands for all episodes that are alike, and is asked by one of them. It has the side without its
+conversation, the answer, what the episode is bound to, between which changes of its routes it began, and what the
+dialog-ID hash leaves when it is divided by the number of picks. One that may ask for a route is a question by
+itself.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from routing.engines.arrow.bucketed_rows import BucketedRows, RowBuckets, open_buckets
+from routing.engines.arrow.bucketed_rows import BucketedRows, open_buckets
+from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable, find_rests
 from routing.engines.arrow.resolved_batches import for_each_thread
 from routing.engines.arrow.text_numbers import number_groups, used_words
-from routing.errors import InputError
+from routing.features.reconcile.arrow_episodes import ReadTables, count_observations
 from routing.features.reconcile.cause_search import find_causes
-from routing.features.reconcile.episode_questions import EpisodeQuestions, rows_of
 from routing.features.reconcile.episodes import (
-    ANSWER,
-    APART,
-    EPISODES,
-    OF_ARRIVALS,
-    ORDER,
     RENAMED,
     SIDE,
     GroupAnswers,
@@ -34,8 +30,6 @@ from routing.features.reconcile.episodes import (
     episode_of,
 )
 from routing.features.reconcile.predicted_episodes import (
-    END,
-    OWN,
     SAMPLED,
     JudgedEpisodes,
     PredictionColumns,
@@ -44,186 +38,183 @@ from routing.features.reconcile.predicted_episodes import (
 from routing.plan.checked_inputs import network_of
 from routing.plan.verdicts import MessageJudge
 from routing.rules.reconciling import PairClass
-from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
-from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
-from routing.tables.arrow_forms import fold_texts, read_brokers
-from routing.tables.arrow_rows import micros_in
+from routing.rules.resolving import DialogFacts, RoutedMessage
+from routing.schemas import RECONCILIATION
+from routing.tables.arrow_forms import is_guid
+from routing.tables.arrow_rows import plain_values
 from routing.tables.column_kinds import arrow_schema
 from routing.tables.encoded_texts import GroupSums
 from routing.tables.row_faults import read_suspects, refuse_faults
-from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where, shape_of
+from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where
 
 if TYPE_CHECKING:
     import pyarrow
 
     from routing.delta.data_files import DataFiles
 
-# Observations of Arrow's tables and files, folded into episodes: columns of them, and no object for a row.
+_SPREAD = {"episodes": "sum", "observations": "sum", "since": "min", "until": "max"}
 
 
-_KEY = "observed_routing"
-_ALWAYS = tuple(field.name for field in OBSERVED_ROUTING if not field.nullable)
-_SERVICE = "to_service_name"
-_OF_CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
-_BY_ID = ("instance_name", "message_id")
-# What is read of an observation: its side, and what its place in it and its answer are told by.
-_READ = tuple(dict.fromkeys((*SIDE, *ORDER)))
-# The ids of so many messages are looked for by one pass over all messages.
-_IDS_AT_ONCE = 4_000_000
+def rows_of(table: pyarrow.Table) -> list[dict[str, Any]]:
+    """Return rows as plain Python."""
+    names = table.column_names
+    columns = zip(*(plain_values(table[name]) for name in names), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in columns]
 
 
-def read_observations(observed: Table, messages: Table | None) -> Iterator[pyarrow.Table]:
-    """Read the observations, some at a time, each with its service as far as it or its message tells it.
+@dataclass
+class EpisodeQuestions:
+    """The questions of all episodes, which come part by part.
 
-    The service of an observation that names none is that of the message with its id in ``messages``. Times are
-    microseconds; what the table lacks is null. Raises InputError, at the end, where a row lacks a required value.
+    ``first`` is the episode, as a row, that asks each question first; ``alone`` counts those that ask by
+    themselves, which have the numbers -1, -2, ….
     """
+
+    judge: MessageJudge
+    first: list[dict[str, Any]] = field(default_factory=list)
+    alone: int = 0
+    _keys: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    _spans: TimelineTable = field(default_factory=TimelineTable)
+    _span_count: int = 0
+    _questions: PairNumbering = field(default_factory=PairNumbering)
+    _sums: GroupSums = field(default_factory=lambda: GroupSums(["question"], _SPREAD))
+
+    def __post_init__(self) -> None:
+        import pyarrow
+
+        self._picks, self._is_alone = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
+
+    def number(self, episodes: pyarrow.Table) -> pyarrow.Array:
+        """Return the numbers of the questions of episodes, in the columns of `EPISODES` and `OWN`."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        keys = self._number_keys(episodes)
+        is_alone = self._is_alone.array().take(keys)
+        alike = pc.invert(is_alone)
+        numbers = self._number_alike(episodes.filter(alike), keys.filter(alike))
+        all_numbers = pc.replace_with_mask(
+            pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(keys)), alike, numbers
+        )
+        count = is_alone.true_count
+        single_numbers = pyarrow.array(range(-1 - self.alone, -1 - self.alone - count, -1), pyarrow.int64())
+        self.alone += count
+        return pc.replace_with_mask(all_numbers, is_alone, single_numbers)
+
+    def _number_alike(self, episodes: pyarrow.Table, keys: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of questions that other episodes may ask as well, and count these episodes."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        first_at, conversations = (episodes[name].combine_chunks() for name in ("first_at", "conversation_id"))
+        # An interval begins with each change, so that its number tells the key as well.
+        spans = self._spans.arrays().choose(keys, first_at, conversations)
+        picks = self._picks.array().take(keys)
+        has_picks = pc.greater(picks, 1)
+        rests = find_rests(conversations.filter(has_picks), picks.filter(has_picks))
+        zeros = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(keys))
+        numbers = self._questions.number(spans, pc.replace_with_mask(zeros, has_picks, rests)).cast("int64")
+        counted = pyarrow.table(
+            {
+                "question": numbers,
+                "episodes": pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), len(numbers)),
+                "observations": episodes["observations"],
+                "since": episodes["first_at"],
+                "until": episodes["first_at"],
+            }
+        )
+        if len(counted):
+            self._sums.add(counted)
+        places = pyarrow.table({"question": numbers, "row": pyarrow.array(range(len(numbers)), pyarrow.int64())})
+        first_rows = places.group_by("question").aggregate([("row", "min")])
+        new = first_rows.filter(pc.greater_equal(first_rows["question"], len(self.first))).sort_by("question")
+        self.first.extend(rows_of(episodes.take(new["row_min"])))
+        return numbers
+
+    def judge_all(self, alone: Callable[[], Iterator[pyarrow.Table]]) -> JudgedEpisodes:
+        """Return all questions, judged: those of many episodes, then those of one.
+
+        ``alone`` reads the latter, part by part, each time that it is called.
+        """
+        self.judge.find_openers(self._ask(alone()))
+        judged = JudgedEpisodes()
+        sums = {row["question"]: row for row in rows_of(self._sums.all())}
+        predictor = predictor_of(self.judge, self.first)
+        for number, row in enumerate(self.first):
+            episode, spread = episode_of(row), sums[number]
+            judged.add(episode, predictor.predict(episode), *(spread[name] for name in _SPREAD))
+        for table in alone():
+            rows = rows_of(table)
+            predictor = predictor_of(self.judge, rows)
+            for episode in map(episode_of, rows):
+                at = episode.first_at
+                judged.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
+        return judged
+
+    def _ask(self, alone: Iterator[pyarrow.Table]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+        """Yield the episodes that may ask for routes, as messages."""
+        for table in alone:
+            rows = rows_of(table)
+            yield from predictor_of(self.judge, rows).list_asking(map(episode_of, rows))
+
+    def places(self, numbers: pyarrow.Array) -> pyarrow.Array:
+        """Return the places of questions among those that are judged."""
+        import pyarrow.compute as pc
+
+        of_one = pc.subtract(len(self.first) - 1, numbers)
+        return pc.if_else(pc.less(numbers, 0), of_one, numbers)
+
+    def _number_keys(self, episodes: pyarrow.Table) -> pyarrow.Array:
+        """Return the numbers of the keys of episodes; of new ones it is found out what varies."""
+        import pyarrow
+
+        keys = _keys_of(episodes)
+        groups = number_groups(keys, keys.column_names)
+        places = pyarrow.table({"group": groups, "row": pyarrow.array(range(len(groups)), pyarrow.int64())})
+        first = places.group_by("group").aggregate([("row", "min")]).sort_by("group")["row_min"]
+        key_rows = list(zip(*(plain_values(keys[name].take(first)) for name in keys.column_names), strict=True))
+        new = [place for place, key in enumerate(key_rows) if key not in self._keys]
+        rows = rows_of(episodes.take(first.take(pyarrow.array(new, pyarrow.int64()))))
+        predictor = predictor_of(self.judge, rows)
+        for place, row in zip(new, rows, strict=True):
+            changes, picks, is_alone = predictor.varies(episode_of(row))
+            spans = [(change, [self._span_count + number]) for number, change in enumerate((*changes, None))]
+            self._span_count += len(spans)
+            self._keys[key_rows[place]] = self._spans.add(spans)
+            self._picks.add(picks)
+            self._is_alone.add(is_alone)
+        return pyarrow.array([self._keys[key] for key in key_rows], pyarrow.int64()).take(groups)
+
+
+def _keys_of(episodes: pyarrow.Table) -> pyarrow.Table:
+    """Return the columns of episodes that make a difference at any time, whatever a dialog is hashed to."""
     import pyarrow
     import pyarrow.compute as pc
 
-    shape, rows = shape_of(observed, _KEY), as_dataset(observed)
-    lacking: Counter[str] = Counter()
-    waiting: list[pyarrow.Table] = []
-    scanner = rows.scanner(list(shape.values()), batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
-    for batch in scanner.to_batches():
-        there = pyarrow.table(batch).rename_columns(list(shape))
-        lacking.update({name: there[name].null_count for name in _ALWAYS})
-        if lacking.total():
-            continue
-        read = _normalize(there)
-        if messages is None or not read[_SERVICE].null_count:
-            yield read
-            continue
-        asks = pc.and_(pc.is_null(read[_SERVICE]), pc.is_valid(read["message_id"]))
-        yield rows_where(read, pc.invert(asks))
-        waiting.append(rows_where(read, asks))
-        if sum(map(len, waiting)) >= _IDS_AT_ONCE:
-            yield _fill_by_message(pyarrow.concat_tables(waiting), messages)
-            waiting.clear()
-    for name in _ALWAYS:
-        if lacking[name]:
-            raise InputError.without_value(_KEY, name, lacking[name])
-    if waiting and messages is not None:
-        yield _fill_by_message(pyarrow.concat_tables(waiting), messages)
+    def holds(condition: Any) -> Any:
+        return pc.fill_null(condition, fill_value=False)
 
-
-def _normalize(there: pyarrow.Table) -> pyarrow.Table:
-    """Return observations in the columns of `_READ`, times as microseconds, with ``is_arrival``."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    kinds = {field.name: field for field in arrow_schema(OBSERVED_ROUTING)}
-    columns = {
-        name: there[name].cast(kind.type) if name in there.column_names else pyarrow.nulls(len(there), kind.type)
-        for name, kind in kinds.items()
-        if name != "observed_at"
+    begins = episodes["first_at"]
+    is_acknowledged = holds(pc.less_equal(episodes["acknowledged_at"], begins))
+    names = (*SIDE, "source", "outcome", "error_number", "next_hop", "to_broker_instance", "is_named", "own")
+    values = {name: episodes[name] for name in names if name != "conversation_id"}
+    values |= {
+        "is_guid": holds(is_guid(episodes["conversation_id"])),
+        "says": holds(pc.not_equal(episodes["status_text"], "")),
+        "no_hops": holds(pc.less_equal(episodes["remaining_hop_count"], 0)),
+        "lived": holds(pc.greater_equal(episodes["live_time_seconds"], episodes["time_to_live_seconds"])),
+        "acknowledged": pc.if_else(is_acknowledged, episodes["acknowledged_broker_instance"], None),
+        "far": episodes["far_broker_instance"],
+        "is_over": holds(pc.less_equal(episodes["lifetime"], begins)),
     }
-    columns["observed_at"] = micros_in(there["observed_at"])
-    columns["conversation_id"] = fold_texts(columns["conversation_id"])
-    forwarded = pc.is_in(columns["source"], pyarrow.array(OF_ARRIVALS))
-    columns["is_arrival"] = pc.or_(forwarded, pc.fill_null(columns["is_from_network"], False))
-    for name in ("database_name", _SERVICE):
-        columns[name] = _empty_as_null(columns[name])
-    columns["database_name"] = pc.if_else(columns["is_arrival"], None, columns["database_name"])
-    return pyarrow.table({name: columns[name] for name in _READ})
-
-
-def _fill_by_message(rows: pyarrow.Table, messages: Table) -> pyarrow.Table:
-    """Return observations, which have ids of messages, with the services of these: the first one by name."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    shape, ids = shape_of(messages, "messages"), pc.unique(rows["message_id"])
-    sums = GroupSums(_BY_ID, {_SERVICE: "min"})
-    scanner = as_dataset(messages).scanner([shape[name] for name in (*_BY_ID, _SERVICE)], batch_size=_ROWS_AT_ONCE)
-    for batch in scanner.to_batches():
-        some = pyarrow.table(batch).rename_columns([*_BY_ID, _SERVICE])
-        some = rows_where(some, pc.is_in(some["message_id"], value_set=ids))
-        if len(some):
-            sums.add(pyarrow.table({name: some[name].cast(pyarrow.string()) for name in some.column_names}))
-    services = sums.all()
-    if not len(services):
-        return rows
-    lacking = rows.drop_columns([_SERVICE]).join(services, list(_BY_ID), join_type="left outer")
-    return lacking.select(rows.column_names)
-
-
-def fold(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return the episodes of observations in the columns of `EPISODES`, those of a side in the order of time.
-
-    All observations of a conversation are there. One that has no service has that of another observation of its
-    conversation and role.
-    """
-    rows = _fill_by_conversation(rows)
-    rows = rows.sort_by([(name, "ascending") for name in _READ])
-    return _episodes(rows) if len(rows) else arrow_schema(EPISODES).empty_table()
-
-
-def _fill_by_conversation(rows: pyarrow.Table) -> pyarrow.Table:
-    """Fill in the services that other observations of the conversation and role name: the first one by name."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    if not rows[_SERVICE].null_count:
-        return rows
-    groups = number_groups(rows, _OF_CONVERSATION)
-    groups_of_rows = pyarrow.table({"group": groups, _SERVICE: rows[_SERVICE]}).group_by("group")
-    least = groups_of_rows.aggregate([(_SERVICE, "min")])
-    of_group = least[f"{_SERVICE}_min"].combine_chunks().take(pc.index_in(groups, value_set=least["group"]))
-    place = rows.column_names.index(_SERVICE)
-    return rows.set_column(place, _SERVICE, pc.coalesce(rows[_SERVICE], of_group))
-
-
-def _empty_as_null(texts: Any) -> Any:
-    import pyarrow.compute as pc
-
-    return pc.if_else(pc.equal(texts, ""), None, texts)
-
-
-def _episodes(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return the episodes of observations that are in the order of their sides, and of time within one."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    times = rows["observed_at"].combine_chunks()
-    gaps = pc.subtract(times[1:], times[:-1])
-    begins = pc.greater_equal(gaps, APART)
-    for name in (*SIDE, *ANSWER):
-        begins = pc.or_(begins, _differs(rows[name].combine_chunks()))
-    starts = pyarrow.concat_arrays([pyarrow.array([True]), begins])
-    first = pc.indices_nonzero(starts)
-    last = pc.subtract(pyarrow.concat_arrays([first[1:], pyarrow.array([len(rows)], first.type)]), 1)
-    first_rows = rows.take(first)
-    columns = {name: first_rows[name] for name in EPISODES.names if name in first_rows.column_names}
-    columns["first_at"], columns["last_at"] = times.take(first), times.take(last)
-    columns["observations"] = pc.add(pc.subtract(last.cast("int64"), first.cast("int64")), 1)
-    return pyarrow.table({name: columns[name] for name in EPISODES.names}).cast(arrow_schema(EPISODES))
-
-
-def _differs(values: pyarrow.Array) -> pyarrow.Array:
-    """Return whether each value but the first is another than the one before; null is equal to null alone."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    if pyarrow.types.is_string(values.type):
-        values = values.dictionary_encode().indices
-    now, before = values[1:], values[:-1]
-    other = pc.fill_null(pc.not_equal(now, before), False)
-    return pc.or_(other, pc.not_equal(pc.is_null(now), pc.is_null(before)))
-
-
-def count_observations(observed: Table) -> int:
-    """Count the observations."""
-    return int(as_dataset(observed).count_rows())
+    return pyarrow.table(values)
 
 
 ROWS_OF_ONE = 400_000
 """So many rows are one bucket's, which is in memory."""
 GROWING = ("observed_routing", "messages", "dialogs")
 """The tables that grow, of which all are read by one engine."""
-_ROWS_AT_ONCE = 1 << 18
-_QUESTION, _CONVERSATION = "question", "conversation_id"
-_SIDE = ("instance_name", _CONVERSATION, "is_initiator")
+_QUESTION = "question"
 # Texts that most episodes have in common with others.
 _SHARED = (
     *("instance_name", "database_name", "to_service_name", "source", "outcome", "status_text"),
@@ -244,18 +235,28 @@ def open_episodes(
     What is yielded may read temporary files, which are gone after the block: as many buckets as tables have parts
     of ``rows_of_one``.
     """
+    import pyarrow.compute as pc
+
     dialogs = tables.get("dialogs")
     if dialogs is not None:
         refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
     most = max(as_dataset(tables[key]).count_rows() for key in GROWING if key in tables)
     with open_buckets(most, rows_of_one) as buckets:
         progress("folding observations")
-        read = _ReadTables.of(tables, buckets)
+        read = ReadTables.of(tables, buckets)
         questions = EpisodeQuestions(MessageJudge(network_of(settings)))
         episodes, alone = buckets.open("episodes"), buckets.open("alone")
         unobserved = 0
         for bucket in range(buckets.count):
-            unobserved += read.number_episodes(bucket, questions, episodes, alone)
+            folded, without_episode = read.fold_bucket(bucket)
+            unobserved += without_episode
+            if folded is None:
+                continue
+            numbers = questions.number(folded)
+            episodes.add_to(bucket, folded.append_column(_QUESTION, numbers))
+            of_one = folded.filter(pc.less(numbers, 0))
+            if len(of_one):
+                alone.add_to(bucket, of_one)
         episodes.close()
         alone.close()
         progress("judging episodes")
@@ -271,159 +272,6 @@ def open_episodes(
 def _read_all(rows: BucketedRows) -> Iterator[pyarrow.Table]:
     tables = (rows.read(bucket) for bucket in range(rows.count))
     return (one for one in tables if one is not None)
-
-
-@dataclass(frozen=True)
-class _ReadTables:
-    """Rows by the conversation: observations, ends of messages, and dialogs that may change a decision."""
-
-    observed: BucketedRows
-    messages: BucketedRows | None
-    dialogs: BucketedRows | None
-
-    @classmethod
-    def of(cls, tables: Mapping[str, Table], buckets: RowBuckets) -> _ReadTables:
-        """Read the tables. Raises InputError."""
-        messages, dialogs = tables.get("messages"), tables.get("dialogs")
-
-        def fill(name: str, rows: Iterator[pyarrow.Table]) -> BucketedRows:
-            bucketed = buckets.open(name)
-            for some in rows:
-                if len(some):
-                    bucketed.add(some, _CONVERSATION)
-            bucketed.close()
-            return bucketed
-
-        observed = fill("observed", read_observations(tables["observed_routing"], messages))
-        return cls(
-            observed,
-            None if messages is None else fill("messages", _read_messages(messages)),
-            None if dialogs is None else fill("dialogs", _read_dialogs(dialogs)),
-        )
-
-    def number_episodes(
-        self, bucket: int, questions: EpisodeQuestions, episodes: BucketedRows, alone: BucketedRows
-    ) -> int:
-        """Fold and number the episodes of a bucket; return how many ends of its messages nobody observed."""
-        import pyarrow.compute as pc
-
-        observed, messages, dialogs = (
-            None if one is None else one.read(bucket) for one in (self.observed, self.messages, self.dialogs)
-        )
-        folded = None if observed is None else fold(observed)
-        unobserved = 0 if messages is None else _count_unobserved(messages, folded)
-        if folded is not None:
-            asking = self._with_own(folded, messages, dialogs)
-            numbers = questions.number(asking)
-            rows = asking.append_column(_QUESTION, numbers)
-            episodes.add_to(bucket, rows)
-            of_one = asking.filter(pc.less(numbers, 0))
-            if len(of_one):
-                alone.add_to(bucket, of_one)
-        return unobserved
-
-    def _with_own(
-        self, episodes: pyarrow.Table, messages: pyarrow.Table | None, dialogs: pyarrow.Table | None
-    ) -> pyarrow.Table:
-        """Return episodes with the columns `OWN`: what their messages and their dialog say of them."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        texts, whole = pyarrow.string(), pyarrow.int64()
-        kinds = dict(zip(OWN, (pyarrow.bool_(), texts, texts, texts, whole, whole), strict=True))
-        columns = {name: pyarrow.nulls(len(episodes), kind) for name, kind in kinds.items()}
-        if messages is not None:
-            ends = messages.group_by(list(END)).aggregate([("own", "min")]).rename_columns([*END, "own"])
-            # Where there are dialogs, a message that names none is open but for its dialog.
-            if self.dialogs is None:
-                ends = rows_where(ends, pc.is_valid(ends["own"]))
-            named = ends.append_column("is_named", pyarrow.repeat(pyarrow.scalar(True), len(ends)))
-            columns |= _look_up(episodes, named, ("is_named", "own"))
-        if dialogs is not None:
-            columns |= _look_up(episodes, dialogs, DIALOG_COLUMNS)
-        for name, kind in kinds.items():
-            episodes = episodes.append_column(name, columns[name].cast(kind))
-        return episodes
-
-
-def _read_messages(messages: Table) -> Iterator[pyarrow.Table]:
-    """Read the ends of conversations that messages are of, with the lowest broker id that one names itself."""
-    import pyarrow
-
-    names = (*END, "to_broker_instance")
-    for rows in _read(messages, "messages", names):
-        words = rows["to_broker_instance"].combine_chunks().dictionary_encode()
-        named_brokers = read_brokers(words.dictionary.cast(pyarrow.string())).take(words.indices)
-        ends = _clean_ends(rows).append_column("own", named_brokers)
-        yield ends.group_by(list(END)).aggregate([("own", "min")]).rename_columns([*END, "own"])
-
-
-def _read_dialogs(dialogs: Table) -> Iterator[pyarrow.Table]:
-    """Read the dialogs that may change a decision, times as microseconds."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    for rows in _read(dialogs, "dialogs", (*END, *DIALOG_COLUMNS)):
-        may_decide = reduce(pc.or_, (pc.is_valid(rows[name]) for name in MATTERS))
-        deciding = rows_where(rows, may_decide)
-        ends = _clean_ends(deciding)
-        for name in DIALOG_COLUMNS:
-            is_time = pyarrow.types.is_timestamp(deciding[name].type)
-            ends = ends.append_column(name, micros_in(deciding[name]) if is_time else deciding[name])
-        yield ends
-
-
-def _read(table: Table, key: str, names: tuple[str, ...]) -> Iterator[pyarrow.Table]:
-    """Read some columns of a table, some rows at a time; what it lacks is null."""
-    import pyarrow
-
-    shape = shape_of(table, key)
-    there = [name for name in names if name in shape]
-    scanner = as_dataset(table).scanner([shape[name] for name in there], batch_size=_ROWS_AT_ONCE)
-    kinds = {field.name: field.type for field in arrow_schema(TABLES[key].optional())}
-    for batch in scanner.to_batches():
-        rows = dict(zip(there, batch.columns, strict=True))
-        columns = {name: rows[name] if name in rows else pyarrow.nulls(len(batch), kinds[name]) for name in names}
-        texts = {name for name in names if kinds[name] == pyarrow.string()}
-        yield pyarrow.table({n: one.cast(pyarrow.string()) if n in texts else one for n, one in columns.items()})
-
-
-def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return the ends of conversations as they are compared: the columns `END`."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    database = rows["database_name"]
-    columns = {name: rows[name] for name in END}
-    columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
-    columns[_CONVERSATION] = fold_texts(rows[_CONVERSATION])
-    return pyarrow.table(columns)
-
-
-def _look_up(episodes: pyarrow.Table, ends: pyarrow.Table, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return columns of the ends of episodes, of which there is one row at most; null where there is none."""
-    import pyarrow
-
-    rows = _with_plain_keys(episodes.select(END))
-    rows = rows.append_column("row", pyarrow.array(range(len(rows)), pyarrow.int64()))
-    joined = rows.join(_with_plain_keys(ends), list(END), join_type="left outer").sort_by("row")
-    return {name: joined[name] for name in names}
-
-
-def _with_plain_keys(rows: pyarrow.Table) -> pyarrow.Table:
-    """Return rows whose ends have no null: Arrow's joins find none equal to another. A database is never empty."""
-    import pyarrow.compute as pc
-
-    database = pc.fill_null(rows["database_name"], "")
-    role = pc.fill_null(rows["is_initiator"].cast("int8"), 2)
-    rows = rows.set_column(rows.column_names.index("database_name"), "database_name", database)
-    return rows.set_column(rows.column_names.index("is_initiator"), "is_initiator", role)
-
-
-def _count_unobserved(messages: pyarrow.Table, episodes: pyarrow.Table | None) -> int:
-    """Return how many ends of conversations messages have of which nothing was observed on their instance."""
-    ends = messages.group_by(list(_SIDE)).aggregate([])
-    return len(ends if episodes is None else ends.join(episodes.select(_SIDE), list(_SIDE), join_type="left anti"))
 
 
 @dataclass
@@ -487,13 +335,13 @@ class JudgedTables:
             return
         places = self.questions.places(episodes[_QUESTION].combine_chunks())
         columns = {}
-        for field in arrow_schema(RECONCILIATION):
-            if field.name in answers:
-                columns[field.name] = answers[field.name].take(places)
+        for one in arrow_schema(RECONCILIATION):
+            if one.name in answers:
+                columns[one.name] = answers[one.name].take(places)
                 continue
-            name = RENAMED.get(field.name, field.name)
+            name = RENAMED.get(one.name, one.name)
             column = episodes[name].combine_chunks()
-            columns[field.name] = used_words(column).array() if name in _SHARED else column.cast(field.type)
+            columns[one.name] = used_words(column).array() if name in _SHARED else column.cast(one.type)
         yield pyarrow.table(columns)
 
     def sample(self) -> list[tuple[dict[str, Any], PairClass]]:

@@ -1,4 +1,4 @@
-"""From groups of episodes to what is most likely off: the searches, in their order."""
+"""Search the most likely cause for groups of episodes; the searches stand in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every episode beside its prediction: what they have in common told once, and for each row a number."""
+"""Predict every episode: what episodes have in common is stored once, and a row has a number for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed of a reconciliation: a document for people, one object for programs."""
+"""Print a reconciliation: a document for people, one object for programs."""
 
 from __future__ import annotations
 

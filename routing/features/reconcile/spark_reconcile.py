@@ -1,4 +1,4 @@
-"""Observations reconciled where Spark has them: the rules are asked once for all episodes that are alike.
+"""Reconcile observations where Spark has them: the rules are asked once for all episodes that are alike.
 
 What of an episode makes a difference is its question: the side without its conversation, the answer, what it is
 bound to, between which changes of its routes it began, and what the dialog-ID hash leaves when it is divided by
@@ -53,7 +53,7 @@ from routing.tables.frames import collect, frame_of_tuples
 from routing.tables.spark_forms import conform, in_shape, read_brokers
 from routing.tables.table_columns import Table, TableColumns
 
-# Observations of a DataFrame, folded into episodes by windows over conversations, as `arrow_reconcile` does it.
+# Observations of a DataFrame, folded into episodes by windows over conversations, as `arrow_episodes` does it.
 
 
 _EPISODE_KEY, _SERVICE = "observed_routing", "to_service_name"

@@ -1,1 +1,1 @@
-"""One page that shows how messages are routed: what it tells, the pictures, the page itself."""
+"""Show on one page how messages are routed: the facts, the pictures, the page itself."""

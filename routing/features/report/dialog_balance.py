@@ -1,4 +1,4 @@
-"""How evenly dialogs were shared out among the broker ids that compete for them."""
+"""Measure how evenly dialogs were shared out among the broker instances that compete for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report tells, in plain values: the page and the pictures are made of these and of nothing else.
+"""The facts of a report as plain values: the page and the pictures are made of these and of nothing else.
 
 Times are microseconds since 1970, UTC. What was not asked for or cannot be known is None, never an empty list.
 """

@@ -1,4 +1,4 @@
-"""How many messages took which way, and when: counted where the rows are, told as `facts` has them."""
+"""Count how many messages took which way, and when: where the rows are, as `facts` has them."""
 
 from __future__ import annotations
 

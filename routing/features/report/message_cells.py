@@ -1,4 +1,4 @@
-"""What the page holds of flows and points: few enough cells that the page stays small, all messages among them.
+"""Sum flows and points into cells for the page: few enough that it stays small, with all messages among them.
 
 The instances and services with most messages, or most stuck ones, keep their names; the others are shown as one.
 An instance or service keeps its name in every cell or in none, so that a filter by it shows all of its messages.

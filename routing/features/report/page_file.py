@@ -14,7 +14,7 @@ from pathlib import Path
 
 from routing.errors import EnvironmentFault, OutputError
 from routing.features.report.facts import Report
-from routing.process.garbage import no_search_for_cycles
+from routing.process import no_search_for_cycles
 
 _PACKAGES = {"altair": "altair", "jinja2": "jinja2", "mpmath": "mpmath", "vl_convert": "vl-convert-python"}
 

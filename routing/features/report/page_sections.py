@@ -1,4 +1,4 @@
-"""What the page shows below its filter, in its order: sections of pictures and tables."""
+"""The sections of the page below its filter, in their order: pictures and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The estate as nodes, and its messages as edges between them; what is delayed or dropped stops where it is.
+"""The estate as nodes, and its messages as edges between them; delayed and dropped messages stop where they are.
 
 Every message of the flows is in one edge or in one stop.
 """

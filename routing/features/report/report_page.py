@@ -1,4 +1,4 @@
-"""A report as one page of HTML: it loads nothing, runs its own script alone, and is readable without that."""
+"""Write a report as one page of HTML: it loads nothing, runs its own script alone, and reads without it."""
 
 from __future__ import annotations
 

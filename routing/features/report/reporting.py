@@ -1,4 +1,4 @@
-"""Tell how messages are routed: from the tables of a run, or any others, to a report."""
+"""Make a report on how messages are routed, from the tables of a run or any others."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from routing.features.lint.lint_estate import READ, read_one
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
 from routing.features.lint.linting import lint_columns
-from routing.features.lint.traffic_findings import used_routes
+from routing.features.lint.message_rules import used_routes
 from routing.features.report.dialog_balance import find_balances, find_choices, spans_of
 from routing.features.report.facts import Report, ReportChanges
 from routing.features.report.flows import count_all, count_dialogs, count_observed
 from routing.features.report.report_network import list_places
 from routing.features.report.run_changes import changes_since
-from routing.process.garbage import no_search_for_cycles
+from routing.process import no_search_for_cycles
 from routing.render.wording import count, format_time
 from routing.schemas import OPTIONAL_INPUTS, RUNS
 from routing.tables.read_rows import read_each, read_rows

@@ -1,4 +1,4 @@
-"""What changed from the run before to the last one: what both recorded, and the routes that they read."""
+"""Compare the last run with the run before: what both recorded, and the routes that they read."""
 
 from __future__ import annotations
 

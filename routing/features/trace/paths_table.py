@@ -1,4 +1,4 @@
-"""From local tables to ``output.message_paths`` without Spark: read and written by delta-rs."""
+"""Write ``output.message_paths``: by delta-rs from local tables, by Spark from all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A traced message as a document: where it ends and whether its acknowledgement comes back, then hop by hop."""
+"""Write a traced message as a document: where it ends, whether its acknowledgement comes back, then hop by hop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from routing.features.explain import path_sentences
 from routing.features.explain.questions import DESCRIBED_ID
 from routing.features.trace.tracing import TraceResult
 from routing.render.wording import count, format_time, mark_outcome, write_json
-from routing.rules.hops import HopPath, MessageTrace, PathHop
+from routing.rules.following import HopPath, MessageTrace, PathHop
 from routing.rules.pathing import PathWithReturn
 from routing.runs.run_results import WrittenPaths
 from routing.tables.times import moment_of

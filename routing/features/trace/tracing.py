@@ -1,4 +1,4 @@
-"""Follow one message: from tables and a question to its paths."""
+"""Follow one message to where it ends, and the reply back: from tables and a question to paths."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from routing.config import Config
-from routing.features.explain.explaining import open_source, pose
+from routing.features.explain.explain_source import open_source, pose
 from routing.features.explain.judging import JudgedQuestion, judge_question
 from routing.features.explain.questions import Question
 from routing.plan.checked_inputs import network_of
 from routing.plan.paths import PathPlanner
 from routing.rules import text
-from routing.rules.hops import HopPath, MessageTrace
+from routing.rules.following import HopPath, MessageTrace
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.resolving import RoutedMessage

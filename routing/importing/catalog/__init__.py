@@ -1,4 +1,4 @@
-"""Exports of catalog views: read into typed rows, and brought to the rows of the tables."""
+"""Read exports of catalog views into typed rows, and these into the rows of the tables."""
 
 from routing.importing.catalog.covering import cover
 from routing.importing.catalog.typed_rows import CatalogExport, StandIns, TimeFormats, read_export

@@ -1,4 +1,4 @@
-"""Cells as SQL Server's tools write them → values; ValueError says what a cell is not."""
+"""Read cells as SQL Server's tools write them; ValueError says what a cell is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversation endpoints and the transmission queue → dialogs, messages and observed routing."""
+"""Make dialogs, messages and observed routing of conversation endpoints and the transmission queue."""
 
 from __future__ import annotations
 

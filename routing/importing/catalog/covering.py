@@ -1,4 +1,4 @@
-"""An export → the rows of the tables, and the units that it covers."""
+"""Make the rows of the tables of an export, and the units that it covers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from routing.importing.catalog import conversation_rows
 from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
 from routing.importing.covered_rows import CoveredRows, unit_of
 from routing.importing.spelling import NameSpelling
-from routing.importing.tsql.refusals import RefusalError, check_options
-from routing.importing.tsql.script_statements import RouteOptions
+from routing.importing.tsql.script_statements import RefusalError, RouteOptions, check_options
 from routing.terms import TableRow
 
 # An instance's forwarding and its own network addresses, from its endpoints and names.

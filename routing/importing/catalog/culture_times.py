@@ -1,4 +1,4 @@
-"""Times in a culture's own form that no option names: read where one reading alone fits all of a file.
+"""Read times in a culture's own form that no option names, where one reading alone fits all of a file.
 
 A slash or a hyphen does not say whether the day or the month comes first; the times of a whole file often do.
 """

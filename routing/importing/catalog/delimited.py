@@ -1,4 +1,4 @@
-"""Text with separators → result sets: columns known by a header line, or by a layout that fits.
+"""Read text with separators into result sets: columns are known by a header line, or by a layout that fits.
 
 sqlcmd writes a line of dashes under the header and fills up with blanks; SSMS writes a header or none; bcp
 writes none. sqlcmd may write several result sets into one file. Excel may say its separator in the first line,

@@ -1,4 +1,4 @@
-"""sqlcmd's columns without a separator → result sets: the line of dashes says how wide each of them is."""
+"""Read sqlcmd's columns without a separator: the line of dashes says how wide each of them is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of an import → result sets, each with the view that it holds."""
+"""Read the files of an import into result sets, each with the view that it holds."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from routing.importing.catalog.views import (
 )
 from routing.importing.import_faults import NoTextError, missing_package, unknown_view, unreadable_file
 from routing.importing.import_files import KEEP, FilePlace, Reach, copied, list_files, on_this_disk
-from routing.importing.tsql.refusals import length
 from routing.importing.tsql.script_reader import DecodedScript, decode
+from routing.importing.tsql.script_statements import length
 from routing.tables.arrow_rows import plain_values
 
 # Files → text, or the reason why they hold none.

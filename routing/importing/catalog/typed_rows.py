@@ -1,4 +1,4 @@
-"""Exports → typed rows by view, and what was rejected; nothing is written here."""
+"""Convert exports to typed rows by view, and note what was rejected; nothing is written here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn
 from routing.importing.covered_rows import Doubt
 from routing.importing.import_faults import stand_in_missing, unreadable_file
 from routing.importing.import_files import Reach, is_writable, on_this_disk, refuse_undecodable
-from routing.importing.tsql.refusals import length
+from routing.importing.tsql.script_statements import length
 from routing.terms import TableRow
 
 # The cells of a row → typed values, and where and when the row is from.

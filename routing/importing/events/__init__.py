@@ -1,1 +1,1 @@
-"""Extended Events of the broker → rows of ``observed_routing``; all is read by the names of fields."""
+"""Read Extended Events of the broker into rows of ``observed_routing``; fields are known by their names."""

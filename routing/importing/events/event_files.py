@@ -1,4 +1,4 @@
-"""The files of an import of events → the text of each event with its place, a few at a time."""
+"""Read the files of an import of events: the text of each event with its place, a few at a time."""
 
 from __future__ import annotations
 

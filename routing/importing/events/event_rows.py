@@ -1,4 +1,4 @@
-"""An event → a row of ``observed_routing``, or the acknowledgement of a dialog; fields by all names they go by."""
+"""Make a row of ``observed_routing`` of an event, or the acknowledgement of a dialog; a field has many names."""
 
 from __future__ import annotations
 

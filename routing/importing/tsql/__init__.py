@@ -1,4 +1,4 @@
-"""T-SQL scripts: read into statements and problems, and applied to what one instance holds."""
+"""Read T-SQL scripts into statements and problems, and apply them to what one instance holds."""
 
 from routing.importing.tsql.instance_state import (
     DatabaseState,

@@ -1,4 +1,4 @@
-"""How far a batch runs: what a RETURN, THROW, GOTO or error leaves out, and what makes the rest depend on it.
+"""Track how far a batch runs: what a RETURN, THROW, GOTO or error leaves out, and what the rest depends on.
 
 What leaves under a condition is an ``BlockExit``: the rest runs only where it does not. A condition that only the
 server knows is taken for a check that the script passes, and what follows is named as depending on it; nothing is

@@ -1,4 +1,4 @@
-"""EXEC: texts that are known are read, system procedures and the script's own are followed, others are not."""
+"""Run EXEC: texts that are known are read, system procedures and the script's own are followed, others are not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from routing.importing.tsql.database_procedures import find_early_use, read_proc
 from routing.importing.tsql.definitions import StatementPlace as DefinitionPlace
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.held_texts import find_hidden_statement, runs_in_every_database, takes_data
-from routing.importing.tsql.refusals import RefusalError
 from routing.importing.tsql.script_run import (
     TEMPORARY,
     BatchFrame,
@@ -19,7 +18,7 @@ from routing.importing.tsql.script_run import (
     ScriptRun,
     StoredProcedure,
 )
-from routing.importing.tsql.script_statements import ScriptStatement, quote
+from routing.importing.tsql.script_statements import RefusalError, ScriptStatement, quote
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize
 from routing.importing.tsql.tree import (

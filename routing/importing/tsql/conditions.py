@@ -1,4 +1,4 @@
-"""The condition of an IF, and its value.
+"""Evaluate the condition of an IF.
 
 A condition is taken apart at AND, OR and NOT. What is left is put into one line of a plain form, its strings as
 ``§0``, ``§1``…, and compared with the forms that scripts use: constants, what the session itself knows, an error

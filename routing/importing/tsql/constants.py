@@ -1,4 +1,4 @@
-"""Expressions of constants, and their values: literals, variables whose value is known, concatenation.
+"""Evaluate expressions of constants: literals, variables whose value is known, concatenation.
 
 Whatever else an expression holds makes its value unknown. Limits are the server's: a text joined of parts of which
 none is a ``(max)`` is cut at 4,000 characters, and here not known beyond; a value is cut to its variable's length.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from routing.importing.tsql.batch_course import StatementCondition
 from routing.importing.tsql.cursor import drop_line_breaks
-from routing.importing.tsql.refusals import length
+from routing.importing.tsql.script_statements import length
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
 _LONGEST_JOINED = 4000

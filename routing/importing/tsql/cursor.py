@@ -1,4 +1,4 @@
-"""A place in a script's lexemes, and what a statement asks of it: words, names, strings, numbers.
+"""A place in a script's lexemes, from which a statement reads words, names, strings and numbers.
 
 What is asked for and not there raises RefusalError; the statement is then left out and reported.
 """
@@ -8,8 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from routing.importing.tsql.refusals import JOINED, RESERVED_WORD, RefusalError, UnparsedError, length, no_value
-from routing.importing.tsql.script_statements import quote
+from routing.importing.tsql.script_statements import (
+    JOINED,
+    RESERVED_WORD,
+    RefusalError,
+    UnparsedError,
+    length,
+    no_value,
+    quote,
+)
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, LexemeList
 from routing.importing.tsql.vocabulary import (
     FOLLOWERS,

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP DATABASE: lexemes → statements."""
+"""Read CREATE, ALTER and DROP DATABASE and ENDPOINT, and find what reads any other definition."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from routing.importing.tsql.definitions import (
 )
 from routing.importing.tsql.extents import begins_statement
 from routing.importing.tsql.parse_faults import find_misspelt_noun
-from routing.importing.tsql.refusals import RESERVED_WORD, SYNTAX, RefusalError, UnparsedError, no_value
 from routing.importing.tsql.script_statements import (
+    RESERVED_WORD,
+    SYNTAX,
     AlterDatabase,
     AlterDatabaseState,
     AlterEndpoint,
@@ -28,8 +29,11 @@ from routing.importing.tsql.script_statements import (
     DropEndpoint,
     DropRoute,
     DropService,
+    RefusalError,
     RenameDatabase,
     ScriptStatement,
+    UnparsedError,
+    no_value,
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind

@@ -1,4 +1,4 @@
-"""The system procedures that change an instance's databases: their arguments → statements."""
+"""Read calls of the system procedures that change an instance's databases, as statements."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from routing.importing.tsql.database_definitions import attached, rename
 from routing.importing.tsql.definitions import StatementPlace
 from routing.importing.tsql.instance_state import DATABASES, NamedRows
-from routing.importing.tsql.refusals import RefusalError, known_to_the_server, no_value
 from routing.importing.tsql.script_statements import (
     AlterDatabaseState,
     DetachDatabase,
     DropDatabase,
+    RefusalError,
     RenameDatabase,
     ScriptStatement,
+    known_to_the_server,
+    no_value,
     quote,
 )
 from routing.importing.tsql.tokens import Lexeme, LexemeKind, tokenize

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP of routes, services, endpoints and databases: lexemes → statements.
+"""Read CREATE, ALTER and DROP of routes, services, endpoints and databases as statements.
 
 Each function is called at its statement's first word and reads to the statement's end; it raises
 RefusalError for what cannot be known or what the engine refuses.
@@ -11,23 +11,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from routing.importing.tsql.cursor import LexemeCursor
-from routing.importing.tsql.refusals import (
+from routing.importing.tsql.script_statements import (
     LONGEST_LIFETIME,
     RESERVED_WORD,
-    RefusalError,
-    UnparsedError,
-    check_options,
-    check_route,
-)
-from routing.importing.tsql.script_statements import (
     AlterRoute,
     CreateRoute,
     CreateService,
     DropEndpoint,
     DropRoute,
     DropService,
+    RefusalError,
     RouteOptions,
     ScriptStatement,
+    UnparsedError,
+    check_options,
+    check_route,
     quote,
 )
 from routing.importing.tsql.vocabulary import RESERVED, as_written

@@ -1,4 +1,4 @@
-"""Where a statement ends.
+"""Find where a statement ends.
 
 T-SQL needs no semicolons, and many words that begin a statement are clauses of others.
 """

@@ -1,4 +1,4 @@
-"""The lexemes of a batch → its statements as they lie inside one another, and why SQL Server cannot parse it.
+"""Parse the lexemes of a batch into statements inside one another, and say why SQL Server cannot parse it.
 
 A batch is parsed before any of it runs. Only causes that are certain are faults: T-SQL that is merely not known
 here is none.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from routing.importing.tsql.database_definitions import find_definition, find_other_fault
 from routing.importing.tsql.extents import at_end_of_condition, begins_statement
 from routing.importing.tsql.parse_faults import NOT_BLOCKS, find_foreign_text, find_imbalance, find_misspelt_start
-from routing.importing.tsql.refusals import RESERVED_WORD, SYNTAX
-from routing.importing.tsql.script_statements import quote
+from routing.importing.tsql.script_statements import RESERVED_WORD, SYNTAX, quote
 from routing.importing.tsql.statement_parser import Locate, ParserSettings, StatementParser
 from routing.importing.tsql.tokens import LexemeKind, LexemeList, TextMode
 from routing.importing.tsql.tree import (

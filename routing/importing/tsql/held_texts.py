@@ -1,4 +1,4 @@
-"""Texts about routing: which of them are data, and which hold a statement that may be run.
+"""Tell which texts about routing are data, and which hold a statement that may be run.
 
 A text in PRINT, RAISERROR, THROW, INSERT or a result is data. A text that a variable holds is data where the batch
 does nothing with it but show it.

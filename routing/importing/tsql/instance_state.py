@@ -1,4 +1,4 @@
-"""What one instance holds, as far as scripts can change it; columns are called as in the tables."""
+"""The state of one instance, as far as scripts can change it; columns are called as in the tables."""
 
 from __future__ import annotations
 

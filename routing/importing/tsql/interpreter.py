@@ -1,4 +1,4 @@
-"""Runs the statements of batches as far as script and state tell."""
+"""Run the statements of batches as far as script and state tell."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from routing.importing.tsql.database_procedures import find_early_use
 from routing.importing.tsql.grammar import DEEPEST
 from routing.importing.tsql.held_texts import find_shown_statement, find_statement_elsewhere
 from routing.importing.tsql.instance_state import phrase_guard
-from routing.importing.tsql.refusals import RefusalError, UntoldError, no_value
 from routing.importing.tsql.script_run import BatchFrame, ScriptRun, StatementEffect
 from routing.importing.tsql.script_statements import (
     ConditionGuard,
     GuardSubject,
+    RefusalError,
     RenameDatabase,
     ScriptStatement,
+    UntoldError,
+    no_value,
     quote,
 )
 from routing.importing.tsql.session_statements import (

@@ -1,4 +1,4 @@
-"""What SQL Server surely cannot parse, apart from the statements that are read here.
+"""Find what SQL Server surely cannot parse, apart from the statements that are read here.
 
 A batch is parsed before any of it runs. Only causes that are certain are reported: T-SQL that is merely not known
 here is not among them.

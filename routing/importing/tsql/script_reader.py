@@ -1,4 +1,4 @@
-"""T-SQL scripts → the statements about routing and the problems; nothing is ever executed."""
+"""Read T-SQL scripts into statements about routing and problems; nothing is ever executed."""
 
 from __future__ import annotations
 

@@ -11,8 +11,13 @@ from routing.importing.tsql.conditions import ConditionAnswer, SessionFacts, ans
 from routing.importing.tsql.constants import ExpressionReader, KnownValue, VariableValues, find_changed
 from routing.importing.tsql.held_texts import HeldTexts
 from routing.importing.tsql.instance_state import InstanceState, NamedRows, UndoJournal, answer_guard
-from routing.importing.tsql.refusals import RefusalError, UnparsedError
-from routing.importing.tsql.script_statements import ConditionGuard, ScriptStatement, StatementProblem
+from routing.importing.tsql.script_statements import (
+    ConditionGuard,
+    RefusalError,
+    ScriptStatement,
+    StatementProblem,
+    UnparsedError,
+)
 from routing.importing.tsql.tokens import Lexeme
 from routing.importing.tsql.tree import ModuleNode, Place
 

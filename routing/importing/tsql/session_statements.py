@@ -1,4 +1,4 @@
-"""What steers a session: its options, its transactions, and errors that a script raises."""
+"""Run the statements that steer a session: its options, its transactions, and errors that a script raises."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from routing.importing.tsql.batch_course import StatementCondition
 from routing.importing.tsql.constants import join, read_type
-from routing.importing.tsql.refusals import RefusalError
 from routing.importing.tsql.script_run import ScriptRun
+from routing.importing.tsql.script_statements import RefusalError
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 from routing.importing.tsql.tree import (
     AssignNode,

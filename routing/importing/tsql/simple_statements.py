@@ -1,4 +1,4 @@
-"""Statements of a line: assignments, options of the session, transactions, errors, and calls."""
+"""Read statements of a line: assignments, options of the session, transactions, errors, and calls."""
 
 from __future__ import annotations
 

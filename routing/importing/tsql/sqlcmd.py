@@ -1,4 +1,4 @@
-"""A script's lines → its batches: ``GO``, the sqlcmd commands, ``$(name)`` variables and placeholders.
+"""Split a script's lines into batches: ``GO``, the sqlcmd commands, ``$(name)`` variables and placeholders.
 
 Commands stand alone on a line that begins outside strings and comments. Variables are replaced in
 code, strings and names, not in comments; ``:setvar`` wins over the caller's values, as it does in
@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from routing.importing.tsql.refusals import phrase_unknown
-from routing.importing.tsql.script_statements import StatementProblem, quote
+from routing.importing.tsql.script_statements import StatementProblem, phrase_unknown, quote
 from routing.importing.tsql.tokens import CODE, TextMode, TextSegment, segments
 from routing.importing.tsql.vocabulary import (
     VARIABLE,

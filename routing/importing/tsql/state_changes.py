@@ -1,4 +1,4 @@
-"""What each statement does to an instance's rows; raises RefusalError for what is refused.
+"""Apply each statement to an instance's rows; RefusalError is raised for one that is refused.
 
 Numbers are the engine's where it has one for the case.
 """
@@ -17,7 +17,6 @@ from routing.importing.tsql.instance_state import (
     RouteState,
     ServiceState,
 )
-from routing.importing.tsql.refusals import RefusalError, UntoldError, check_route
 from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterDatabaseState,
@@ -33,8 +32,11 @@ from routing.importing.tsql.script_statements import (
     DropEndpoint,
     DropRoute,
     DropService,
+    RefusalError,
     RenameDatabase,
     ScriptStatement,
+    UntoldError,
+    check_route,
     quote,
 )
 

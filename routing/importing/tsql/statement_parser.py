@@ -1,4 +1,4 @@
-"""Statements that govern no others: lexemes → nodes, and for what SQL Server cannot parse them."""
+"""Parse statements that govern no others into nodes, and say for which texts SQL Server cannot parse them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.database_definitions import find_stray_sign, title_of
 from routing.importing.tsql.extents import StatementExtent, at_end_of_condition
 from routing.importing.tsql.parse_faults import find_misspelt_definition
-from routing.importing.tsql.refusals import JOINED, SYNTAX, RefusalError, UnparsedError
+from routing.importing.tsql.script_statements import JOINED, SYNTAX, RefusalError, UnparsedError
 from routing.importing.tsql.simple_statements import (
     VariableNames,
     read_assignments,

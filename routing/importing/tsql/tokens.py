@@ -1,4 +1,4 @@
-"""Text → lexemes, by sqlglot's T-SQL tokenizer.
+"""Split a text into lexemes, by sqlglot's T-SQL tokenizer.
 
 The tokenizer is asked for T-SQL's lexical rules alone: no keywords and no commands, since it would
 otherwise read what follows ``GO`` or ``END`` as one string. What it does not know of T-SQL is made

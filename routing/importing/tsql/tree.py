@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from routing.importing.tsql.cursor import LexemeCursor
-from routing.importing.tsql.refusals import RefusalError
-from routing.importing.tsql.script_statements import ScriptStatement
+from routing.importing.tsql.script_statements import RefusalError, ScriptStatement
 from routing.importing.tsql.tokens import Lexeme, LexemeKind
 
 Place = tuple[str, int]

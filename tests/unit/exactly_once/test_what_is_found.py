@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from routing.delta import protocol
-from routing.delta.protocol import RESTORE, RUN, CommitMark
+from routing.delta.job_outputs import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, OutputError, RoutingError, StorageError
 from tests.log_in_memory import Log, LogsInMemory
 from tests.unit.exactly_once.runs import KEYS, Job, one_after_the_other, told

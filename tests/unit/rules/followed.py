@@ -8,8 +8,7 @@ from typing import Any
 
 from routing.plan.paths import PathChoice, PathPlanner
 from routing.rules import hashing, text
-from routing.rules.following import TracedMessage, follow
-from routing.rules.hops import HopPath, MessageTrace, PathHop
+from routing.rules.following import HopPath, MessageTrace, PathHop, TracedMessage, follow
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn, trace_back
 from routing.rules.requesting import RouteRequest

@@ -8,8 +8,7 @@ import pytest
 
 from routing.plan.paths import PathPlanner
 from routing.rules import hashing
-from routing.rules.following import TracedMessage, follow
-from routing.rules.hops import HopPath, PathHop
+from routing.rules.following import HopPath, PathHop, TracedMessage, follow
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn, trace_back
 from routing.rules.requesting import InstanceRequests

@@ -1,4 +1,4 @@
-"""Horizontal bars, one lane each: the name above its bar and the number at its end, on a phone and on a wall."""
+"""Draw horizontal bars, one lane each: the name above its bar, the number at its end, on a phone and on a wall."""
 
 from __future__ import annotations
 

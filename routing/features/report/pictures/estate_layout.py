@@ -1,4 +1,4 @@
-"""Where nodes stand: an instance is a box, its name above its databases, each with what ends there beside it."""
+"""Place the nodes of the picture: an instance is a box, its name above its databases, their ends beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The estate as a picture: instances as boxes that hold their databases, messages as curves between them.
+"""Draw the estate: instances as boxes that hold their databases, messages as curves between them.
 
 A Vega specification, not Vega-Lite: places are computed here and the same each time, Vega draws. The page replaces
 the data sets ``estate_edges`` and ``estate_stops``; places stay.

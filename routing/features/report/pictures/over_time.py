@@ -1,4 +1,4 @@
-"""Messages over time: by outcome, and the delays of single services."""
+"""Draw messages over time: by outcome, and the delays of single services."""
 
 from __future__ import annotations
 

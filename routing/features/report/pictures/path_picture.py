@@ -1,4 +1,4 @@
-"""The way of one message from instance to instance, and the way of the answer."""
+"""Draw the way of one message from instance to instance, and the way of the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pictures look: one hue an outcome, quiet axes, the same words on the page and in notebooks."""
+"""The look of the pictures: one hue an outcome, quiet axes, the same words on the page and in notebooks."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkE
 
 from routing.commands import command_context
 from routing.delta import ledger
-from routing.delta.protocol import RUN, CommitMark
+from routing.delta.job_outputs import RUN, CommitMark
 from routing.errors import ConfigError, is_refusal
 from routing.sessions import session
-from routing.sessions.session_settings import apply_settings, find_setting
+from routing.sessions.existing_session import apply_settings, check_udf, find_setting
 from routing.tables import sql_statements
 from routing.tables.cached_frames import _partitions
 from tests.refusing import Settings, not_available, refused, session_of
@@ -169,8 +169,8 @@ def test_only_a_session_of_spark_submit_begins_with_the_settings(monkeypatch: py
 def test_a_udf_is_refused_where_the_session_does_not_say_that_it_is_safe() -> None:
     refusing = session_of(Settings({COLUMNAR: "false"}, {COLUMNAR: not_available(COLUMNAR)}), "4.2.0")
     with pytest.raises(ConfigError, match="udf would hang"):
-        session.check_udf(refusing)
-    session.check_udf(session_of(Settings({}, {COLUMNAR: not_available(COLUMNAR)}), "4.0.0"))
+        check_udf(refusing)
+    check_udf(session_of(Settings({}, {COLUMNAR: not_available(COLUMNAR)}), "4.0.0"))
 
 
 @pytest.mark.parametrize(
