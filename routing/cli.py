@@ -170,15 +170,15 @@ class CommandConsole:
     """
 
     def __init__(self, options: argparse.Namespace, progress: CommandProgress | None = None) -> None:
-        self.standing = progress or CommandProgress()
-        self.standing.as_line = lambda text: self._line(text, "error")
+        self.command_progress = progress or CommandProgress()
+        self.command_progress.as_line = lambda text: self._line(text, "error")
         self._quiet = options.quiet
         self._json = options.log_format == "json"
         self._width: int | None = options.width
         self._color: str = options.color
         self._line_below = None if self._quiet or self._json else open_line()
         if self._line_below is not None:
-            self.standing.clear = self._line_below.close
+            self.command_progress.clear = self._line_below.close
 
     def close(self) -> None:
         """Remove the live line; nothing more is printed."""
@@ -222,7 +222,7 @@ class CommandConsole:
             return text
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         entry = {"time": moment, "level": level, "message": text}
-        run = {} if self.standing.run_id is None else {"run_id": self.standing.run_id}
+        run = {} if self.command_progress.run_id is None else {"run_id": self.command_progress.run_id}
         return json.dumps({**entry, **run, **(fields or {})})
 
     def progress(self, what: Progress) -> None:
@@ -343,7 +343,7 @@ def main(arguments: Sequence[str] | None = None, progress: CommandProgress | Non
         console.close()
         from routing.sessions.session import settle_java_logs
 
-        if not console.standing.is_interrupted:
+        if not console.command_progress.is_interrupted:
             settle_java_logs(ended_well=status == EXIT_DONE)
     return status
 

@@ -58,13 +58,13 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class ListItem:
-    """An item of a list: the lines after its first begin under the text, not under the mark.
+    """An item of a list: the lines after its first begin under the text, not under the bullet.
 
-    ``mark`` is what stands before it, such as "1." or "-"; ``indent`` its depth.
+    ``bullet`` is what stands before it, such as "1." or "-"; ``indent`` its depth.
     """
 
     words: Words
-    mark: str = "-"
+    bullet: str = "-"
     indent: int = 0
 
 

@@ -129,7 +129,7 @@ def config_in(folder: Path, *overrides: str) -> Config:
 
 def locations_of(config: Config) -> dict[str, TableLocation]:
     """Every table that an import may write."""
-    return {**config.tables, **config.kept}
+    return {**config.tables, **config.import_tables}
 
 
 def no_spark() -> TableOpener:

@@ -19,7 +19,7 @@ class Busy:
     """Is told what a command is busy with, and in which session, and keeps nothing of it."""
 
     def __init__(self) -> None:
-        self.standing = CommandProgress()
+        self.command_progress = CommandProgress()
 
     def result(self, what: Any) -> None:
         """A result of the command."""

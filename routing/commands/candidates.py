@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     spark = opening.spark
     from routing.runs.spark_outputs import write_candidates
 
-    console.standing.text = "the table of candidates is as it was, or as it is to be (start it again)"
+    console.command_progress.text = "the table of candidates is as it was, or as it is to be (start it again)"
     done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, tell=opening.tell)
     for note in done.notes:
         console.note(note)

@@ -136,7 +136,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
     from routing.features.check.check_report import as_report
     from routing.features.report.page_file import write_page
 
-    write_page(as_report(done), file, replacing=console.standing.replacing_page)
+    write_page(as_report(done), file, replacing=console.command_progress.replacing_page)
     console.note(f"the page is {quote(file)}")
 
 

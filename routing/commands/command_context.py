@@ -36,7 +36,7 @@ _SENTENCES = 50
 class Console(Protocol):
     """The output of a command: results to standard output, everything else to standard error."""
 
-    standing: CommandProgress
+    command_progress: CommandProgress
     """How far the command has come, which it says as it goes on."""
 
     def result(self, text: str) -> None:
@@ -263,7 +263,7 @@ def run_locally(
     if settings.resolve.engine is None:
         what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"
         console.note(f"note: {what}", "warning")
-    progress, recording = console.progress, console.standing.recording
+    progress, recording = console.progress, console.command_progress.recording
     return resolve_local(settings, run_id=run_id, progress=progress, tell=tell, recording=recording)
 
 

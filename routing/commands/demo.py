@@ -58,11 +58,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.delta.counted_runs import new_run_id
 
     # Not before everything that can be refused has been looked at.
-    console.standing.text = "the demo is not complete (start it again)"
+    console.command_progress.text = "the demo is not complete (start it again)"
     build.claim(folder)
     with console.during(f"writing the input tables to {folder / 'data'}"):
         build.write_tables(settings, None if without_spark else spark)
-    console.standing.run_id = new_run_id()
+    console.command_progress.run_id = new_run_id()
     done = _resolve(settings, None if is_local else tables, console)
     if options.format == "json":
         console.result(write_json(done.row))
@@ -76,7 +76,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> Run:
     """Run the demo's resolve; by the local engine where no session is at hand."""
-    run_id, progress, recording = console.standing.run_id, console.progress, console.standing.recording
+    run_id, progress, recording = (
+        console.command_progress.run_id,
+        console.progress,
+        console.command_progress.recording,
+    )
     if tables is None:
         return run_locally(settings, run_id, console)
     from routing.runs import pipeline

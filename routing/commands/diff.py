@@ -93,7 +93,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.out is not None:
         place = diffing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])
         diffing.check(opening, place)
-        console.standing.text = "the table of changed messages is as it was, or as it is to be (start it again)"
+        console.command_progress.text = (
+            "the table of changed messages is as it was, or as it is to be (start it again)"
+        )
     with steps(console) as progress:
         done = diff(settings, against, at=at, out=place, opener=opening, progress=progress)
     configs = [settings, against] if isinstance(against, Config) else [settings]

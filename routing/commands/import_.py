@@ -226,7 +226,7 @@ def _tsql(options: argparse.Namespace, console: Console) -> ImportResult:
 
 def _say_how_far(options: argparse.Namespace, console: Console) -> None:
     if not options.dry_run:
-        console.standing.text = "what was committed stays (the next import completes what is missing)"
+        console.command_progress.text = "what was committed stays (the next import completes what is missing)"
 
 
 def _events(options: argparse.Namespace, console: Console) -> ImportResult:

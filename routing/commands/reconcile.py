@@ -46,7 +46,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     settings = load(options)
     opening = opener(settings, options, console)
-    console.standing.text = "the table of the reconciliation is as it was, or as it is to be (start it again)"
+    console.command_progress.text = (
+        "the table of the reconciliation is as it was, or as it is to be (start it again)"
+    )
     with steps(console) as progress:
         done = reconcile(settings, opener=opening, progress=progress, with_rows=False)
     notes = tell_unfinished(opening, console, settings)

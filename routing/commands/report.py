@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         opening = opener(settings, options, console)
         page_report = report(settings, now=now, opener=opening, progress=progress)
         progress("writing")
-        page_file.write_page(page_report, options.out, replacing=console.standing.replacing_page)
+        page_file.write_page(page_report, options.out, replacing=console.command_progress.replacing_page)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
         summary = {"file": options.out, "headline": page_report.headline, "outcomes": page_report.outcomes}

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.runs.run_results import find_done
 
     is_given = options.run_id is not None
-    run_id = console.standing.run_id = check_run_id(options.run_id) if is_given else new_run_id()
+    run_id = console.command_progress.run_id = check_run_id(options.run_id) if is_given else new_run_id()
     as_of = [] if options.as_of is None else [f"resolve.as_of={json.dumps(options.as_of)}"]
     now = moment_or_none(options.now, "--now")
     settings = load(options, *as_of, *engine_override(options))
@@ -112,7 +112,7 @@ def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, 
     opening.start_meanwhile()
     from routing.runs import lineage, pipeline
 
-    console.standing.text = _DOES_NOT_COUNT
+    console.command_progress.text = _DOES_NOT_COUNT
     with _telling_failures(settings, run_id, started, console), naming_local_engine(settings):
         done = pipeline.run_with(
             opening,
@@ -120,7 +120,7 @@ def _run(settings: Config, opening: TableOpener, console: Console, run_id: str, 
             run_id=run_id,
             now=now,
             progress=console.progress,
-            recording=console.standing.recording,
+            recording=console.command_progress.recording,
         )
     if not done.was_recorded:
         _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
@@ -132,7 +132,7 @@ def _run_locally(settings: Config, options: argparse.Namespace, console: Console
     started = datetime.now(timezone.utc)
     from routing.runs import lineage
 
-    console.standing.text = _DOES_NOT_COUNT
+    console.command_progress.text = _DOES_NOT_COUNT
     note_source = console.note if options.verbose else lambda text: None
     with _telling_failures(settings, run_id, started, console):
         done = run_locally(settings, run_id, console, note_source)

@@ -99,7 +99,7 @@ def _trace_all(
     from routing.features.trace.trace_document import make_counts_document, write_counts
 
     at = moment_or_none(options.at, "--at")
-    console.standing.text = "the table of paths is as it was, or as it is to be (start it again)"
+    console.command_progress.text = "the table of paths is as it was, or as it is to be (start it again)"
     done = write_all(settings, opening, as_of=at, progress=console.progress)
     for note in done.notes:
         console.note(note)

@@ -62,9 +62,9 @@ class ConfigChecker:
                 routing, "dynamic_routing.missing_route_namespace", MISSING_ROUTE_NAMESPACE
             ),
             spark=self._spark(),
-            kept={key: where for key, where in tables.items() if key in KEPT},
+            import_tables={key: where for key, where in tables.items() if key in KEPT},
             journal=journal,
-            beside={key: where for key, where in outputs.items() if key in BESIDE},
+            other_outputs={key: where for key, where in outputs.items() if key in BESIDE},
             view=view,
             lint=self._values.get("lint"),
             lineage=self._lineage(self._section("lineage", tuple(LineageSettings.__dataclass_fields__))),

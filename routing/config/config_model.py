@@ -242,9 +242,9 @@ class Config:
         resolve: section ``resolve``: mode, decision time, hash, engine.
         missing_route_namespace: the namespace of the event that asks for a route (rule book, section 5).
         spark: settings of a session that is started for it.
-        kept: locations of the tables that import keeps for other commands: ``observed_routing`` and ``imports``.
+        import_tables: locations of the tables that import alone writes: ``observed_routing`` and ``imports``.
         journal: where an import stores its changes before it writes them; None where ``imports`` has no location.
-        beside: locations of the outputs of other commands, by key.
+        other_outputs: locations of the outputs of other commands, by key.
         view: the catalog's name of the view ``current_routes``; None where there is none.
         lint: section ``lint`` as it was read; the command that uses it checks it.
         lineage: section ``lineage``: where the event of a run is sent.
@@ -261,9 +261,9 @@ class Config:
     resolve: ResolveSettings = field(default_factory=ResolveSettings)
     missing_route_namespace: str = MISSING_ROUTE_NAMESPACE
     spark: Mapping[str, str] = field(default_factory=dict)
-    kept: Mapping[str, TableLocation] = field(default_factory=dict)
+    import_tables: Mapping[str, TableLocation] = field(default_factory=dict)
     journal: TableLocation | None = None
-    beside: Mapping[str, TableLocation] = field(default_factory=dict)
+    other_outputs: Mapping[str, TableLocation] = field(default_factory=dict)
     view: TableLocation | None = None
     # Checked by the command that reads it: routing.features.lint.lint_settings.
     lint: Any = None
@@ -278,15 +278,15 @@ class Config:
         return replace(
             self,
             tables=of_section("tables", self.tables),
-            kept=of_section("tables", self.kept),
+            import_tables=of_section("tables", self.import_tables),
             journal=None if self.journal is None else place("tables.unfinished_imports", self.journal),
             output=of_section("output", self.output),
-            beside=of_section("output", self.beside),
+            other_outputs=of_section("output", self.other_outputs),
         )
 
     def output_of(self, key: str, command: str) -> TableLocation:
         """Return the location of a command's own output. Raises ConfigError where there is none."""
-        location = self.beside.get(key)
+        location = self.other_outputs.get(key)
         if location is None:
             raise ConfigError.no_output(self.file, key, command)
         return location
@@ -295,12 +295,12 @@ class Config:
         """Return the configuration as one line of JSON, as the ``runs`` table keeps it."""
         as_of = self.resolve.as_of
         # A journal that has no key of its own needs none in the record either.
-        has_own = self.journal is not None and self.journal != journal_beside(self.kept.get("imports"))
+        has_own = self.journal is not None and self.journal != journal_beside(self.import_tables.get("imports"))
         journal = {JOURNAL: self.journal} if has_own else {}
         view = {} if self.view is None else {VIEW: self.view}
         plain = {
-            "tables": {key: str(where) for key, where in {**self.tables, **self.kept, **journal}.items()},
-            "output": {key: str(where) for key, where in {**self.output, **self.beside, **view}.items()},
+            "tables": {key: str(where) for key, where in {**self.tables, **self.import_tables, **journal}.items()},
+            "output": {key: str(where) for key, where in {**self.output, **self.other_outputs, **view}.items()},
             "resolve": {**vars(self.resolve), "as_of": as_of and as_of.isoformat()},
             "dynamic_routing": {"missing_route_namespace": self.missing_route_namespace},
             **({} if self.lint is None else {"lint": self.lint}),

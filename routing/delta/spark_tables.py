@@ -127,7 +127,7 @@ def table_names(config: Config) -> dict[str, str]:
         >>> names["routes"].startswith("`delta`.`"), names["routes"].endswith("/in/routes`")
         (True, True)
     """
-    locations = {**config.tables, **config.kept, **config.output, **config.beside}
+    locations = {**config.tables, **config.import_tables, **config.output, **config.other_outputs}
     return {key: str(sql_statements.sql_name(location)) for key, location in locations.items()}
 
 

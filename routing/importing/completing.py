@@ -85,7 +85,7 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
     """Write the changes of a stored import, and clear the journal. Raises InputError before any write."""
     try:
         check_release(unfinished)
-        named = {**config.tables, **config.kept}
+        named = {**config.tables, **config.import_tables}
         unknown = [key for key in unfinished.table_keys if key not in named]
         if unknown:
             raise UnfitError(f"the configuration names no tables.{unknown[0]}")

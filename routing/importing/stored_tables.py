@@ -133,7 +133,7 @@ def open_stored(
 
     Raises ConfigError for keys that are missing, InputError or OutputError where something else stands there.
     """
-    named = {**config.tables, **config.kept}
+    named = {**config.tables, **config.import_tables}
     missing = [f"tables.{key}" for key in keys if key not in named]
     if missing or config.journal is None:
         raise missing_keys(config.file, missing or ["tables.imports"])
@@ -171,7 +171,7 @@ def only_import(config: Config, now: datetime) -> Iterator[None]:
     By a lock file beside ``imports``, as runs have one beside ``runs``; where there is none, on an object store or
     by names of a catalog, each write looks whether another import has written (`_commit`). Raises StorageError.
     """
-    imports = config.kept.get("imports")
+    imports = config.import_tables.get("imports")
     if imports is None:
         # `open_stored` says what is missing.
         yield

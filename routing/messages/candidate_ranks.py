@@ -90,7 +90,7 @@ def _side_of(job: ResolveJob, lists: CandidateLists) -> JoinSide:
     """Return the lists as the smaller side of a join."""
     rows = frames.frame_of_tuples(job.source.messages.sparkSession, lists.rows, LISTED_CANDIDATE)
     if len(lists.rows) > HELD_ROWS or not frames.has_arrow():
-        rows = job.keeper.store(rows)
+        rows = job.frame_cache.store(rows)
     return job.broadcasts.of_size("the candidates of all keys", rows, len(lists.rows) * _CANDIDATE)
 
 

@@ -58,7 +58,7 @@ def compile_messages(
     messages: DataFrame,
     checked: CheckedInputs,
     options: ResolveOptions,
-    keeper: cached_frames.FrameCache,
+    frame_cache: cached_frames.FrameCache,
     clock: StageClock,
     *,
     keying: MessageKeying = OF_INSTANCE,
@@ -69,7 +69,7 @@ def compile_messages(
 ) -> ResolveJob:
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
-    What ``keeper`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
+    What ``frame_cache`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
     ``lookups`` are those of ``checked``, and ``known_keys`` the keys of an instance, where they are known already.
     ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
     """
@@ -77,7 +77,7 @@ def compile_messages(
         keying = OF_INSTANCE if known_keys.counts.texts is None else OF_TEXTS
     with clock.stage("lookups"):
         if lookups is None:
-            lookups = look_into(messages.sparkSession, checked, keeper, is_wide=keying.is_wide)
+            lookups = look_into(messages.sparkSession, checked, frame_cache, is_wide=keying.is_wide)
         source, broadcasts = _source(messages, lookups, options, notes, keying)
     if known_keys is None:
         with clock.stage("keys") as tally:
@@ -86,9 +86,9 @@ def compile_messages(
         with clock.stage("plan") as tally:
             prepared = plan_of(counts, checked, is_wide=keying.is_wide, decide=decide)
             tally.rows = len(counts.keys)
-            known_keys = KnownKeys(counts, prepared.on(lookups.spark, keeper))
+            known_keys = KnownKeys(counts, prepared.on(lookups.spark, frame_cache))
     job = _choose(
-        KeyPass(source, broadcasts, known_keys.counts, options.may_change), known_keys.plan, options, keeper
+        KeyPass(source, broadcasts, known_keys.counts, options.may_change), known_keys.plan, options, frame_cache
     )
     if not job.may_ask:
         return job
@@ -137,7 +137,7 @@ def plan_of(
 
 
 def _choose(
-    counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, keeper: cached_frames.FrameCache
+    counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, frame_cache: cached_frames.FrameCache
 ) -> ResolveJob:
     """Return the job of a plan, before it is known who asks for routes."""
     broadcasts = counted.broadcasts
@@ -148,7 +148,7 @@ def _choose(
             " messages are shuffled to join it (shuffled hash join)"
         )
     choices = results.choose(counted.resolvable(), plan, counted.source.dialog_hash, fits=fits)
-    return ResolveJob(counted, plan, choices, options, keeper)
+    return ResolveJob(counted, plan, choices, options, frame_cache)
 
 
 def _size_dialogs(lookups: RunLookups, broadcasts: BroadcastBudget) -> DialogJoin | None:

@@ -66,13 +66,13 @@ class PreparedPlan:
     size: int
     uses: PlanUses
 
-    def on(self, spark: SparkSession, keeper: FrameCache) -> RoutingPlan:
-        """Return the plan in a session; what is too large to be rows of the driver goes to ``keeper``."""
+    def on(self, spark: SparkSession, frame_cache: FrameCache) -> RoutingPlan:
+        """Return the plan in a session; what is too large to be rows of the driver goes to ``frame_cache``."""
         rows = self.rows.frame(spark)
         if self.keys is None:
             return RoutingPlan(self.key, rows, None, self.size, self.uses)
         return RoutingPlan(
-            self.key, keeper.store(rows), keeper.store(self.keys.frame(spark)), self.size, self.uses
+            self.key, frame_cache.store(rows), frame_cache.store(self.keys.frame(spark)), self.size, self.uses
         )
 
 
@@ -214,8 +214,8 @@ class KeyPass:
 class ResolveJob:
     """The frames and counts from which a run's outputs are made: frames are lazy, counts are known.
 
-    ``choices`` are the messages to be resolved with their choice (`results.choose`); ``keeper`` has what several
-    passes read; ``requests`` are those that messages open or wait for, None where none may. The notes of
+    ``choices`` are the messages to be resolved with their choice (`results.choose`); ``frame_cache`` has what
+    several passes read; ``requests`` are those that messages open or wait for, None where none may. The notes of
     ``broadcasts`` say where the run departs from the plan's law (a join without broadcast).
     """
 
@@ -223,7 +223,7 @@ class ResolveJob:
     plan: RoutingPlan
     choices: DataFrame
     options: ResolveOptions
-    keeper: FrameCache
+    frame_cache: FrameCache
     requests: RequestSides | None = None
 
     @property
@@ -253,7 +253,7 @@ class ResolveJob:
 
     def keep(self, what: str, rows: DataFrame) -> JoinSide:
         """Keep rows that several passes read, and choose how they are joined."""
-        found = self.keeper.keep_sized(rows)
-        if found.size is None:
-            return self.broadcasts.join_side(what, found.rows)
-        return self.broadcasts.of_size(what, found.rows, found.size)
+        cached = self.frame_cache.keep_sized(rows)
+        if cached.size is None:
+            return self.broadcasts.join_side(what, cached.rows)
+        return self.broadcasts.of_size(what, cached.rows, cached.size)

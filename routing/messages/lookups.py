@@ -42,13 +42,13 @@ class RunLookups:
     checked: the configuration. named_services and named_brokers: the rows of `services` and `brokers`. requests:
     the columns of route_requests, None where none is on record. dialogs: those that can matter, or None.
     addresses: address, as compared: every one of every instance; None where no name is read for one.
-    waiting_conversations: those whose requests are on record, of a whole estate. What ``keeper`` is given must
-    stay until it has been read.
+    waiting_conversations: those whose requests are on record, of a whole estate. What ``frame_cache`` is given
+    must stay until it has been read.
     """
 
     spark: SparkSession
     checked: CheckedInputs
-    keeper: FrameCache
+    frame_cache: FrameCache
     named_services: _Rows
     named_brokers: _Rows
     requests: DataFrame | None
@@ -59,28 +59,28 @@ class RunLookups:
     @cached_property
     def scopes(self) -> DataFrame:
         """instance_name, database_name (FROM_NETWORK for arrivals), own_addresses (array of comparable text)."""
-        return _frame(self.spark, self.keeper, _scopes(self.checked), _SCOPES)
+        return _frame(self.spark, self.frame_cache, _scopes(self.checked), _SCOPES)
 
     @cached_property
     def services(self) -> DataFrame:
         """instance_name, service: every service that a route or a database of the instance names."""
-        return _frame(self.spark, self.keeper, *self.named_services)
+        return _frame(self.spark, self.frame_cache, *self.named_services)
 
     @cached_property
     def brokers(self) -> DataFrame:
         """instance_name, broker: every broker id that a route or a database of the instance names."""
-        return _frame(self.spark, self.keeper, *self.named_brokers)
+        return _frame(self.spark, self.frame_cache, *self.named_brokers)
 
     @cached_property
     def conversations(self) -> DataFrame:
         """conversation_id: the rows of ``waiting_conversations``."""
-        return _frame(self.spark, self.keeper, _singly(self.waiting_conversations), _one("conversation_id"))
+        return _frame(self.spark, self.frame_cache, _singly(self.waiting_conversations), _one("conversation_id"))
 
 
 def look_into(
-    spark: SparkSession, checked: CheckedInputs, keeper: FrameCache, *, is_wide: bool = False
+    spark: SparkSession, checked: CheckedInputs, frame_cache: FrameCache, *, is_wide: bool = False
 ) -> RunLookups:
-    """Build the lookups of a configuration; frames in ``keeper`` must stay until they have been read.
+    """Build the lookups of a configuration; frames in ``frame_cache`` must stay until they have been read.
 
     ``is_wide``: what the whole estate names, so that ``services`` and ``brokers`` have no instance.
     """
@@ -89,7 +89,7 @@ def look_into(
     lookups = RunLookups(
         spark,
         checked,
-        keeper,
+        frame_cache,
         named_services=(named.services, _names("service")),
         named_brokers=(named.brokers, _names("broker")),
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
@@ -99,7 +99,7 @@ def look_into(
         return lookups
     addresses = None
     if checked.has_transport:
-        addresses = _frame(spark, keeper, _singly(named.addresses), _one("address"))
+        addresses = _frame(spark, frame_cache, _singly(named.addresses), _one("address"))
     return replace(
         lookups,
         named_services=(_singly(named.services_anywhere()), _one("service")),
@@ -119,11 +119,13 @@ def _singly(values: Iterable[str]) -> list[tuple[str]]:
     return [(value,) for value in values]
 
 
-def _frame(spark: SparkSession, keeper: FrameCache, rows: Iterable[tuple[Any, ...]], schema: Schema) -> DataFrame:
+def _frame(
+    spark: SparkSession, frame_cache: FrameCache, rows: Iterable[tuple[Any, ...]], schema: Schema
+) -> DataFrame:
     many = list(rows)
     frame = frames.frame_of_tuples(spark, many, schema)
     # Without Arrow rows are read by Python workers, in every job that uses them.
-    return keeper.store(frame) if len(many) > HELD_ROWS or not frames.has_arrow() else frame
+    return frame_cache.store(frame) if len(many) > HELD_ROWS or not frames.has_arrow() else frame
 
 
 def _one(column: str) -> Schema:

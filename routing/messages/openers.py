@@ -51,31 +51,32 @@ def find_requests(job: ResolveJob) -> RequestSides:
     on_record = None if record is None else job.keep("the route requests on record", order_requests(record))
     here = asking_in_scope(chosen)
     if not uses.asks_msdb:
-        return _sides(job, openers(here, on_record))
+        return _request_sides(job, openers(here, on_record))
     if not uses.asks_in_databases:
-        return _sides(job, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
+        return _request_sides(job, openers(here.unionByName(asking_in_msdb(chosen)), on_record))
     # A message that waits in its own scope does not come back to ask in msdb as well, so the databases' requests
     # are settled before those of msdb.
     is_msdb = F.col("ask_database") == MSDB
-    in_databases = _sides(job, openers(here.where(~is_msdb), on_record), " in a database")
+    in_databases = _request_sides(job, openers(here.where(~is_msdb), on_record), " in a database")
     coming_back = chosen.where(F.col("choice.asks_msdb") & ~F.col("is_expired"))
     apart = coming_back.withColumn("to_service_name", _of_a_method_before(F.col("to_service_name")))
     going_on = add_requests(apart, in_databases, in_msdb=False).where(~F.col("requested"))
     in_msdb = openers(here.where(is_msdb).unionByName(asking_in_msdb(going_on)), on_record)
-    return _sides(job, in_databases.openers.rows.unionByName(in_msdb))
+    return _request_sides(job, in_databases.openers.rows.unionByName(in_msdb))
 
 
-def _sides(job: ResolveJob, opened: DataFrame, where: str = "") -> RequestSides:
+def _request_sides(job: ResolveJob, opened: DataFrame, where: str = "") -> RequestSides:
     """Return the requests of `openers`, with those on record, as messages look them up."""
-    found, record = job.keep(f"the messages that open a route request{where}", opened), job.source.lookups.requests
+    openers_side = job.keep(f"the messages that open a route request{where}", opened)
+    record = job.source.lookups.requests
     if record is None:
         # Then a scope and a service have one request, and so has an endpoint.
-        alone = _opened_requests(found.rows).withColumn("requests", F.array("request")).drop("request")
-        return RequestSides(found, replace(found, rows=alone))
+        alone = _opened_requests(openers_side.rows).withColumn("requests", F.array("request")).drop("request")
+        return RequestSides(openers_side, replace(openers_side, rows=alone))
     # An endpoint has one row, whatever it has asked for before: the join keeps the number of messages.
-    both = _opened_requests(found.rows).unionByName(_endpoint_requests(record))
+    both = _opened_requests(openers_side.rows).unionByName(_endpoint_requests(record))
     grouped = both.groupBy(*_SCOPE, *_ENDPOINT).agg(F.collect_list("request").alias("requests"))
-    return RequestSides(found, job.keep(f"the route requests by conversation{where}", grouped))
+    return RequestSides(openers_side, job.keep(f"the route requests by conversation{where}", grouped))
 
 
 def _opened_requests(opened: DataFrame) -> DataFrame:
@@ -207,7 +208,7 @@ def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
         )
     at = F.struct("decided_at", "message_id", *_ENDPOINT, "ended_at")
     # collect_set keeps this an object hash aggregate: min of a struct alone would sort the messages.
-    found = (
+    of_scope = (
         asked.where(~F.col("is_pending"))
         .groupBy(*scope)
         .agg(
@@ -217,7 +218,7 @@ def openers(asking: DataFrame, on_record: JoinSide | None) -> DataFrame:
     )
     before = F.filter("own", _is_smallest_before_the_first)
     opened = F.concat(before, F.array_compact(F.array("first")))
-    return found.select(*scope, F.explode(opened).alias("at")).select(*scope, "at.*")
+    return of_scope.select(*scope, F.explode(opened).alias("at")).select(*scope, "at.*")
 
 
 def _is_smallest_before_the_first(at: Column, place: Column) -> Column:

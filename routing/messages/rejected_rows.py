@@ -73,21 +73,20 @@ def set_doubles_aside(
     messages: DataFrame,
     doubled_keys: DoubledKeys,
     scopes: DataFrame,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
 ) -> DistinctMessages:
     """Keep the row that counts of each doubled key, and reject the others.
 
     ``messages`` are new rows, conformed, and ``doubled_keys`` the doubled keys among them; ``scopes`` as in
     `lookups.RunLookups`. Of doubles within ``messages`` the smallest by enqueue_time, conversation_id,
-    is_initiator
-    and message_sequence_number counts, among those without another fault. What ``keeper`` is given must stay until
-    both are written.
+    is_initiator and message_sequence_number counts, among those without another fault. What ``frame_cache`` is
+    given must stay until both are written.
     """
     if not doubled_keys.count:
         return DistinctMessages(messages, None, 0)
     doubled = broadcasts.join_side("the doubled message ids", doubled_keys.keys, doubled_keys.count)
-    judged = keeper.keep(_judge(messages, doubled, scopes))
+    judged = frame_cache.keep(_judge(messages, doubled, scopes))
     is_duplicate = F.col("is_duplicate")
     others = messages.join(doubled.with_hint().select(*KEY), KEY, how="left_anti")
     counting = judged.where(~is_duplicate).select(*MESSAGES.names)
@@ -99,7 +98,7 @@ def set_doubles_aside(
 
 
 def search_doubles(
-    spark: SparkSession, new: Any, stored: Any | None, keeper: FrameCache, most_bytes: int = SEARCHED
+    spark: SparkSession, new: Any, stored: Any | None, frame_cache: FrameCache, most_bytes: int = SEARCHED
 ) -> DoubledKeys | None:
     """Return the doubled keys of new messages, by Arrow; None where there are too many of them to be searched for.
 
@@ -124,13 +123,13 @@ def search_doubles(
     marked = pyarrow.concat_tables(both).group_by(KEY).aggregate([("is_stored", "any")])
     doubled = marked.rename_columns([*KEY, "is_stored"])
     frame = spark.createDataFrame(doubled.combine_chunks())
-    return DoubledKeys(keeper.store(frame) if len(doubled) > HELD_ROWS else frame, len(doubled))
+    return DoubledKeys(frame_cache.store(frame) if len(doubled) > HELD_ROWS else frame, len(doubled))
 
 
 def find_doubles(
     messages: DataFrame,
     stored: DataFrame | None,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
     broadcasts: BroadcastBudget,
     count: int | None = None,
 ) -> DoubledKeys:
@@ -142,7 +141,7 @@ def find_doubles(
         new_keys = broadcasts.join_side("the keys of the new messages", new, count)
         hits = stored.select(*KEY).join(new_keys.with_hint(), KEY, how="left_semi")
         doubled = doubled.unionByName(hits.select(*KEY, F.lit(True).alias("is_stored")))
-    keys = keeper.keep(doubled.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored")))
+    keys = frame_cache.keep(doubled.groupBy(*KEY).agg(F.bool_or("is_stored").alias("is_stored")))
     return DoubledKeys(keys, keys.count())
 
 

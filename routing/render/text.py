@@ -118,7 +118,7 @@ def _block_lines(block: Block, width: int) -> Iterator[Text]:
     elif isinstance(block, Paragraph):
         yield from _wrap(" " * _INDENT * block.indent, _as_text(block.words), width, hang=_INDENT * block.hang)
     elif isinstance(block, ListItem):
-        yield from _wrap(f"{' ' * _INDENT * block.indent}{block.mark} ", _as_text(block.words), width)
+        yield from _wrap(f"{' ' * _INDENT * block.indent}{block.bullet} ", _as_text(block.words), width)
     elif isinstance(block, LabelledFact):
         label = _as_text((TonedText(f"{block.label}:", Tone.QUIET), " "))
         words = _join([label, _as_text(block.words)])

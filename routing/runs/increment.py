@@ -96,12 +96,12 @@ def read(
     stored: StoredOutputs,
     now: datetime,
     clock: Stages,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
 ) -> NewMessages:
     """Read the new messages of table ``messages_table``, and those that are tried again.
 
-    What ``keeper`` is given here must stay until the run has ended. Raises InputError where the messages that are
-    new cannot be told, or have wrong columns.
+    What ``frame_cache`` is given here must stay until the run has ended. Raises InputError where the messages
+    that are new cannot be told, or have wrong columns.
     """
     last, broadcasts, spark = stored.last, stored.broadcasts(), lookups.spark
     with clock.stage("new messages"):
@@ -110,18 +110,18 @@ def read(
     again, requests = None, None
     if last is not None:
         with clock.stage("pending"):
-            again, requests = _left(spark, messages_table, last, stored, broadcasts, keeper)
+            again, requests = _left(spark, messages_table, last, stored, broadcasts, frame_cache)
     is_idle = new.count == 0 and again is None
     step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
         if new.count != 0:
-            doubled_keys = _search_doubles(spark, messages_table, new, stored, keeper)
+            doubled_keys = _search_doubles(spark, messages_table, new, stored, frame_cache)
             if doubled_keys is None:
                 before = None if last is None else stored.read(spark, "resolved_routes")
-                doubled_keys = rejected_rows.find_doubles(messages, before, keeper, broadcasts, new.count)
-            step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, keeper)
+                doubled_keys = rejected_rows.find_doubles(messages, before, frame_cache, broadcasts, new.count)
+            step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, frame_cache)
     if requests is not None:
         with clock.stage("requests"):
             step = _with_requests(step, requests, broadcasts)
@@ -143,7 +143,7 @@ def _left(
     last: LastRun,
     stored: StoredOutputs,
     broadcasts: BroadcastBudget,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """Read the remains of earlier runs: messages to be tried again, and route requests; None for no rows."""
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
@@ -162,7 +162,7 @@ def _left(
     rows, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
     waiting = broadcasts.join_side("the messages that the last run delayed", rows, count)
     with files_of(tried):
-        again = keeper.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
+        again = frame_cache.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
         row_count = again.count()
     if row_count != expected:
         raise InternalError.delayed(expected, row_count, tried.version)
@@ -202,7 +202,7 @@ def _search_doubles(
     messages_table: TableSnapshot,
     new: AppendedRows,
     stored: StoredOutputs,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
 ) -> rejected_rows.DoubledKeys | None:
     """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
     is_first = stored.last is None
@@ -217,7 +217,7 @@ def _search_doubles(
         # Maintenance has moved rows to other files.
         if len(messages.files) != len(new.files):
             return None
-    return rejected_rows.search_doubles(spark, messages, resolved, keeper)
+    return rejected_rows.search_doubles(spark, messages, resolved, frame_cache)
 
 
 def _without_duplicates(
@@ -225,10 +225,10 @@ def _without_duplicates(
     doubled_keys: rejected_rows.DoubledKeys,
     scopes: DataFrame,
     broadcasts: BroadcastBudget,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
 ) -> NewMessages:
     """Return the step without message rows whose id is stored already, or stands twice."""
-    rest = rejected_rows.set_doubles_aside(step.as_read, doubled_keys, scopes, keeper, broadcasts)
+    rest = rejected_rows.set_doubles_aside(step.as_read, doubled_keys, scopes, frame_cache, broadcasts)
     return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 

@@ -41,7 +41,7 @@ class Resolution:
         resolved_routes: a row for each message that is not rejected.
         new_route_requests: the requests for routes that messages open (rule book, section 5).
         rejected_messages: rows that cannot be resolved, with reasons.
-        kept: the frames that the session keeps.
+        frame_cache: the frames that the session keeps.
 
     Example:
         >>> done = routing.read_run(spark, routing.load_config("job.yaml"), "first")
@@ -52,11 +52,11 @@ class Resolution:
     resolved_routes: DataFrame
     new_route_requests: DataFrame
     rejected_messages: DataFrame
-    kept: FrameCache = field(default_factory=FrameCache)
+    frame_cache: FrameCache = field(default_factory=FrameCache)
 
     def unpersist(self) -> None:
         """Release the cached frames; these can still be read, computed anew."""
-        self.kept.release()
+        self.frame_cache.release()
 
 
 def resolve(
@@ -102,13 +102,13 @@ def resolve(
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
     )
-    with released_on_failure() as keeper:
-        job = compile_tables(tables, options, keeper, UntimedStages())
+    with released_on_failure() as frame_cache:
+        job = compile_tables(tables, options, frame_cache, UntimedStages())
         return Resolution(
             results.resolved_routes(job),
             openers.new_route_requests(job),
             results.rejected_messages(job),
-            keeper,
+            frame_cache,
         )
 
 
@@ -182,8 +182,8 @@ class SparkEngine:
 
     def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
         """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
-        with FrameCache() as keeper, telling_what_may_change(base.inputs):
-            work = SparkWork(**vars(base), keeper=keeper)
+        with FrameCache() as frame_cache, telling_what_may_change(base.inputs):
+            work = SparkWork(**vars(base), frame_cache=frame_cache)
             return run_full(work) if moment is None else run_incremental(work, moment)
 
 

@@ -73,7 +73,7 @@ def run_by(
             earlier = find_run_before(opener, config, start.last)
             inputs = spark_tables.snapshots(opener, config.tables)
             options = replace(options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
-            newest = import_times.read_newest(opener, config.kept.get("imports"))
+            newest = import_times.read_newest(opener, config.import_tables.get("imports"))
             unfinished = import_times.note_unfinished(opener, config.journal)
         notes_so_far = [*start.notes, *unfinished]
         work = RunWork(outputs, start, options, inputs, newest, clock, opener, notes_so_far)

@@ -88,17 +88,17 @@ class MessageFrame:
     read: int
     rejected: int
     notes: list[str] = field(default_factory=list)
-    kept: FrameCache = field(default_factory=FrameCache)
+    frame_cache: FrameCache = field(default_factory=FrameCache)
 
     def unpersist(self) -> None:
         """Release the cached frames; the frame can still be read, computed anew."""
-        self.kept.release()
+        self.frame_cache.release()
 
 
 def compile_tables(
     tables: Mapping[str, Table],
     options: ResolveOptions,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
     clock: StageClock,
     *,
     more_columns: Mapping[str, Column] = MappingProxyType({}),
@@ -116,7 +116,7 @@ def compile_tables(
     messages = conform(tables["messages"], "messages")
     if more_columns:
         messages = messages.withColumns(dict(more_columns))
-    return compile_messages(messages, checked, options, keeper, clock, keying=keying, decide=decide)
+    return compile_messages(messages, checked, options, frame_cache, clock, keying=keying, decide=decide)
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,8 @@ def replace_output(
         inputs = spark_tables.snapshots(opener, config.tables)
     versions = {key: snapshot.version for key, snapshot in inputs.items()}
     metadata = replaced_outputs.metadata_of(output.command, versions, moment)
-    with FrameCache() as keeper, telling_what_may_change(inputs):
-        opened = {**open_inputs(opener, inputs, keeper), "messages": inputs["messages"].read(spark)}
+    with FrameCache() as frame_cache, telling_what_may_change(inputs):
+        opened = {**open_inputs(opener, inputs, frame_cache), "messages": inputs["messages"].read(spark)}
         frame = make(RunInputs(opened, moment, clock))
         try:
             with clock.stage("write"):
@@ -204,7 +204,7 @@ class RankedCandidates(MessageFrame):
         read: the number of messages read.
         rejected: the number of messages that are not resolved.
         notes: sentences on joins without a broadcast; more may come until the frame has been read.
-        kept: the frames that the session keeps until `unpersist`.
+        frame_cache: the frames that the session keeps until `unpersist`.
 
     Example:
         >>> ranked = routing.candidates(spark, tables)
@@ -249,11 +249,11 @@ def candidates(
     # No row names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), FUNCTION, broadcast_limit)
     lists = CandidateLists()
-    with released_on_failure() as keeper:
+    with released_on_failure() as frame_cache:
         job = compile_tables(
             tables,
             options,
-            keeper,
+            frame_cache,
             clock or Stages(lambda stage: None),
             more_columns={MESSAGE_ROW: F.monotonically_increasing_id()},
             keying=OF_INSTANCE_EXACTLY,
@@ -261,7 +261,9 @@ def candidates(
         )
         counts = job.counted.counts
         ranked = route_candidates(job, lists)
-        return RankedCandidates(ranked, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)
+        return RankedCandidates(
+            ranked, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, frame_cache
+        )
 
 
 @dataclass(frozen=True)
@@ -399,11 +401,11 @@ def trace_all(
     """
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
-    with released_on_failure() as keeper:
-        job = compile_tables(tables, options, keeper, clock or Stages(lambda stage: None), keying=OF_ESTATE)
+    with released_on_failure() as frame_cache:
+        job = compile_tables(tables, options, frame_cache, clock or Stages(lambda stage: None), keying=OF_ESTATE)
         counts = job.counted.counts
         paths = message_paths(job)
-        return TracedPaths(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, keeper)
+        return TracedPaths(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, frame_cache)
 
 
 def write_paths(

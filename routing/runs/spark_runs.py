@@ -38,7 +38,7 @@ from routing.terms import Outcome
 
 
 def open_inputs(
-    opener: TableOpener, inputs: Mapping[str, spark_tables.Input], keeper: FrameCache
+    opener: TableOpener, inputs: Mapping[str, spark_tables.Input], frame_cache: FrameCache
 ) -> dict[str, Table]:
     """Return the inputs without the messages, each at its version: dialogs as a frame, others as they are opened.
 
@@ -53,7 +53,7 @@ def open_inputs(
             continue
         if isinstance(snapshot, spark_tables.AsItIs):
             rows = snapshot.read(opener.spark)
-            tables[key] = keeper.store(rows) if key == "dialogs" else rows
+            tables[key] = frame_cache.store(rows) if key == "dialogs" else rows
         elif key == "dialogs":
             tables[key] = snapshot.read(opener.spark)
         else:
@@ -83,16 +83,16 @@ class SparkWork(RunWork):
     """A run by Spark."""
 
     outputs: DeltaTables
-    keeper: FrameCache
+    frame_cache: FrameCache
 
     def open_tables(self) -> dict[str, Table]:
         """Return the inputs without the messages (`open_inputs`)."""
-        return open_inputs(self.opener, self.inputs, self.keeper)
+        return open_inputs(self.opener, self.inputs, self.frame_cache)
 
     def open_settings(self) -> dict[str, Table]:
         """Open the configuration tables, without the dialogs."""
         settings = {key: snapshot for key, snapshot in self.inputs.items() if key not in TRAFFIC}
-        return open_inputs(self.opener, settings, self.keeper)
+        return open_inputs(self.opener, settings, self.frame_cache)
 
     def read_messages(self) -> DataFrame:
         """Return all messages, in their declared columns."""
@@ -169,7 +169,7 @@ def _compile(work: SparkWork) -> ResolveJob:
     else:
         messages, checked, known_keys = _find_keys(work, traffic["messages"], checked)
     return compile_messages(
-        messages, checked, work.options, work.keeper, clock, known_keys=known_keys, notes=work.notes
+        messages, checked, work.options, work.frame_cache, clock, known_keys=known_keys, notes=work.notes
     )
 
 
@@ -189,7 +189,7 @@ def _find_keys(
         tally.rows = len(counts.keys)
     with clock.stage("lookups"):
         # A session that has just started takes its time for the first of everything.
-        firsts: list[Callable[[], Any]] = [work.read_messages, lambda: prepared.on(work.spark, work.keeper)]
+        firsts: list[Callable[[], Any]] = [work.read_messages, lambda: prepared.on(work.spark, work.frame_cache)]
         if checked.dialogs is not None:
             firsts.append(work.read_dialogs)
         frame, plan, *dialogs = at_once(work.spark, lambda first: first(), firsts)
@@ -217,8 +217,8 @@ def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
     with clock.stage("validate"):
         checked = validate.check(inputs)
     with clock.stage("lookups"):
-        lookups = look_into(work.spark, checked, work.keeper)
-    step = increment.read(lookups, messages_table, stored, now, clock, work.keeper)
+        lookups = look_into(work.spark, checked, work.frame_cache)
+    step = increment.read(lookups, messages_table, stored, now, clock, work.frame_cache)
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return RunCounts(versions)
@@ -226,7 +226,7 @@ def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
     note_unended_requests(work, unended)
     asking = replace(lookups, requests=step.requests)
     job = compile_messages(
-        step.messages, checked, work.options, work.keeper, clock, lookups=asking, notes=work.notes
+        step.messages, checked, work.options, work.frame_cache, clock, lookups=asking, notes=work.notes
     )
     counts = job.counted.counts
     with clock.stage("write"):

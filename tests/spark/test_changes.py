@@ -49,11 +49,11 @@ class DecidedSides(NamedTuple):
 def decided(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DecidedSides]:
     """Decided once, for what comes out and for how."""
     sides, folder = draw_sides(SEED, EARLY, LATE), tmp_path_factory.mktemp("decided") / "messages"
-    with FrameCache() as keeper:
-        yield DecidedSides(sides, _decide(spark, sides, folder, keeper), str(folder))
+    with FrameCache() as frame_cache:
+        yield DecidedSides(sides, _decide(spark, sides, folder, frame_cache), str(folder))
 
 
-def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, keeper: FrameCache) -> DataFrame:
+def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, frame_cache: FrameCache) -> DataFrame:
     """Every message with both decisions; messages are a Delta table, so that plans show it."""
     from routing.features.diff import spark_diff
     from routing.runs.run_work import UntimedStages
@@ -63,7 +63,9 @@ def _decide(spark: SparkSession, sides: ComparedSides, folder: Path, keeper: Fra
     messages = spark.read.format("delta").load(str(folder))
     traffic = {"messages": messages, "dialogs": frames(spark, sides.before)["dialogs"]}
     before, after = (
-        compile_tables({**arrow(tables), **traffic}, ResolveOptions("diff", as_of=as_of), keeper, UntimedStages())
+        compile_tables(
+            {**arrow(tables), **traffic}, ResolveOptions("diff", as_of=as_of), frame_cache, UntimedStages()
+        )
         for tables, as_of in zip((sides.before, sides.after), sides.as_of, strict=True)
     )
     return spark_diff.decide_sides(before.source.messages, before, after)

@@ -51,16 +51,16 @@ def _found(doubled: rejected_rows.DoubledKeys) -> dict[tuple[str, str], bool]:
 def test_arrow_finds_the_doubled_keys_that_spark_finds(spark: SparkSession) -> None:
     new, stored = arrow_of(NEW, MESSAGES), arrow_of(STORED, RESOLVED_ROUTES)
     frames = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
-    with FrameCache() as keeper:
-        searched = rejected_rows.search_doubles(spark, new, stored, keeper)
-        first = rejected_rows.search_doubles(spark, new, None, keeper)
-        none = rejected_rows.search_doubles(spark, new.slice(0, 1), stored, keeper)
+    with FrameCache() as frame_cache:
+        searched = rejected_rows.search_doubles(spark, new, stored, frame_cache)
+        first = rejected_rows.search_doubles(spark, new, None, frame_cache)
+        none = rejected_rows.search_doubles(spark, new.slice(0, 1), stored, frame_cache)
         assert searched is not None
         assert first is not None
         assert none is not None
         assert _found(searched) == FOUND
-        assert _found(rejected_rows.find_doubles(*frames, keeper, BroadcastBudget(1_000_000))) == FOUND
+        assert _found(rejected_rows.find_doubles(*frames, frame_cache, BroadcastBudget(1_000_000))) == FOUND
         assert _found(first) == {**TWICE, ("hub", "m4"): False}
         assert none.count == 0
         # What this process does not hold is Spark's to find.
-        assert rejected_rows.search_doubles(spark, new, stored, keeper, most_bytes=100) is None
+        assert rejected_rows.search_doubles(spark, new, stored, frame_cache, most_bytes=100) is None

@@ -83,7 +83,7 @@ def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_pat
     # What delta-rs reads wrongly is read by Spark.
     _set(spark, settings.tables["messages"], "delta.enableDeletionVectors", "true")
     spark.sql(f"DELETE FROM delta.`{settings.tables['messages']}` WHERE message_id = 'm3'")
-    for location in (settings.tables["routes"], settings.kept["observed_routing"]):
+    for location in (settings.tables["routes"], settings.import_tables["observed_routing"]):
         _set(spark, location, "delta.columnMapping.mode", "name")
     for question in (StoredMessage("m9"), StoredMessage("late")):
         assert explain(settings, question, spark=spark) == explain(arrow_tables, question), question

@@ -80,7 +80,7 @@ def test_a_run_says_that_an_import_is_not_finished(
         estate(SECOND, route("stock", "new"), more="", **traffic(1, 2))(no_spark(), tmp_path)
     config = config_in(tmp_path)
     content = {
-        "tables": {key: where.text for key, where in {**config.tables, **config.kept}.items()},
+        "tables": {key: where.text for key, where in {**config.tables, **config.import_tables}.items()},
         "output": {key: where.text for key, where in config.output.items()},
     }
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")

@@ -48,17 +48,17 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     # Two rows are as many as are held.
     assert held["instances"] is stored_frames["instances"]
     assert (held["routes"] is stored_frames["routes"]) is not frames.has_arrow()
-    with cached_frames.FrameCache() as keeper:
-        kept = {key: keeper.keep(frame) for key, frame in stored_frames.items()}
+    with cached_frames.FrameCache() as frame_cache:
+        kept = {key: frame_cache.keep(frame) for key, frame in stored_frames.items()}
         assert frames.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
         assert frames.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
         # Rows that are handed over without Arrow are kept as well.
-        assert [frame is kept["instances"] for frame in keeper.frames] == [False] * (not frames.has_arrow()) + [
-            True
-        ]
+        assert [frame is kept["instances"] for frame in frame_cache.frames] == [False] * (
+            not frames.has_arrow()
+        ) + [True]
         assert kept["instances"].storageLevel.useMemory
         assert not stored_frames["routes"].storageLevel.useMemory
-    assert not keeper.frames
+    assert not frame_cache.frames
     assert not stored_frames["instances"].storageLevel.useMemory
 
 
@@ -79,9 +79,9 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
         few, many = (frame_of(spark, [short, last], INSTANCES_SCHEMA).coalesce(1) for last in (short, long))
         assert (cached_frames.hold(few) is few) is not frames.has_arrow(), what
         assert cached_frames.hold(many) is many, what
-        with cached_frames.FrameCache() as keeper:
-            assert frames.rows_of(keeper.keep(many)) == _whole([short, long], names), what
-            assert keeper.frames, what
+        with cached_frames.FrameCache() as frame_cache:
+            assert frames.rows_of(frame_cache.keep(many)) == _whole([short, long], names), what
+            assert frame_cache.frames, what
 
 
 def test_a_session_that_keeps_nothing_has_its_client_carry_some(
@@ -99,14 +99,14 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
         for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
             monkeypatch.setattr(cached_frames, "CLIENT_ROWS", most)
             monkeypatch.setattr(cached_frames, "CLIENT_BYTES", size)
-            with cached_frames.FrameCache() as keeper:
-                kept = keeper.keep_sized(three)
+            with cached_frames.FrameCache() as frame_cache:
+                kept = frame_cache.keep_sized(three)
                 assert (kept.rows is not three) is fits, (most, size)
                 assert (kept.size is not None) is fits
                 assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
-                assert keeper.keep(four) is four
-                assert keeper.store(three) is three
-                assert not keeper.frames
+                assert frame_cache.keep(four) is four
+                assert frame_cache.store(three) is three
+                assert not frame_cache.frames
 
 
 def test_a_client_carries_much_less_than_it_may_send() -> None:
@@ -126,8 +126,8 @@ def test_what_is_kept_is_computed_once(
     table = tmp_path / "instances"
     frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1).write.parquet(str(table))
     read = spark.read.parquet(str(table))
-    with cached_frames.FrameCache() as keeper:
-        kept = keeper.keep(read)
+    with cached_frames.FrameCache() as frame_cache:
+        kept = frame_cache.keep(read)
         is_kept = [kept.storageLevel.useMemory]
         for file in table.glob("part-*"):
             file.unlink()
@@ -171,8 +171,8 @@ def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.Monk
     ]
     for has_arrow in _with_and_without_arrow():
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
-        with cached_frames.FrameCache() as keeper:
-            kept = keeper.keep(nested)
+        with cached_frames.FrameCache() as frame_cache:
+            kept = frame_cache.keep(nested)
             assert kept.schema.simpleString() == nested.schema.simpleString()
             assert [tuple(row) for row in kept.selectExpr(*form).orderBy("id").collect()] == expected, has_arrow
 
@@ -185,10 +185,12 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
     for has_arrow in _with_and_without_arrow():
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         lengths = []
-        with cached_frames.FrameCache() as keeper:
-            kept = keeper.keep(spark.range(3).groupBy("id").count())
+        with cached_frames.FrameCache() as frame_cache:
+            kept = frame_cache.keep(spark.range(3).groupBy("id").count())
             for _ in range(3):
-                kept = keeper.keep(kept.join(kept.groupBy("id").agg({"count": "max"}), "id").groupBy("id").count())
+                kept = frame_cache.keep(
+                    kept.join(kept.groupBy("id").agg({"count": "max"}), "id").groupBy("id").count()
+                )
                 lengths.append(len(printed_plan(kept)))
         assert lengths[-1] < lengths[0] * 1.5, (has_arrow, lengths)
         assert lengths[-1] < 3000, (has_arrow, lengths)
@@ -227,13 +229,13 @@ def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(
     for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
         monkeypatch.setattr(cached_frames, "CLIENT_ROWS", most)
         monkeypatch.setattr(cached_frames, "CLIENT_BYTES", size)
-        with cached_frames.FrameCache() as keeper:
-            kept = keeper.keep_sized(three)
+        with cached_frames.FrameCache() as frame_cache:
+            kept = frame_cache.keep_sized(three)
             assert (kept.size is not None) is fits, (most, size)
             assert three.storageLevel.useMemory is not fits
-            assert bool(keeper.frames) is not (fits and frames.has_arrow())
+            assert bool(frame_cache.frames) is not (fits and frames.has_arrow())
             assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
-            assert keeper.keep(three).storageLevel.useMemory
+            assert frame_cache.keep(three).storageLevel.useMemory
 
 
 def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,8 +245,8 @@ def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: py
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
 
     def work() -> None:
-        with cached_frames.FrameCache() as keeper:
-            assert keeper.keep(frame).storageLevel.useMemory
+        with cached_frames.FrameCache() as frame_cache:
+            assert frame_cache.keep(frame).storageLevel.useMemory
             raise LookupError
 
     with pytest.raises(LookupError):
@@ -261,11 +263,11 @@ def test_what_outlives_a_block_is_released_only_when_that_fails(
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
 
     def work(error: type[Exception] | None) -> cached_frames.FrameCache:
-        with cached_frames.released_on_failure() as keeper:
-            assert keeper.keep(frame).storageLevel.useMemory
+        with cached_frames.released_on_failure() as frame_cache:
+            assert frame_cache.keep(frame).storageLevel.useMemory
             if error is not None:
                 raise error
-            return keeper
+            return frame_cache
 
     kept = work(None)
     seen = [frame.storageLevel.useMemory]

@@ -172,8 +172,8 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     garbage = spark.range(GARBAGE).crossJoin(clean).withColumns(columns).drop("id")
     tables["routes"].append({**tables["routes"][0], "name": "T", "address": "TRANSPORT"})
     input_tables = {**frames(spark, tables), "messages": garbage}
-    with cached_frames.FrameCache() as keeper:
-        job = compile_tables(input_tables, ResolveOptions(""), keeper, UntimedStages(), keying=OF_ESTATE)
+    with cached_frames.FrameCache() as frame_cache:
+        job = compile_tables(input_tables, ResolveOptions(""), frame_cache, UntimedStages(), keying=OF_ESTATE)
         # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
         assert 3 * 2 * 3 < len(job.counted.counts.keys) <= 3 * 2 * 4
         assert message_paths(job).count() == GARBAGE

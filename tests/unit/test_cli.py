@@ -277,7 +277,7 @@ def test_a_stage_is_told_by_its_fields(capsys: pytest.CaptureFixture[str]) -> No
     console = cli.CommandConsole(cli._parser().parse_args(["demo", "--log-format", "json"]))
     with console.during("starting Spark", "session"):
         pass
-    console.standing.run_id = "r1"
+    console.command_progress.run_id = "r1"
     console.progress(Progress("keys", 1.23456, 12_000))
     console.progress(Progress("write", 2.0))
     console.note("note: \x1b[2J", "warning")

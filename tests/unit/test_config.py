@@ -317,7 +317,7 @@ def test_the_tables_that_import_keeps_are_no_inputs_of_resolve() -> None:
     kept = {"imports": "data/imports", "observed_routing": "broker.observed"}
     config = loaded({**WHOLE, "tables": {**WHOLE["tables"], **kept}})
     assert set(config.tables) == set(WHOLE["tables"])
-    assert config.kept == {
+    assert config.import_tables == {
         "imports": TableLocation("/conf/data/imports"),
         "observed_routing": TableLocation("broker.observed", is_name=True),
     }
@@ -341,16 +341,16 @@ def test_incremental_mode_needs_a_place_for_what_is_pending() -> None:
 
 
 def test_what_other_commands_write_is_no_output_of_resolve() -> None:
-    assert loaded(WHOLE).beside == {}
+    assert loaded(WHOLE).other_outputs == {}
     names = {"route_candidates": "candidates", "message_paths": "paths", "reconciliation": "told"}
     config = loaded(WHOLE, *(f"output.{key}=out/{name}" for key, name in names.items()))
-    assert config.beside == {
+    assert config.other_outputs == {
         "route_candidates": TableLocation("/conf/out/candidates"),
         "message_paths": TableLocation("/conf/out/paths"),
         "reconciliation": TableLocation("/conf/out/told"),
     }
     assert set(config.output) == set(WHOLE["output"])
-    assert load("/elsewhere/runs.yaml", text=config.as_json()).beside == config.beside
+    assert load("/elsewhere/runs.yaml", text=config.as_json()).other_outputs == config.other_outputs
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_the_view_of_a_catalog_is_named_among_outputs_of_a_catalog() -> None:
     named = {key: f"main.broker.{key}" for key in WHOLE["output"]}
     config = loaded({**WHOLE, "output": {**named, "current_routes": "main.views.mine"}})
     assert config.view == TableLocation("main.views.mine", is_name=True)
-    assert "current_routes" not in {**config.output, **config.beside}
+    assert "current_routes" not in {**config.output, **config.other_outputs}
     assert json.loads(config.as_json())["output"]["current_routes"] == "main.views.mine"
     by_default = loaded({**WHOLE, "output": {**named, "current_routes": None}})
     assert (by_default.view, "current_routes" in by_default.as_json()) == (None, False)

@@ -84,11 +84,11 @@ def test_while_it_is_still_imported(number: signal.Signals, tmp_path: Path) -> N
 
 
 def test_it_says_how_far_it_has_come(tmp_path: Path) -> None:
-    done = _end("console.standing.text = 'the run does not count'; " + SLEEPS, tmp_path)
+    done = _end("console.command_progress.text = 'the run does not count'; " + SLEEPS, tmp_path)
     assert done.err == "sbroute: ended by SIGTERM: the run does not count\n"
 
 
-_RECORDS = "with console.standing.recording('r1'): ready(); time.sleep({})\ntime.sleep(60)"
+_RECORDS = "with console.command_progress.recording('r1'): ready(); time.sleep({})\ntime.sleep(60)"
 
 
 def test_a_run_that_is_being_recorded_comes_to_count(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_nothing_comes_to_count_once_it_was_said_that_it_does_not(tmp_path: Path
     program = (
         f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"
         "child.stdout.readline(); ready(); time.sleep(0.5)\n"
-        "with console.standing.recording('r1'): (folder / 'recorded').touch()"
+        "with console.command_progress.recording('r1'): (folder / 'recorded').touch()"
     )
     done = _end(program, tmp_path, signal.SIGTERM)
     assert done == Ended(143, "", "sbroute: ended by SIGTERM: nothing was written\n", {})
@@ -181,14 +181,15 @@ def test_as_json(tmp_path: Path) -> None:
 
 
 def test_as_json_of_a_run(tmp_path: Path) -> None:
-    program = "console.standing.run_id = 'r1'; " + SLEEPS
+    program = "console.command_progress.run_id = 'r1'; " + SLEEPS
     done = _end(program, tmp_path, signal.SIGTERM, options=("--log-format", "json"))
     (line,) = map(json.loads, done.err.splitlines())
     assert (line["run_id"], line["message"]) == ("r1", "sbroute: ended by SIGTERM: nothing was written")
 
 
 def test_after_its_end_a_signal_is_no_traceback(tmp_path: Path) -> None:
-    program = f"atexit.register(lambda: exec({SLEEPS!r}, globals()))\nwith console.standing.recording('r1'): pass"
+    sleeping = f"atexit.register(lambda: exec({SLEEPS!r}, globals()))"
+    program = f"{sleeping}\nwith console.command_progress.recording('r1'): pass"
     done = _end(program, tmp_path, signal.SIGINT)
     assert done == Ended(130, "", "sbroute: interrupted: run r1 counts, it was recorded before\n", {})
 

@@ -109,7 +109,7 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "now": "2026-01-05T12:00:00Z",
         "total": 2,
         "more": 1,
-        "held": 5,
+        "queued_messages": 5,
         "counts": [{"outcome": "DELAYED", "reason": "NO_ROUTE", "messages": 2}],
         "groups": [
             {

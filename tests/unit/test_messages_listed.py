@@ -180,16 +180,16 @@ def test_what_waits_by_the_newest_export() -> None:
     waiting = ask(waiting=True)
     done = listed(waiting)
     # a2, a3, a4, a7 and n1, which no run has decided.
-    assert (done.held, done.exported, done.total) == (5, True, 4)
+    assert (done.queued_messages, done.exported, done.total) == (5, True, 4)
     twice = [exported("Shop", at) for at in (MONDAY, TUESDAY, MONDAY)]
     assert ids(listed(waiting, imports=twice)) == ["a4", "a2", "a3", "a7"]
     # A microsecond later there was an export that held nothing.
     later = listed(waiting, imports=[exported("Shop", "2026-01-06T12:00:00.654322Z")])
-    assert (later.held, later.exported, later.total) == (0, True, 0)
+    assert (later.queued_messages, later.exported, later.total) == (0, True, 0)
     never = listed(waiting, imports=[exported("Shop", "2026-01-06T12:00:00.654321Z", "routes")])
-    assert (never.held, never.exported, never.total) == (0, False, 0)
-    assert listed(waiting, observed_routing=[]).held == 0
-    assert listed().held is None
+    assert (never.queued_messages, never.exported, never.total) == (0, False, 0)
+    assert listed(waiting, observed_routing=[]).queued_messages == 0
+    assert listed().queued_messages is None
 
 
 def test_no_table_but_the_messages() -> None:

@@ -90,19 +90,19 @@ def test_a_session_that_has_ended_keeps_nothing(error: PySparkException) -> None
 
 
 def test_what_cannot_be_let_go_of_is_told() -> None:
-    with FrameCache() as keeper:
+    with FrameCache() as frame_cache:
         pass
-    keeper.frames = [Frame({"unpersist": LOST}, [])]  # type: ignore[list-item]
+    frame_cache.frames = [Frame({"unpersist": LOST}, [])]  # type: ignore[list-item]
     with pytest.raises(PySparkException, match="the network"):
-        keeper.release()
+        frame_cache.release()
 
 
 def test_the_first_error_of_a_block_is_the_one_that_is_told() -> None:
     kept: Any = Frame({"unpersist": LOST}, [])
 
     def work(error: Exception | None) -> None:
-        with FrameCache() as keeper:
-            keeper.frames = [kept]
+        with FrameCache() as frame_cache:
+            frame_cache.frames = [kept]
             if error is not None:
                 raise error
 

@@ -144,18 +144,18 @@ def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_an_interruption_waits_until_the_page_has_taken_its_place(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    standing, meanwhile, sync = CommandProgress(), [], os.fsync
+    command_progress, meanwhile, sync = CommandProgress(), [], os.fsync
 
     def look(descriptor: int) -> None:
-        meanwhile.append((standing.deciding.locked(), standing.text))
+        meanwhile.append((command_progress.deciding.locked(), command_progress.text))
         sync(descriptor)
 
     monkeypatch.setattr("os.fsync", look)
     line = ["report", "--config", str(job), "--out", str(tmp_path / "report.html"), "--quiet"]
-    assert standing.text == "nothing was written"
-    assert cli.main(line, standing) == 0
+    assert command_progress.text == "nothing was written"
+    assert cli.main(line, command_progress) == 0
     assert meanwhile == [(True, "the page is as it was, or as it is to be (start it again)")]
-    assert (standing.deciding.locked(), standing.text) == (False, "the page was written before")
+    assert (command_progress.deciding.locked(), command_progress.text) == (False, "the page was written before")
 
 
 def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

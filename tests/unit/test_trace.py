@@ -56,7 +56,7 @@ def _text(done: TraceResult) -> str:
 
 def _ends(done: TraceResult, direction: str) -> list[dict[str, Any]]:
     names = {"outcome": "end", "reason": "reason", "instance_name": "instance", "database_name": "database"}
-    rows = [row for row in done.ways if row["direction"] == direction]
+    rows = [row for row in done.way_rows if row["direction"] == direction]
     return [{names[name]: row[name] for name in names} for row in rows]
 
 
@@ -73,7 +73,7 @@ def test_stored_and_described_messages_are_followed_alike(name: str) -> None:
         assert _ends(done, "THERE") == _expected(case["ways"])
         if "back" in case:
             assert _ends(done, "BACK") == _expected(case["back"])
-        numbers = [(row["direction"], row["way"], row["hop"]) for row in done.hops]
+        numbers = [(row["direction"], row["way"], row["hop"]) for row in done.hop_rows]
         if "back" not in case:
             numbers = [number for number in numbers if number[0] == "THERE"]
         ways = [("THERE", case["ways"]), ("BACK", case.get("back", []))]
@@ -96,7 +96,7 @@ def test_every_case_reads_as_a_path() -> None:
 def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
     case = CASES["Balanced by broker instance"]
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, conversation_id=None))
-    there = [row for row in done.ways if row["direction"] == "THERE"]
+    there = [row for row in done.way_rows if row["direction"] == "THERE"]
     assert [(row["path"], row["instance_name"], row["database_name"]) for row in there] == [
         (1, "b", "Stock"),
         (2, "c", "Stock"),

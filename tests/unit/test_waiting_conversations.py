@@ -85,7 +85,7 @@ def test_explain(record: list[Row], step: int) -> None:
 @_RECORDS
 def test_trace_of_a_message(record: list[Row], step: int) -> None:
     done = trace(arrow(asking(message(1, "//new"), record=record)), StoredMessage("m1", "hub"))
-    assert [row["matching_step"] for row in done.hops] == [step]
+    assert [row["matching_step"] for row in done.hop_rows] == [step]
 
 
 @_RECORDS
@@ -120,7 +120,7 @@ def _described(tables: Tables, conversation_id: str | None) -> list[int | None]:
     question: Question = DescribedMessage("hub", "Sales", "//new", NOON, conversation_id=conversation_id)
     arrow_tables = arrow(tables)
     [verdict] = explain(arrow_tables, question).verdict
-    assert [row["matching_step"] for row in trace(arrow_tables, question).hops] == [verdict["matching_step"]]
+    assert [row["matching_step"] for row in trace(arrow_tables, question).hop_rows] == [verdict["matching_step"]]
     return [verdict["matching_step"]]
 
 

@@ -54,7 +54,7 @@ def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
     """
     place = TableLocation.parse(text, str(Path.cwd()))
     for config in configs:
-        for section, tables in (("tables", {**config.tables, **config.kept}), ("output", config.output)):
+        for section, tables in (("tables", {**config.tables, **config.import_tables}), ("output", config.output)):
             for key, location in tables.items():
                 if _is_same(location, place):
                     raise OutputError.out_is_taken(str(place), f"is {section}.{key} of the configuration")

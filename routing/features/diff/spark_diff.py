@@ -131,7 +131,7 @@ def compare(
     traffic: SideMessages,
     sides: tuple[OneSide, OneSide],
     options: ResolveOptions,
-    keeper: FrameCache,
+    frame_cache: FrameCache,
     notes: list[str],
     *,
     affected: Sequence[Mapping[str, Collection[str]]] | None = None,
@@ -141,9 +141,9 @@ def compare(
 
     ``options`` say how messages are resolved, except for the time, which is each side's own. ``affected`` are
     values by column, of which every message that can change has one set; None where any can. ``out`` is where the
-    changed messages are written, as a whole in place of what stands there. ``keeper`` must keep until the messages
-    of the result have been read; ``notes`` get what was not broadcast. Raises InputError, which names the side,
-    where a row is at fault, OutputError where nothing can be written, and StorageError.
+    changed messages are written, as a whole in place of what stands there. ``frame_cache`` must keep until the
+    messages of the result have been read; ``notes`` get what was not broadcast. Raises InputError, which names
+    the side, where a row is at fault, OutputError where nothing can be written, and StorageError.
     """
     spark = traffic.messages.sparkSession
     if out is not None:
@@ -161,14 +161,14 @@ def compare(
             messages_to_judge,
             side_inputs,
             replace(options, as_of=one_side.moment),
-            keeper,
+            frame_cache,
             UntimedStages(),
             notes=notes,
         )
         for side_inputs, one_side in zip(checked, sides, strict=True)
     )
     changed = find_changed(decide_sides(messages_to_judge, before, after))
-    stored = keeper.keep(changed) if out is None else _write(changed, out)
+    stored = frame_cache.keep(changed) if out is None else _write(changed, out)
     return MessageChanges(
         before.counted.counts.rows_read if affected is None else messages.count(),
         list(collect(count_changed(stored)).dicts()),

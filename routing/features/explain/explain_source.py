@@ -265,7 +265,7 @@ def open_tables(
         4
     """
     opener = opener or TableOpener.of_settings(settings.spark, spark)
-    kept_locations = {key: settings.kept[key] for key in in_reading_order(settings.kept)}
+    kept_locations = {key: settings.import_tables[key] for key in in_reading_order(settings.import_tables)}
     kept_tables = {key: opener.find(f"tables.{key}", location) for key, location in kept_locations.items()}
     inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
     return {**inputs, **{key: opened.rows for key, opened in kept_tables.items() if opened is not None}}

@@ -29,8 +29,8 @@ READ = (
     *("conversation_id", "is_initiator", "message_sequence_number", "route_name", "rerouted_from", "attempt"),
 )
 """The columns of ``resolved_routes`` that a listed message needs."""
-HELD = ("instance_name", "database_name", "message_id")
-"""What tells a message of an exported queue."""
+MESSAGE_KEY = ("instance_name", "database_name", "message_id")
+"""The columns that tell a message of an exported queue."""
 
 
 @dataclass(frozen=True)
@@ -144,12 +144,12 @@ class SelectedMessages:
 
 
 def select(
-    resolved: TrafficTable, asked: MessageFilter, held: TrafficTable | TableColumns | None
+    resolved: TrafficTable, asked: MessageFilter, queued: TrafficTable | TableColumns | None
 ) -> SelectedMessages:
-    """Return the messages that are asked for; with ``held`` (columns `message_filter.HELD`) those it names."""
+    """Return the messages that are asked for; with ``queued`` (columns `MESSAGE_KEY`) those it names."""
     messages, only = resolved.last_attempts(READ), dict[str, Any](asked.only)
-    if held is not None:
-        messages, only = messages.matching(held, HELD, names=READ, only=only), {}
+    if queued is not None:
+        messages, only = messages.matching(queued, MESSAGE_KEY, names=READ, only=only), {}
     listed = messages.rows(READ, only=only, order=asked.order, limit=asked.limit)
     rows = with_moments(listed.dicts(), (_AGE,))
     counts = _count(messages, _VERDICT, only)

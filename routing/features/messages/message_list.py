@@ -13,7 +13,7 @@ from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.errors import ContractError, InputError
 from routing.features.explain.background import StatusText, is_of, place_of, status_of
-from routing.features.messages.message_filter import HELD, MessageFilter, select
+from routing.features.messages.message_filter import MESSAGE_KEY, MessageFilter, select
 from routing.importing.import_faults import latest_time
 from routing.rules import text
 from routing.rules.observed import ReasonComparison
@@ -101,8 +101,8 @@ _QUEUE = ("instance_name", "database_name")
 _EXPORT = (*_QUEUE, "observed_at")
 
 
-class HeldMessages(NamedTuple):
-    """The messages that queues hold, in the columns `message_filter.HELD`, and how many these are."""
+class QueuedMessages(NamedTuple):
+    """The messages that queues hold, in the columns `message_filter.MESSAGE_KEY`, and how many these are."""
 
     keys: TrafficTable | TableColumns
     messages: int
@@ -123,14 +123,14 @@ def newest_exports(imports: TrafficTable | None) -> dict[Queue, int]:
     return newest
 
 
-def find_held(observed: TrafficTable | None, exports: Mapping[Queue, int]) -> HeldMessages:
+def find_queued(observed: TrafficTable | None, exports: Mapping[Queue, int]) -> QueuedMessages:
     """Return the messages that the newest export of each queue holds."""
     if observed is None or not exports:
-        return HeldMessages(TableColumns({name: [] for name in HELD}), 0)
+        return QueuedMessages(TableColumns({name: [] for name in MESSAGE_KEY}), 0)
     instances, databases = zip(*exports, strict=True)
     newest = TableColumns(dict(zip(_EXPORT, (instances, databases, list(exports.values())), strict=True)))
-    held_rows = observed.matching(newest, _EXPORT, names=HELD, only={"source": [TRANSMISSION_QUEUE]})
-    return HeldMessages(held_rows, held_rows.count(HELD))
+    queued_rows = observed.matching(newest, _EXPORT, names=MESSAGE_KEY, only={"source": [TRANSMISSION_QUEUE]})
+    return QueuedMessages(queued_rows, queued_rows.count(MESSAGE_KEY))
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class MessageList:
 
     messages: rows of `schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit. counts: how
     many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in each group
-    that has a listed message (`MESSAGE_GROUPS`). held: how many messages the newest exports of the queues hold,
-    None where only those that wait were not asked for; exported: whether any queue was. asked: what was.
+    that has a listed message (`MESSAGE_GROUPS`). queued_messages: how many messages the newest exports of
+    the queues hold, None where only those that wait were not asked for; exported: whether any queue was.
     oldest_stuck: for how many seconds the oldest message waits that is DELAYED or DROPPED, None where none is.
     """
 
@@ -148,7 +148,7 @@ class MessageList:
     messages: SchemaRows
     counts: SchemaRows
     groups: SchemaRows
-    held: int | None
+    queued_messages: int | None
     exported: bool
     oldest_stuck: int | None = None
 
@@ -163,7 +163,7 @@ def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> di
 
     Raises InputError where no run counts yet, ContractError where it cannot be known which messages wait.
     """
-    missing = [f"tables.{key}" for key in KEPT if key not in config.kept]
+    missing = [f"tables.{key}" for key in KEPT if key not in config.import_tables]
     if asked.waiting and missing:
         raise ContractError(
             f"--waiting needs {' and '.join(missing)}", "name the tables that sbroute import keeps"
@@ -172,7 +172,7 @@ def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> di
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))
     tables = {"resolved_routes": counted_runs.open_left(opener, config, last, "resolved_routes")}
-    for key, location in config.kept.items():
+    for key, location in config.import_tables.items():
         opened = opener.find(f"tables.{key}", location)
         if opened is not None:
             faults = cannot_hold(types_of(opened.rows), KEPT[key])
@@ -218,7 +218,7 @@ def list_messages(
         tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
     observed, imports = (open_traffic(tables[key], key) if key in tables else None for key in KEPT)
     newest = newest_exports(imports)
-    waiting_messages = find_held(observed, newest) if asked.waiting else None
+    waiting_messages = find_queued(observed, newest) if asked.waiting else None
     keys = None if waiting_messages is None else waiting_messages.keys
     selected = select(open_traffic(tables["resolved_routes"]), asked, keys)
     latest = None if clock is None else micros_of(latest_time(clock))

@@ -88,7 +88,7 @@ def _list_reasons(done: MessageList) -> Iterator[Block]:
 
 
 def _missing(done: MessageList) -> Iterator[Block]:
-    missing = 0 if done.held is None or done.asked.only else done.held - done.total
+    missing = 0 if done.queued_messages is None or done.asked.only else done.queued_messages - done.total
     if missing > 0:
         yield Paragraph(
             f"the newest exports hold {missing:,} more that the outputs do not: imported since the last run, or"
@@ -98,13 +98,13 @@ def _missing(done: MessageList) -> Iterator[Block]:
 
 def _state_nothing(done: MessageList) -> str:
     """State why no message is listed."""
-    if done.held is not None and not done.exported:
+    if done.queued_messages is not None and not done.exported:
         return "no export of a transmission queue was imported, so no message is known to wait"
-    if done.held == 0:
+    if done.queued_messages == 0:
         return "no message waits: the newest exports of the transmission queues are empty"
-    if done.held is not None:
+    if done.queued_messages is not None:
         return (
-            f"none of the {done.held:,} messages in the newest exports is one that was asked for;"
+            f"none of the {done.queued_messages:,} messages in the newest exports is one that was asked for;"
             " what was imported since the last run is not in the outputs yet"
         )
     if done.asked.only:
@@ -227,13 +227,13 @@ def _cut(text: str) -> str:
 
 
 def write_messages(done: MessageList, now: datetime) -> str:
-    """Return one line: now, total, more, counts, groups, held and messages (docs/reference/json.md)."""
+    """Return one line: now, total, more, counts, groups, queued_messages and messages (docs/reference/json.md)."""
     return write_json(
         {
             "now": now,
             "total": done.total,
             "more": done.total - len(done.messages),
-            "held": done.held,
+            "queued_messages": done.queued_messages,
             "counts": [dict(row) for row in done.counts],
             "groups": [dict(row) for row in done.groups],
             "messages": [dict(row) for row in done.messages],

@@ -36,7 +36,7 @@ TRAFFIC = (_OBSERVED, "messages", "dialogs")
 
 def look_at_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
     """Return the output that is to be replaced; None where the configuration names none. Raises OutputError."""
-    location = config.beside.get(KEY)
+    location = config.other_outputs.get(KEY)
     return None if location is None else replaced_outputs.look_at(opener, KEY, location, RECONCILIATION)
 
 
@@ -46,10 +46,10 @@ def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | Non
     By Spark where one of these is, or where it has to write the output (``place``). Raises ConfigError where no
     observations are configured, InputError where a table is missing.
     """
-    if _OBSERVED not in config.kept:
+    if _OBSERVED not in config.import_tables:
         raise ConfigError.no_observed(config.file)
     opened = {}
-    named = {**config.tables, _OBSERVED: config.kept[_OBSERVED]}
+    named = {**config.tables, _OBSERVED: config.import_tables[_OBSERVED]}
     for key in in_reading_order(named):
         location = named[key]
         opened_table = opener.find(f"tables.{key}", location)
@@ -58,7 +58,7 @@ def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | Non
         opened[key] = opened_table
     traffic = {key: opened[key] for key in TRAFFIC if key in opened}
     writer = None if place is None else place.writer
-    return opened | opener.read_alike(traffic, {**config.tables, **config.kept}, "reconciled", writer)
+    return opened | opener.read_alike(traffic, {**config.tables, **config.import_tables}, "reconciled", writer)
 
 
 def metadata_of(versions: Mapping[str, int | None]) -> str:

@@ -162,10 +162,10 @@ def find(
     episodes, observations = fold(frames["observed_routing"], messages)
     dialogs = conform(frames["dialogs"], "dialogs") if "dialogs" in frames else None
     validate.check(validate.InputTables(settings, dialogs))
-    known = _with_own(episodes, messages, dialogs)
+    asking = _with_own(episodes, messages, dialogs)
     progress("judging episodes")
     network = network_of(settings)
-    asked = _Asked(network, known.withColumn(_KEY, _key()))
+    asked = _Asked(network, asking.withColumn(_KEY, _key()))
     questions = asked.questions()
     answers = asked.judge(questions)
     judged = answers.judged

@@ -130,7 +130,7 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     # As it was then: a run may be recorded meanwhile.
     runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
     [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
-    place = config.beside.get(RECONCILIATION)
+    place = config.other_outputs.get(RECONCILIATION)
     reconciliation = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
     unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
     notes = (*_not_told(run), *unfinished, *not_known)

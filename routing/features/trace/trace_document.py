@@ -288,8 +288,8 @@ def write_trace(done: TraceResult) -> str:
                 }
                 for path in done.paths
             ],
-            "ways": [dict(row) for row in done.ways],
-            "hops": [dict(row) for row in done.hops],
+            "ways": [dict(row) for row in done.way_rows],
+            "hops": [dict(row) for row in done.hop_rows],
         }
     )
 

@@ -78,15 +78,15 @@ def _path_row(hop_path: HopPath) -> dict[str, Any]:
 class TraceResult:
     """The result of `trace`.
 
-    ``paths``: one, or where the dialog decides and is not known one for each that differs. ``ways`` and ``hops``
-    have all of it as rows (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`). ``others`` as in `Explanation`.
+    ``paths``: one, or where the dialog decides and is not known one for each that differs. ``way_rows`` and
+    ``hop_rows`` have all of it (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`). ``others`` as in `Explanation`.
     """
 
     message: RoutedMessage
     from_service: str | None
     paths: tuple[PathWithReturn, ...]
-    ways: SchemaRows
-    hops: SchemaRows
+    way_rows: SchemaRows
+    hop_rows: SchemaRows
     others: int = 0
 
 
@@ -109,7 +109,7 @@ def trace(
         spark: the session for tables that need one; by default one is started.
 
     Returns:
-        The paths there and back; ``ways`` and ``hops`` as rows (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`).
+        The paths there and back; ``way_rows`` and ``hop_rows`` (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`).
 
     Raises:
         QuestionError: no such message, instance or database exists, or a run would reject the message.
@@ -117,7 +117,7 @@ def trace(
 
     Example:
         >>> done = routing.trace(routing.load_config("job.yaml"), routing.StoredMessage("m3"))
-        >>> [(hop["instance_name"], hop["outcome"], hop["address"]) for hop in done.hops]
+        >>> [(hop["instance_name"], hop["outcome"], hop["address"]) for hop in done.hop_rows]
         [('hub', 'SENT', 'TCP://far.example:4022'), ('hub', 'SENT', 'tcp://mirror.example:4022')]
     """
     source, as_of = open_source(tables, as_of, spark)

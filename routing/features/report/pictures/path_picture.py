@@ -33,7 +33,7 @@ def followed(done: TraceResult) -> picture_theme.Picture:
     ``rows``: place (number of the way, from 0 on), head, at (number of the station, from 0 on), instance, below
     (what happens there), route (by which it goes on, None at the end), outcome, is_stuck; in that order.
     """
-    rows = station_rows(done.ways, done.hops)
+    rows = station_rows(done.way_rows, done.hop_rows)
     last = max([1, *(row["at"] for row in rows)])
     room = (picture_theme.WIDTH - 2 * _EDGE) / last
     scale = alt.Scale(domain=[0, last], range=[_EDGE, picture_theme.WIDTH - _EDGE], nice=False)
