@@ -104,7 +104,7 @@ def _best_route(matches: DataFrame) -> DataFrame:
 
 
 def _located(ranked: DataFrame, services: DataFrame, databases: DataFrame) -> DataFrame:
-    """Section 4: the databases of the instance that hold the service, and whether one has the broker id."""
+    """Section 4: the databases of the instance that hold the service, and whether one has the broker instance."""
     listed = databases.select(
         "instance_name", F.col("name").alias("database_name"), F.lower("service_broker_guid").alias("guid")
     )

@@ -15,12 +15,12 @@ class Shape:
     """What the data looks like.
 
     keys: distinct routing keys, as near as the configuration has names for so many. network: share of arrivals
-    from the network. bound: share of messages with their own broker id. dialogs: rows of the dialogs table as a
-    share of messages (0.1 is a row for every dialog); of these, acknowledged have an id from noon on, open have
-    none, and the others are bound by BEGIN DIALOG. changes: route versions that change in the day on the first
-    instance. asking: share of instances with a BrokerConfiguration route. hot: share of dialogs that are moved
-    to the first instance. garbage: share of dialogs whose service name and broker id nothing names, each its
-    own. longest: messages of the first dialog, where more than the others'.
+    from the network. bound: share of messages with their own broker instance. dialogs: rows of the dialogs table
+    as a share of messages (0.1 is a row for every dialog); of these, acknowledged have an id from noon on, open
+    have none, and the others are bound by BEGIN DIALOG. changes: route versions that change in the day on the
+    first instance. asking: share of instances with a BrokerConfiguration route. hot: share of dialogs that are
+    moved to the first instance. garbage: share of dialogs whose service name and broker instance nothing names,
+    each its own. longest: messages of the first dialog, where more than the others'.
     """
 
     messages: int = 10_000_000

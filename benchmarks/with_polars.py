@@ -17,7 +17,7 @@ _SCOPE = ["instance_name", "scope"]
 _SERVICE = [*_SCOPE, "to_service_name"]
 _ROUTE = ("route_name", "address", "mirror_address")
 _SEED = 42
-# No broker id is empty text.
+# No broker instance is empty text.
 _OPEN = ""
 _ALTERNATIVES = pl.List(pl.Struct(dict.fromkeys(_ROUTE, pl.String)))
 

@@ -342,7 +342,7 @@ RECONCILIATION = _table(
     ("address", _STRING),
     ("mirror_address", _STRING),
     ("destination_database", _STRING),
-    # How many broker ids the dialog-ID hash picks among; null where it does not.
+    # How many broker instances the dialog-ID hash picks among; null where it does not.
     ("broker_instances", _INT),
     ("class!", _STRING),
     ("why", _STRING),
@@ -373,7 +373,7 @@ BALANCED_PICKS = _table(
     ("episodes!", _BIGINT),
     ("same!", _BIGINT),
 )
-"""Of services that are balanced: how often the broker id that was observed is the one that was predicted."""
+"""Of services that are balanced: how often the broker instance that was observed is the one that was predicted."""
 REJECTED_MESSAGES = Schema(
     (
         *(

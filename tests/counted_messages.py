@@ -40,7 +40,7 @@ FLOWS = [
 
 
 def balanced(name: str, dialog: int, broker: str, at: str = "12:00:00", attempt: int = 1, **columns: Any) -> Row:
-    """A message that was balanced to a broker id."""
+    """A message that was balanced to a broker instance."""
     own = {"conversation_id": f"c{dialog}", "matching_step": 3, "broker_instance": broker}
     decided = {"decided_at": f"2026-01-05T{at}Z", **columns}
     return resolved(name, "//shared", at, "SENT NETWORK_ADDRESS", attempt, **{**own, **decided})

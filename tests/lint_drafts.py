@@ -30,7 +30,7 @@ _SERVICES = ("remote_service_name", "far_service", "to_service_name")
 
 
 def apart(tables: Tables, label: str) -> Tables:
-    """The same tables with instances, broker ids, hosts and services that no other estate has."""
+    """The same tables with instances, broker instances, hosts and services that no other estate has."""
     return {key: [_apart(key, row, label) for row in rows] for key, rows in tables.items()}
 
 
@@ -117,7 +117,7 @@ def routes(
 
 
 def databases(*rows: tuple[Any, ...], **more: Any) -> Callable[[], EstateDraft]:
-    """The pair with databases; each (instance, name, broker id, services…)."""
+    """The pair with databases; each (instance, name, broker instance, services…)."""
 
     def build() -> EstateDraft:
         draft = pair()
@@ -315,7 +315,7 @@ def sole_stock_behind_a_gate(*, forwarding: bool | None) -> Callable[[], EstateD
 
 
 def without_broker_id() -> EstateDraft:
-    """Stock's database has no broker id."""
+    """Stock's database has no broker instance."""
     draft = routes(TO_STOCK)()
     for row in draft.tables["databases"]:
         if row["name"] == "Stock":

@@ -179,7 +179,7 @@ HAS: tuple[Estate, ...] = (
     Estate("SBR044", sales("LOCAL", "Elsewhere"), _R),
     Estate("SBR044", sales("local", "Elsewhere", "ID-Sales"), _R),
     Estate("SBR044", routes(("one", "msdb", "R", "LOCAL", "Elsewhere")), [("one", "msdb", "R")]),
-    # The route that leads elsewhere is for messages of another broker id.
+    # The route that leads elsewhere is for messages of another broker instance.
     Estate(
         "SBR044",
         routes(("one", "Sales", "R", "LOCAL", "Stock"), ("one", "Sales", "S", FAR, "Stock", "id-far")),

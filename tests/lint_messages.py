@@ -95,7 +95,7 @@ MESSAGES = [
         "Sales",
         "messages:Spread",
         (
-            "the set of broker ids changed before the acknowledgement:"
+            "the set of broker instances changed before the acknowledgement:"
             " dialogs 1, such as 00000003-0000-4000-8000-000000000000"
         ),
     ),

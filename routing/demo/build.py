@@ -132,7 +132,7 @@ class ConversationWriter:
         if flow.seen_waiting:
             seen = at + _minutes(rng.uniform(*flow.seen_waiting))
             seen = min(seen, ends - timedelta(seconds=1))
-        # Some senders name the broker id in the message, for the others the dialog row knows it.
+        # Some senders name the broker instance in the message, for the others the dialog row knows it.
         named_id = talk.known_id if talk.number % 3 == 0 else None
         self.draft.message(
             message_id,

@@ -76,7 +76,7 @@ def split(place: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CompanyTables:
-    """The configuration tables, and by place the broker ids and the services."""
+    """The configuration tables, and by place the broker instances and the services."""
 
     draft: EstateDraft
     broker_ids: dict[str, str]
@@ -84,7 +84,7 @@ class CompanyTables:
 
 
 def found_company(rng: random.Random) -> CompanyTables:
-    """Draw the broker ids and write the configuration."""
+    """Draw the broker instances and write the configuration."""
     company = CompanyTables(EstateDraft(), {}, {})
     for instance, databases in _instances().items():
         addresses = [address(instance)]
@@ -268,7 +268,7 @@ class ConversationKind:
 
     ``start`` is a place, or an instance alone where the sender is outside; ``path`` the instances
     at which messages arrive; ``target`` the place that answers; ``back`` the instances at which
-    answers arrive. ``bound_to`` is the place whose broker id the sender knows, or an id itself;
+    answers arrive. ``bound_to`` is the place whose broker instance the sender knows, or an id itself;
     ``balanced`` the places of which the dialog id picks one. ``hours`` bound the messages' times;
     ``pause`` and ``seen_waiting`` (minutes after the sending) are ranges; ``lifetime`` in minutes.
     """

@@ -93,7 +93,7 @@ class EstateDraft:
         )
 
     def database(self, instance: str, name: str, broker_id: str, *services: str, enabled: bool = True) -> None:
-        """Add a database with its broker id and the services that it holds."""
+        """Add a database with its broker instance and the services that it holds."""
         database_id = _MSDB_ID
         if name != "msdb":
             database_id = self._database_ids.get(instance, _FIRST_USER_DATABASE_ID)

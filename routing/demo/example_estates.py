@@ -123,7 +123,7 @@ def all_external_services(estate: str) -> EstateDraft:
 
 
 def balanced_service(estate: str) -> EstateDraft:
-    """Draft example 5: two instances of a service, told apart by their broker ids."""
+    """Draft example 5: two instances of a service, told apart by their broker instances."""
     host = ExampleInstance(f"{estate}/host1")
     one, two = "TCP://server1.Adventure-Works.com:4022/", "TCP://server2.Adventure-Works.com:4022/"
     host.route("BalancedRouteOne", one, "BalancedService", broker=SERVER_1_ID)
@@ -227,7 +227,7 @@ def dynamic_routing(estate: str) -> EstateDraft:
     return draft
 
 
-# The estates of the post on multiple routes, with its names: broker ids equal database names.
+# The estates of the post on multiple routes, with its names: broker instances equal database names.
 #
 # Each function takes the name of the estate, which starts the names of its instances.
 
@@ -369,7 +369,7 @@ def both_together(estate: str) -> EstateDraft:
 
 
 def two_open_routes(estate: str) -> EstateDraft:
-    """Draft routes without broker ids to two instances: both may get the message, one will refuse."""
+    """Draft routes without broker instances to two instances: both may get the message, one will refuse."""
     servers = ExampleServers(estate, "ServerA", "ServerB", "ServerC")
     servers.target("OpenRouteB", "ServerB")
     servers.target("OpenRouteC", "ServerC")
@@ -383,7 +383,7 @@ def two_open_routes(estate: str) -> EstateDraft:
 
 
 def another_brokers_id(estate: str) -> EstateDraft:
-    """Return the post's LocalRoute gives ServerC the broker id of DatabaseB."""
+    """Return the post's LocalRoute gives ServerC the broker instance of DatabaseB."""
     servers = ExampleServers(estate, "ServerC")
     where = servers.named("ServerC")
     servers.draft.route(where, "msdb", "LocalRoute", "LOCAL", "TargetService", "DatabaseB")
@@ -412,7 +412,7 @@ _ESTATES: tuple[tuple[str, str, str, Callable[[str], EstateDraft]], ...] = (
     ("two-open-routes", "Open routes to two instances", _MULTIPLE, two_open_routes),
     ("another-id", "Another broker's id in msdb", _MULTIPLE, another_brokers_id),
     ("dynamic-routing", "A route that is asked for", _DYNAMIC, dynamic_routing),
-    ("parts-of-a-route", "Service, broker id and address", _ROUTES, parts_of_a_route),
+    ("parts-of-a-route", "Service, broker instance and address", _ROUTES, parts_of_a_route),
 )
 
 

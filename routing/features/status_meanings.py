@@ -104,7 +104,7 @@ WORDS: dict[StatusTrouble, str] = {
         "it is; names are compared exactly."
     ),
     StatusTrouble.BROKER_NOT_HERE: (
-        "A LOCAL route matches, and no database of the instance has the broker id that the dialog is bound "
+        "A LOCAL route matches, and no database of the instance has the broker instance that the dialog is bound "
         "to: correct the route's broker instance, or end the dialog and begin it anew."
     ),
     StatusTrouble.FORWARDING_OFF: (
@@ -119,7 +119,7 @@ WORDS: dict[StatusTrouble, str] = {
     ),
     StatusTrouble.NOT_TAKEN_THERE: (
         "The instance at the route's address does not take the message. There, compare exactly the names of "
-        "the service and the broker id of its database, see that the database is online and its broker on, "
+        "the service and the broker instance of its database, see that the database is online and its broker on, "
         "and that the routes of its msdb lead to it."
     ),
     StatusTrouble.NO_ENDPOINT: (
@@ -215,8 +215,8 @@ WORDS: dict[StatusTrouble, str] = {
         "The target refuses this very message (its XML, or the state of its dialog): the text says why."
     ),
     StatusTrouble.DOUBLED_ID: (
-        "Another database of the instance has the same broker id, as after a copy or a restore: ENABLE_BROKER"
-        " on one of them alone, NEW_BROKER on the copy, which ends all dialogs of the copy."
+        "Another database of the instance has the same broker instance, as after a copy or a restore:"
+        " ENABLE_BROKER on one of them alone, NEW_BROKER on the copy, which ends all dialogs of the copy."
     ),
     StatusTrouble.RESTORED: (
         "The database was attached or restored, and its dialogs are not those of the other side any more: end"

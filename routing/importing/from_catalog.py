@@ -191,7 +191,7 @@ def _say_what_is_missing(covered: CoveredRows, databases: Sequence[TableRow]) ->
 def _dialog_changes(
     store: stored_tables.StoredTables, covered: CoveredRows, gone: Collection[Unit]
 ) -> TableChanges:
-    """Find the changes to ``dialogs``, and note which broker ids an export does not date."""
+    """Find the changes to ``dialogs``, and note which broker instances an export does not date."""
     units = {*covered.units.get("conversation_endpoints", {}), *gone}
     rows = [row for row in covered.rows.get("dialogs", []) if unit_of(row) not in gone]
     # Nobody else's dialogs are read, which may be many.

@@ -201,8 +201,8 @@ def dialog_changes(
 ) -> TableChanges:
     """Find the changes that leave covered databases exactly the exported dialogs; ids are folded.
 
-    An acknowledgement whose time is stored stays, and the exported broker id is then its id; else that id holds as
-    of the export.
+    An acknowledgement whose time is stored stays, and the exported broker instance is then its id; else that id
+    holds as of the export.
     """
     stored_by_key = {key_of("dialogs", row): row for row in stored}
     changes = TableChanges()

@@ -1,6 +1,6 @@
 """The routing key of a message: everything that decides its way but the dialog hash, the time and the hops.
 
-Messages with equal keys share a row of the routing plan. Names and broker ids that nothing in the instance
+Messages with equal keys share a row of the routing plan. Names and broker instances that nothing in the instance
 names fall into one class each, so that garbage in the data does not make the plan larger.
 """
 
@@ -281,7 +281,7 @@ def _unknown_service() -> Column:
 
 # What of a message decides where it ends, hop by hop, and whether an answer comes back: its key in an estate.
 #
-# Names and broker ids that nothing in the estate names fall into one class each, so that garbage in the data
+# Names and broker instances that nothing in the estate names fall into one class each, so that garbage in the data
 # does not make the plan larger. A name that begins with an address of a known instance counts by this address,
 # since a TRANSPORT route leads there.
 

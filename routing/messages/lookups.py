@@ -68,7 +68,7 @@ class RunLookups:
 
     @cached_property
     def brokers(self) -> DataFrame:
-        """instance_name, broker: every broker id that a route or a database of the instance names."""
+        """instance_name, broker: every broker instance that a route or a database of the instance names."""
         return _frame(self.spark, self.frame_cache, *self.named_brokers)
 
     @cached_property

@@ -67,7 +67,7 @@ class DialogSurvey:
 def may_change_decision() -> Column:
     """Return whether a dialog may change a decision: it ends, is acknowledged, or may bind by a text.
 
-    Of plain columns only: a text that turns out to be no broker id does no harm later on, and is rare.
+    Of plain columns only: a text that turns out to be no broker instance does no harm later on, and is rare.
     """
     return reduce(Column.__or__, (F.col(name).isNotNull() for name in MATTERS))
 

@@ -62,9 +62,9 @@ def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
 
     They may be of different databases and instances, whose names are then all that their decisions differ in; a
     database counts as msdb, as one that holds the service, or as any. A service counts by its holders and the
-    routes that name it and match; a broker id that neither such a route nor a database has is like any other, and
-    what is bound to it can be no reply. A route counts as the object that it is, and must last as long as the
-    signature.
+    routes that name it and match; a broker instance that neither such a route nor a database has is like any
+    other, and what is bound to it can be no reply. A route counts as the object that it is, and must last as long
+    as the signature.
     """
     message, scope = MatchKey(key.service, key.broker), key.scope
     named, arriving = (matching.routes_naming(message, instance, one) for one in (scope, ARRIVALS))
@@ -88,7 +88,7 @@ def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
 
 
 def named_broker(instance: SqlInstance, scope: str, service: str | None, broker: str | None) -> str | None:
-    """Return a broker id for what is searched in a scope, and in msdb if it comes back.
+    """Return a broker instance for what is searched in a scope, and in msdb if it comes back.
 
     `UNNAMED` where neither a database of the instance nor a route to the service has it.
     """
@@ -98,7 +98,7 @@ def named_broker(instance: SqlInstance, scope: str, service: str | None, broker:
 
 
 def _broker_that_counts(instance: SqlInstance, broker: str | None, routes: Iterable[EstateRoute]) -> str | None:
-    """Return the broker id where the instance or one of the routes has it, else `UNNAMED`."""
+    """Return the broker instance where the instance or one of the routes has it, else `UNNAMED`."""
     if broker is None or broker in instance.brokers or any(route.broker == broker for route in routes):
         return broker
     return UNNAMED
@@ -206,7 +206,7 @@ class Decision(NamedTuple):
 
     @property
     def pick(self) -> str | None:
-        """The broker id that step 3 picked, in either search."""
+        """The broker instance that step 3 picked, in either search."""
         return self.last.pick if self.last.pick is not None else self.first.pick
 
     @property
@@ -260,7 +260,7 @@ class ConcerningRoutes(NamedTuple):
         return sorted(time for time in times if time is not None)
 
     def decide(self, t: int) -> tuple[Decision, ...]:
-        """Return the decisions at a time, one for each broker id that step 3 may pick."""
+        """Return the decisions at a time, one for each broker instance that step 3 may pick."""
         return _decisions(self.key, self.instance, _live(self.scope_routes, t), _live(self.returned, t))
 
     def decide_all(self) -> Iterator[TimeInterval[Decision]]:

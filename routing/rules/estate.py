@@ -156,7 +156,7 @@ class SqlInstance:
 
     @cached_property
     def brokers(self) -> frozenset[str]:
-        """The broker ids of its databases."""
+        """The broker instances of its databases."""
         return frozenset(database.broker for database in self.databases.values() if database.broker is not None)
 
     @cached_property
@@ -223,7 +223,7 @@ class SqlInstance:
         return (*by_service.get(None, ()), *by_service.get(BROKER_CONFIGURATION_SERVICE, ()))
 
     def tie(self, routes: Iterable[EstateRoute]) -> Hashable:
-        """Return routes, each with whether its broker id, and its address, are this instance's own."""
+        """Return routes, each with whether its broker instance, and its address, are this instance's own."""
         brokers, addresses = self.brokers, self.own_addresses
         return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
 

@@ -85,7 +85,7 @@ class MessageTrace:
     """All ways of a message, the first one by the routes that are reported.
 
     ``has_multiple_targets``: while the dialog is open, ways that the transport may choose between end at different
-    broker ids. ``is_cut``: there are more ways than are followed, and those that are say not enough.
+    broker instances. ``is_cut``: there are more ways than are followed, and those that are say not enough.
     """
 
     ways: tuple[HopPath, ...]
@@ -226,7 +226,7 @@ def follow_dialogs(first: int, follow_one: Callable[[int], FollowedTrace | None]
 
 
 class _Walk:
-    """One walk, depth first; ``targets`` are the broker ids that ways past each choice of an open dialog reach."""
+    """A walk, deep first; ``targets``: the broker instances that ways past each choice of an open dialog reach."""
 
     def __init__(self, network: EstateNetwork, deciding: Deciding, message: TracedMessage, most_ways: int) -> None:
         self.network, self.deciding, self.message, self._most_ways = network, deciding, message, most_ways

@@ -21,7 +21,7 @@ def is_reply(instance: SqlInstance, broker: str | None, *, is_from_network: bool
 
 
 def has_id(database: Database, broker: str | None) -> bool:
-    """Return True if a database has the broker id, where one is known."""
+    """Return True if a database has the broker instance, where one is known."""
     return broker is None or database.broker == broker
 
 

@@ -10,7 +10,7 @@ from routing.rules.estate import EstateRoute, RoutesByBroker, SqlInstance, by_na
 from routing.terms import BROKER_CONFIGURATION_SERVICE, MatchingStep
 
 UNNAMED = ""
-"""The broker id of a message that is bound to one that nothing in the instance has: it is equal to none."""
+"""The broker instance of a message that is bound to one that nothing in the instance has: it is equal to none."""
 
 
 class MatchKey(NamedTuple):
@@ -128,7 +128,7 @@ def search(message: MatchKey, routes: Iterable[EstateRoute]) -> RouteMatch:
 
 
 def picks(match: RouteMatch) -> list[tuple[str | None, tuple[EstateRoute, ...]]]:
-    """Return the distinct broker ids of step 3's matches, sorted, each with its routes.
+    """Return the distinct broker instances of step 3's matches, sorted, each with its routes.
 
     Of any other step it is one None with all of them: nothing is picked. The dialog-ID hash chooses among the ids
     (section 6).

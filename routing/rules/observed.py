@@ -195,7 +195,7 @@ TABLE = (
         (9796,),
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
         _COMPATIBLE,
-        "Both say that a LOCAL route leads nowhere here; the service may be missing as well as the broker id.",
+        "Both say that a LOCAL route leads nowhere here; the service may be missing, or the broker instance.",
     ),
     AgreementLine(
         _CANNOT_TAKE, (Reason.BROKER_DISABLED,), _COMPATIBLE, "The target's broker cannot take it, for any cause."
@@ -204,7 +204,7 @@ TABLE = (
         NumberTopic.IDENTITY,
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
         _COMPATIBLE,
-        "The message may be bound to an id from before a database was attached or restored.",
+        "The message may be bound to a broker instance from before a database was attached or restored.",
     ),
     AgreementLine(
         _DOUBLED,

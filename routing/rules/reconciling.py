@@ -1,7 +1,7 @@
 """Compare what the rule book says of a message with what SQL Server did with it: one class for each pair.
 
 Numbers are compared as `rules.observed` does it; the further pairs of events stand here. The hash of SQL
-Server is not published, so that another pick of the same set of broker ids is no contradiction.
+Server is not published, so that another pick of the same set of broker instances is no contradiction.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ NO_NUMBER = PairComparison(PairClass.COMPATIBLE, "The same outcome; SQL Server d
 LIVED_LONG = PairComparison(PairClass.COMPATIBLE, "Its time to live was over, which no route says.")
 OTHER_OUTCOME = PairComparison(PairClass.CONTRADICTED, "SQL Server itself had another outcome.")
 OTHER_HOP = PairComparison(PairClass.CONTRADICTED, "SQL Server sent it to another address.")
-OTHER_BROKER = PairComparison(PairClass.CONTRADICTED, "SQL Server bound it to another broker id.")
+OTHER_BROKER = PairComparison(PairClass.CONTRADICTED, "SQL Server bound it to another broker instance.")
 OTHER_OF_TIER = PairComparison(PairClass.COMPATIBLE, "Another route that is as good, and balanced over.")
 CALLED_OTHERWISE = "SQL Server's event calls the message {}."
 OTHER_PICK = PairComparison(
-    PairClass.COMPATIBLE, "Another pick of the same broker ids; the hash of SQL Server is not published."
+    PairClass.COMPATIBLE, "Another pick of the same broker instances; the hash of SQL Server is not published."
 )
 
 
@@ -98,7 +98,7 @@ def _by_number(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairCompar
 
 
 def _by_hop(seen: SeenMessage, verdict: Verdict, in_msdb: bool) -> PairComparison:
-    """Compare equal outcomes by the address and the broker id, where SQL Server gave them."""
+    """Compare equal outcomes by the address and the broker instance, where SQL Server gave them."""
     hop = None if seen.next_hop is None else text.comparable_address(seen.next_hop)
     if hop is not None and hop not in _compared([verdict.address, verdict.mirror_address]):
         others = [one for route in verdict.alternative_routes for one in (route.address, route.mirror_address)]
@@ -148,7 +148,7 @@ def compare(
 ) -> PairComparison:
     """Compare an observation with a verdict; ``in_msdb`` where the routes of msdb were searched last.
 
-    ``others`` are the verdicts of the other broker ids that step 3 may pick (section 2.3).
+    ``others`` are the verdicts of the other broker instances that step 3 may pick (section 2.3).
     """
     comparison = _compare(seen, verdict, in_msdb)
     if comparison.kind is PairClass.CONTRADICTED:

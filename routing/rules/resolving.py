@@ -63,7 +63,8 @@ class RoutedMessage:
     """A message as the rules read it (section 0).
 
     ``t`` is the time of the decision, ``database`` None for an arrival, ``broker`` the id that the message itself
-    names. ``conversation_id`` is None where any dialog is meant: then each broker id that step 3 may pick counts.
+    names. ``conversation_id`` is None where any dialog is meant: then each broker instance that step 3 may pick
+    counts.
     """
 
     message_id: str

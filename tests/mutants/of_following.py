@@ -34,7 +34,7 @@ MUTANTS = (
     ),
     _following(
         "circle-of-instances",
-        "a loop is the same instance, broker id and search again",
+        "a loop is the same instance, broker instance and search again",
         "search = (here.name, ahead.broker, ARRIVALS)",
         "search = (here.name, None, ARRIVALS)",
     ),
@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     _following(
         "reply-bound-to-another-id",
-        "a reply is bound to the broker id of the sender's database",
+        "a reply is bound to the broker instance of the sender's database",
         "key = back_to.key(here, database, broker, is_initiator=not sender.is_initiator)",
         "key = back_to.key(here, database, broker[:0], is_initiator=not sender.is_initiator)",
         "pathing",

@@ -78,7 +78,7 @@ def test_the_example_of_every_help_runs(built: Path, capsys: pytest.CaptureFixtu
 
 
 def test_output_is_replaced_as_far_as_the_page_shows_it() -> None:
-    new = PAGE.replace("old\n", "# SBR017: Load-balancing routes behind a route without broker id\n\n…\n")
+    new = PAGE.replace("old\n", "# SBR017: Load-balancing routes behind a route without broker instance\n\n…\n")
     assert renewed(PAGE) == new
     with pytest.raises(AssertionError, match="no line begins with 'Nowhere'"):
         renewed(PAGE.replace("Severity", "Nowhere"))

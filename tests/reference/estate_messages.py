@@ -142,7 +142,7 @@ def _filled(value: Any) -> bool:
 
 
 def _broker(rng: random.Random, share: float) -> str | None:
-    """Draw a broker id for a dialog, or one of the ways to give none."""
+    """Draw a broker instance for a dialog, or one of the ways to give none."""
     if rng.random() < share:
         return spelt_id(rng, rng.choice(words.BROKER_IDS))
     return rng.choice(words.NO_BROKER_IDS)

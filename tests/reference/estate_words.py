@@ -122,7 +122,7 @@ def cased(rng: random.Random, text: str) -> str:
 
 
 def spelt_id(rng: random.Random, broker_id: str) -> str:
-    """Spell a broker id: case, braces, blanks around and inside the braces."""
+    """Spell a broker instance: case, braces, blanks around and inside the braces."""
     text = cased(rng, broker_id)
     return rng.choice((text, text, f"{{{text}}}", f" {{ {text}\t}}\r\n", f"\n{text} "))
 

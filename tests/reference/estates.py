@@ -142,7 +142,7 @@ def _route(
     taste: str,
     shares: tuple[float, float],
 ) -> Row:
-    """Build what a route version says; `shares` are those with a service and with a broker id."""
+    """Build what a route version says; `shares` are those with a service and with a broker instance."""
     named, bound = shares
     local = (5.0 if taste == "local" else 3.0, ["LOCAL"])
     own = (12.0 if taste == "own" else 2.0, words.OWN_TARGETS)
@@ -163,7 +163,7 @@ def _route(
 
 
 def _respelt(rng: random.Random, route: Row) -> Row:
-    """Spell a route once more: the same service, broker id and addresses in other letters."""
+    """Spell a route once more: the same service, broker instance and addresses in other letters."""
     broker, mirror = broker_id(route["broker_instance"]), route["mirror_address"]
     return {
         **route,

@@ -14,7 +14,7 @@ MSDB = "msdb"
 
 @dataclass(frozen=True)
 class Database:
-    """One row of databases; no broker id where it is all zeros."""
+    """One row of databases; no broker instance where it is all zeros."""
 
     name: str
     broker: str | None

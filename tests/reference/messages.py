@@ -98,7 +98,7 @@ def read_dialogs(rows: list[dict[str, Any]] | None) -> dict[DialogKey, dict[str,
 
 
 def bound_to(own: str | None, dialog: dict[str, Any] | None, at: datetime) -> str | None:
-    """Find the broker id that a message is bound to before matching."""
+    """Find the broker instance that a message is bound to before matching."""
     if own is not None or dialog is None:
         return own
     acknowledged_at = utc(dialog.get("acknowledged_at"))

@@ -70,10 +70,10 @@ class Scope:
     naming: dict[str, list[Route]] = field(default_factory=dict)
     """Routes that name a service, by that name."""
     open: list[Route] = field(default_factory=list)
-    """Routes with neither a service nor a broker id."""
+    """Routes with neither a service nor a broker instance."""
 
     def add(self, route: Route) -> None:
-        """Take a route in; one with a broker id but no service matches nowhere (D3)."""
+        """Take a route in; one with a broker instance but no service matches nowhere (D3)."""
         if route.service is not None:
             self.naming.setdefault(route.service, []).append(route)
         elif route.broker is None:
@@ -123,7 +123,7 @@ def match_open(scope: Scope, broker: str | None, at: datetime) -> Match | None:
 def tiers_of(routes: list[Route]) -> dict[str, list[Route]]:
     """Sort matches into tiers, each in name order, one route for those that are the same.
 
-    All matches of one step have the same service name and broker id, so the addresses decide.
+    All matches of one step have the same service name and broker instance, so the addresses decide.
     """
     tiers: dict[str, list[Route]] = {}
     seen: set[tuple[str, str | None]] = set()

@@ -1,4 +1,4 @@
-"""How names, broker ids and addresses are read before they are compared (rule book, 0 and 3)."""
+"""How names, broker instances and addresses are read before they are compared (rule book, 0 and 3)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_guid(value: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def broker_id(value: str | None) -> str | None:
-    """Read a broker id as it is compared, or None where it is no id.
+    """Read a broker instance as it is compared, or None where it is no id.
 
     Blanks around, one pair of braces and the blanks inside them do not count; neither does the case of A to Z.
     Nothing left, or the all-zero GUID, is no id.

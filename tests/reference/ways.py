@@ -58,7 +58,7 @@ class Trace:
 
     @property
     def multiple_targets(self) -> bool:
-        """Tell whether ways past one choice of an open dialog are delivered to different broker ids."""
+        """Tell whether ways past one choice of an open dialog are delivered to different broker instances."""
         targets: dict[tuple[int, ...], set[str | None]] = {}
         for way in self.ways:
             if way.end == "DELIVERED":

@@ -116,7 +116,7 @@ def _balanced(rng: random.Random, scope: tuple[str, str], service: str, holder: 
 
 
 def _holders(tables: Tables, service: str) -> list[Row]:
-    """The databases that hold a service, each with its broker id."""
+    """The databases that hold a service, each with its broker instance."""
     ids = {(row["instance_name"], row["name"]): row["service_broker_guid"] for row in tables["databases"]}
     return [
         {**row, "broker": ids[row["instance_name"], row["database_name"]]}

@@ -174,6 +174,6 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     input_tables = {**frames(spark, tables), "messages": garbage}
     with cached_frames.FrameCache() as frame_cache:
         job = compile_tables(input_tables, ResolveOptions(""), frame_cache, UntimedStages(), keying=OF_ESTATE)
-        # A known service or two classes of others; no broker id or an unknown; the same of senders, or none.
+        # A known service or two classes of others; no broker instance or an unknown; the same of senders, or none.
         assert 3 * 2 * 3 < len(job.counted.counts.keys) <= 3 * 2 * 4
         assert message_paths(job).count() == GARBAGE

@@ -272,7 +272,8 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any])
     )
     done = routing.resolve(spark, {**frames(spark, tables), "messages": garbage.drop("id")})
     try:
-        # At most two scopes, two roles, a known service or two classes of others, no broker id or an unknown.
+        # At most two scopes, two roles, a known service or two classes of others, no broker instance or an
+        # unknown.
         assert jobs[0].counted.counts.rows_read == GARBAGE
         assert len(jobs[0].counted.counts.keys) <= 2 * 2 * 3 * 2
         assert done.resolved_routes.count() == GARBAGE

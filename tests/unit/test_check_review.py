@@ -14,7 +14,7 @@ from tests.check_texts import UNWRAPPED
 from tests.exported import GUID, conversation, database, endpoint, handle, route, waiting, whole_shop
 
 ORDERS = GUID.format("0d0d0d0d")
-"""The broker id of Orders."""
+"""The broker instance of Orders."""
 USE = "USE Orders;\nGO\n"
 BILL = "CREATE ROUTE B WITH SERVICE_NAME = '//bill', ADDRESS = 'LOCAL';"
 ANY = "CREATE ROUTE L WITH ADDRESS = 'LOCAL';\nGO\n"

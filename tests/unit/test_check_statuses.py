@@ -478,7 +478,7 @@ def test_what_a_destination_lacks_is_looked_up_there(
 
 def test_a_destination_that_is_not_known(tmp_path: Path) -> None:
     found, statement = told(tmp_path, "//stock", "The target service broker is unreachable.")
-    assert "compare exactly the names of the service and the broker id" in found
+    assert "compare exactly the names of the service and the broker instance" in found
     assert statement is None
 
 
@@ -515,7 +515,7 @@ def test_a_client_of_query_notifications_is_gone(number: int | None, broker: str
 
 
 EVENTS = "http://schemas.microsoft.com/SQL/Notifications/EventNotificationService"
-# From and to which service, the broker id, what the words hold; the statement holds the last.
+# From and to which service, the broker instance, what the words hold; the statement holds the last.
 NOTIFIED = [
     ("//target", EVENTS, None, "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),
     (EVENTS, "//gone", "0d0d0d0d", "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION", "END CONVERSATION"),

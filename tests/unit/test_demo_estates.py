@@ -22,7 +22,7 @@ def joined() -> dict[str, list[dict[str, Any]]]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """Instance, message, step, route, database or address, outcome, reason, broker id, other routes."""
+    """Instance, message, step, route, database or address, outcome, reason, broker instance, other routes."""
     parts = [
         row["instance_name"],
         row["message_id"],

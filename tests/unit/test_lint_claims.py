@@ -240,7 +240,7 @@ def test_what_arrives_without_a_route_is_said_as_the_tests_own_walk_finds_it() -
                 }
                 is_taken = "DELIVERED" in ends
                 if is_taken:
-                    said += "; bound to the broker id of a database that holds it, it is delivered"
+                    said += "; bound to the broker instance of a database that holds it, it is delivered"
                 assert one.message == said, (number, one)
                 counts[is_taken] += 1
     assert min(counts[True], counts[False]) >= 5, counts

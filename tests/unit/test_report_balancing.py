@@ -1,4 +1,4 @@
-"""Balances: the dialogs of each broker id beside what chance lets expect, tested only where it can be told."""
+"""Balances: the dialogs of each broker instance beside what chance lets expect, tested where it can be told."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def test_dialogs_count_where_they_are_shared_out() -> None:
 
 # Why chance cannot be asked: the ids that compete, the dialogs of each, the words.
 UNTESTED: list[tuple[tuple[str, ...], dict[str, int], str]] = [
-    ((), {}, "no broker id has dialogs that can be counted"),
-    (("a",), {"a": 100}, "one broker id alone has dialogs that can be counted"),
+    ((), {}, "no broker instance has dialogs that can be counted"),
+    (("a",), {"a": 100}, "one broker instance alone has dialogs that can be counted"),
     (("a", "b"), {}, "no dialog was shared out in this time"),
-    (("a", "b"), {"a": 1}, "1 dialog is too few for 2 broker ids: it takes 5 for each"),
-    (("a", "b"), {"a": 9}, "9 dialogs are too few for 2 broker ids: it takes 5 for each"),
+    (("a", "b"), {"a": 1}, "1 dialog is too few for 2 broker instances: it takes 5 for each"),
+    (("a", "b"), {"a": 9}, "9 dialogs are too few for 2 broker instances: it takes 5 for each"),
     (
         ("a", "b"),
         {"a": 50, "b": 40, "z": 1},
-        "dialogs got broker ids that do not compete by these routes: others were in force then",
+        "dialogs got broker instances that do not compete by these routes: others were in force then",
     ),
 ]
 

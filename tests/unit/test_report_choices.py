@@ -1,4 +1,4 @@
-"""Which broker ids compete for a service's open dialogs, since when, and which never do; small estates."""
+"""Which broker instances compete for a service's open dialogs, since when, and which never do; small estates."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_who_competes(there: There, ids: Owners, others: list[tuple[str, str, st
 
 
 WORDS: dict[There, str] = {
-    shadowed: "open dialogs take 'Plain', which names the service and no broker id",
+    shadowed: "open dialogs take 'Plain', which names the service and no broker instance",
     expired: "it expired at 2026-01-05T09:00:00Z",
     not_yet: "it is not valid before 2026-01-05T11:00:00Z",
     equal: "'R2' names the same id, which has one share, and the same address",

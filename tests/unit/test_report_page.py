@@ -301,7 +301,7 @@ def test_what_was_not_asked_for_is_left_out() -> None:
 def test_a_report_of_no_message() -> None:
     page = Page(render(Report("0 messages", (), 0, (), (), MessageSeries(300, ()), (), None, None, None)))
     assert page.rows("services") == [["none"]]
-    assert "No service is balanced among several broker ids." in page.text
+    assert "No service is balanced among several broker instances." in page.text
 
 
 def test_lists_are_bounded(huge: str) -> None:

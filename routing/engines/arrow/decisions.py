@@ -33,7 +33,7 @@ EXPIRED, REQUESTED = 0, 1
 
 
 class KeyNumbers(NamedTuple):
-    """The keys of messages: numbers of scopes, services and broker ids, and the sender's role."""
+    """The keys of messages: numbers of scopes, services and broker instances, and the sender's role."""
 
     scopes: pyarrow.Array
     services: pyarrow.Array
@@ -62,7 +62,7 @@ class IntNumbering:
         return places, new
 
 
-# Numbers of pairs may go below zero, as those of services and broker ids do for what has none.
+# Numbers of pairs may go below zero, as those of services and broker instances do for what has none.
 _BELOW = 2**24
 
 
@@ -236,7 +236,7 @@ class DecisionTable:
         self._checked, self._numbers = checked, numbers
         self._decider = KeyDecider()
         self._lock = threading.Lock()
-        # Of services and broker ids; of these and a scope with the sender's role.
+        # Of services and broker instances; of these and a scope with the sender's role.
         self._pairs, self._keys = PairNumbering(), PairNumbering()
         self._timeline_of = GrowingColumn(pyarrow.int64())
         self.scopes = [

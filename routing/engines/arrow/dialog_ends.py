@@ -31,8 +31,8 @@ _FEW_ENDS = 4
 class FoundDialogs(NamedTuple):
     """The facts of messages' dialogs at their time.
 
-    ``brokers`` are places of broker ids among `DialogEnds.brokers`, null for none; ``is_expired`` is None where no
-    dialog ends.
+    ``brokers`` are places of broker instances among `DialogEnds.brokers`, null for none; ``is_expired`` is None
+    where no dialog ends.
     """
 
     brokers: pyarrow.Array
@@ -155,7 +155,7 @@ class DialogEnds:
         return FoundDialogs(brokers, pc.fill_null(pc.less_equal(self.lifetime.take(places), at), fill_value=False))
 
     def number_brokers(self, brokers: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of broker ids that `find` has found, `NONE` for none."""
+        """Return the numbers of broker instances that `find` has found, `NONE` for none."""
         import pyarrow.compute as pc
 
         return pc.fill_null(self.broker_numbers.take(brokers), NONE)

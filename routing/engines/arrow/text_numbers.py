@@ -95,7 +95,7 @@ class TextNumbers:
         return pc.if_else(holds_one, pc.fill_null(of_addresses, _ELSEWHERE), numbers).cast(pyarrow.int32())
 
     def number_brokers(self, words: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of broker ids, however they are written; `NONE` for what is no id."""
+        """Return the numbers of broker instances, however they are written; `NONE` for what is no id."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -125,7 +125,7 @@ class TextNumbers:
     def key_of(
         self, instance: SqlInstance, database: str, service: int, broker: int, *, is_initiator: bool
     ) -> KeyRow:
-        """Return the key of a service and a broker id by their numbers, from a database of an instance."""
+        """Return the key of a service and a broker instance by their numbers, from a database of an instance."""
         name, kind = self._service(instance, service)
         broker_id, other = self._broker(instance.name, broker)
         return instance.name, database, name, broker_id, int(is_initiator) + other + kind * SERVICE_FACTOR
@@ -153,7 +153,7 @@ class TextNumbers:
         return {number: address for address, number in (self.addresses or {}).items()}
 
     def _broker(self, instance: str, number: int) -> tuple[str, int]:
-        """Return a key's broker id, if anything in the instance names it, and whether it has another."""
+        """Return a key's broker instance, if anything in the instance names it, and whether it has another."""
         if number == NONE:
             return "", 0
         broker = self.brokers[number] if number >= 0 else None

@@ -105,7 +105,7 @@ def drop_route(name: str | None) -> str | None:
 
 
 def enable_broker(database: str) -> str | None:
-    """Write ALTER DATABASE that keeps the broker id, and gives up at once where others are in the database."""
+    """Write ALTER DATABASE that keeps the broker instance, and gives up at once where others use the database."""
     return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
 
 

@@ -135,7 +135,7 @@ def _databases_at(hop: PathHop) -> Iterator[str]:
 
 
 def _brokers(group: MessageGroup) -> set[str]:
-    """Return the broker ids that the messages are bound to, and their acknowledgements."""
+    """Return the broker instances that the messages are bound to, and their acknowledgements."""
     back = (hop.verdict for one in group.path.back for hop in one.hop_path.hops) if group.path is not None else ()
     ids = (None if verdict is None else verdict.broker_instance for verdict in back)
     return {broker for broker in (*group.brokers, *ids) if broker is not None}

@@ -98,7 +98,7 @@ class MessageGroup:
 
     @property
     def brokers(self) -> Counter[str | None]:
-        """How many are bound to each broker id, to none first."""
+        """How many are bound to each broker instance, to none first."""
         counts = Counter(
             None if result.verdict is None else result.verdict.broker_instance for result in self.results
         )

@@ -120,8 +120,8 @@ class PathWay:
     def of_way(cls, hop_path: HopPath, *, is_return: bool, gaps: Iterable[KnowledgeGap] = ()) -> PathWay:
         """Return a way as it ends by itself.
 
-        Hops are without broker ids, and the first one there without its step: messages that are bound to several
-        ids may go the same way.
+        Hops are without broker instances, and the first one there without its step: messages that are bound to
+        several ids may go the same way.
         """
         hops = [replace(hop, broker_instance=None) for hop in hop_path.hops]
         if hops and not is_return:
@@ -139,7 +139,7 @@ class MessagePath:
     """All ways there and back; ``failing`` are those on which a message, or its acknowledgement, gets stuck.
 
     ``is_cut``: there are more ways than are followed. ``has_multiple_targets`` as in `following.MessageTrace`.
-    ``is_back_unknown``: the service that sent, or the broker id of its database, is not known. ``assumed``:
+    ``is_back_unknown``: the service that sent, or the broker instance of its database, is not known. ``assumed``:
     addresses on the ways, each with the instance that is taken to listen there by its name.
     """
 

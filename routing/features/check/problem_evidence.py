@@ -145,7 +145,7 @@ def _state_decision(group: MessageGroup) -> Iterator[str]:
 
 
 def _state_brokers(brokers: Counter[str | None]) -> str:
-    """Return the broker ids that messages are bound to; how many to each where these are several."""
+    """Return the broker instances that messages are bound to; how many to each where these are several."""
     if set(brokers) == {None}:
         return "bound to no broker instance"
     ids = Counter({named(each): many for each, many in brokers.items() if each is not None})
@@ -267,7 +267,7 @@ def list_path(path: MessagePath, hops: int | None, most: int | None, indent: int
     if path.back:
         yield from _list_ways("and back, the acknowledgement", path.back, path, hops, most, indent)
     elif path.is_back_unknown:
-        words = "and back: not known, for the service that sent, or the broker id of its database, is not"
+        words = "and back: not known, for the service that sent, or the broker instance of its database, is not"
         yield ListItem(words, indent=indent)
     for address, instance in path.assumed[:hops]:
         unknown = "its own addresses are not known"

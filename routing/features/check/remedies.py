@@ -82,7 +82,7 @@ CASES = (
     ),
     RemedyCase(
         _LOST,
-        "a route names an old id; the id of the messages is that of a database which holds the service",
+        "a route names an old broker instance; the messages name that of a database which holds the service",
         f"{_ALTER} BROKER_INSTANCE = N'…'`",
         route_remedies.correct_route_id,
     ),
@@ -101,14 +101,14 @@ CASES = (
     ),
     RemedyCase(
         (*_LOST, *_CAME_BACK),
-        "other known instances hold the service, with the id of the messages",
+        "other known instances hold the service, with the broker instance of the messages",
         f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names it; a"
         " comment where there are several instances or the address is not known",
         route_remedies.lead_elsewhere,
     ),
     RemedyCase(
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
-        "a LOCAL route names an old id, and one database of this instance holds the service under another",
+        "a LOCAL route names an old broker instance, and one database of this instance holds the service under another",
         f"{_ALTER} BROKER_INSTANCE = N'…'`; open dialogs that are bound to the old id have to be ended",
         route_remedies.renew_route_id,
     ),
@@ -120,13 +120,13 @@ CASES = (
     ),
     RemedyCase(
         _NOT_FOUND,
-        "SQL Server sends them for an event notification, and they are bound to an id",
+        "SQL Server sends them for an event notification, and they are bound to a broker instance",
         "words: `DROP` and `CREATE EVENT NOTIFICATION`; a comment: `END CONVERSATION … WITH CLEANUP`",
         service_remedies.notify_anew,
     ),
     RemedyCase(
         (Reason.BROKER_INSTANCE_NOT_FOUND, Reason.NO_ROUTE),
-        "the dialog is bound to an id that no known database with the service has",
+        "the dialog is bound to a broker instance that no known database with the service has",
         "words: end the dialogs and begin them anew",
         service_remedies.begin_anew,
     ),
@@ -256,12 +256,12 @@ def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[Stu
 
 
 def _mend_ids(one: PathWay, ask: AskStuck) -> tuple[StuckGroup, PlacedRemedy]:
-    """Return the remedy for an acknowledgement that goes to another database with the sender's broker id."""
+    """Return the remedy for an acknowledgement that goes to another database with the sender's broker instance."""
     stuck = ask(_mended(one, len(one.hop_path.hops) - 1), True)
     words = (
         f"The acknowledgement is delivered to {named(one.hop_path.database)} of instance"
-        f" {named(one.hop_path.instance)}, with the broker id of the database that sent: one of them is"
-        " a copy, and needs an id of its own."
+        f" {named(one.hop_path.instance)}, with the broker instance of the database that sent: one of them is"
+        " a copy, and needs a broker instance of its own."
     )
     return stuck, PlacedRemedy(stuck.instance, MessageRemedy(words))
 

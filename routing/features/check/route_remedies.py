@@ -86,10 +86,10 @@ def renew_route_id(stuck: StuckGroup) -> MessageRemedy | None:
     now = holders[0].broker
     words = (
         f"Route {named(old[0].name)} of {named(search.scope)} has broker instance {named(old[0].broker)}; the"
-        f" service is in {named(holders[0].name)}, whose id is {named(now)} now. This helps dialogs that begin"
-        " after it"
+        f" service is in {named(holders[0].name)}, whose broker instance is {named(now)} now. This helps dialogs"
+        " that begin after it"
     )
-    words += "." if search.pick else "; open ones are bound to the old id: END CONVERSATION, and begin them anew."
+    words += "." if search.pick else "; open ones are bound to the old one: END CONVERSATION, and begin them anew."
     lines = [check_phrases.alter_route(route.name, check_phrases.with_clause(broker=now)) for route in old]
     return ready(words, search.scope, *lines)
 
@@ -174,7 +174,7 @@ def lead_past(stuck: StuckGroup, stuck_there: StuckGroup) -> MessageRemedy | Non
 
 
 def pin_anew(stuck: StuckGroup, stuck_there: StuckGroup) -> MessageRemedy | None:
-    """Correct a route's old broker id where the instance that it leads to holds the service by another.
+    """Correct a route's old broker instance where the instance that it leads to holds the service by another.
 
     Arguments as for `lead_past`. None where the dialog itself has the id.
     """
@@ -185,8 +185,8 @@ def pin_anew(stuck: StuckGroup, stuck_there: StuckGroup) -> MessageRemedy | None
         return None
     words = (
         f"Route {named(stuck.verdict.route_name)} of {named(stuck.last.scope)} has broker instance {named(pick)};"
-        f" the service is in {named(holders[0].name)} of instance {named(stuck_there.instance)}, whose id is"
-        f" {named(holders[0].broker)} now."
+        f" the service is in {named(holders[0].name)} of instance {named(stuck_there.instance)}, whose broker"
+        f" instance is {named(holders[0].broker)} now."
     )
     altered = check_phrases.alter_route(
         stuck.verdict.route_name, check_phrases.with_clause(broker=holders[0].broker)
@@ -228,7 +228,7 @@ def compare_ids(stuck: StuckGroup) -> MessageRemedy | None:
 def find_address(stuck: StuckGroup) -> MessageRemedy:
     """Advise a route to a service that no known database holds; its address must be found out first."""
     words = f"No known database holds service {named(stuck.service)}"
-    words += "" if stuck.last.known_broker is None else f" with the id {named(stuck.last.known_broker)}"
+    words += "" if stuck.last.known_broker is None else f" with broker instance {named(stuck.last.known_broker)}"
     words += (
         f"{_caught(stuck)}. Where it is in another instance, a route must lead there; names are compared exactly."
     )

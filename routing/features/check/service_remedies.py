@@ -71,9 +71,9 @@ def is_of_event_notifications(service: str | None) -> bool:
 def make_event_notification(words: str, database: str, service: str) -> MessageRemedy:
     """Advise how to create an event notification anew, and end its old dialogs."""
     words += (
-        ", or that has another broker id than the target's database has now. DROP EVENT NOTIFICATION and CREATE"
-        " EVENT NOTIFICATION make it anew, with the broker id of today; then end the old dialogs. Do not create a"
-        " service for it."
+        ", or that has another broker instance than the target's database has now. DROP EVENT NOTIFICATION and"
+        " CREATE EVENT NOTIFICATION make it anew, with the broker instance of today; then end the old dialogs. Do"
+        " not create a service for it."
     )
     return end_conversations(words, database, service)
 
@@ -121,7 +121,7 @@ def enable_database(instance: SqlInstance, database: str, words: str) -> Message
 
 
 def find_twins(instance: SqlInstance, database: str) -> list[Database]:
-    """Return the other databases of an instance that have the broker id of one."""
+    """Return the other databases of an instance that have the broker instance of one."""
     databases = instance.databases
     broker = databases[database].broker if database in databases else None
     return [
@@ -132,7 +132,7 @@ def find_twins(instance: SqlInstance, database: str) -> list[Database]:
 
 
 def tell_twins_apart(instance: SqlInstance, database: str) -> str | None:
-    """Return the two ways to give one of two databases a broker id of its own, as comments; None without a twin.
+    """Return two ways to give one of two databases a new broker instance, as comments; None without a twin.
 
     Which of them is the copy no view tells.
     """
@@ -169,15 +169,15 @@ def name_spellings(stuck: StuckGroup) -> MessageRemedy | None:
 
 
 def begin_anew(stuck: StuckGroup) -> MessageRemedy | None:
-    """Return the dialog is bound to an id that no known database with the service has any more."""
+    """Advise to begin dialogs anew that are bound to a broker instance which no known database has."""
     near = [miss for miss in stuck.near if miss.what == SERVICE and miss.differences == (OTHER_BROKER,)]
     if not near or stuck.last.pick is not None:
         return None
     miss = near[0]
     return MessageRemedy(
         f"The dialogs are bound to broker instance {named(stuck.broker)}; {named(miss.database)} of instance"
-        f" {named(miss.instance)}, which holds the service, has the id {named(miss.broker)}. A dialog keeps the id"
-        " that it is bound to: END CONVERSATION, and begin them anew without the old id."
+        f" {named(miss.instance)}, which holds the service, has {named(miss.broker)}. A dialog keeps the one that it"
+        " is bound to: END CONVERSATION, and begin them anew without it."
     )
 
 
@@ -202,7 +202,7 @@ def end_refused(stuck: StuckGroup) -> MessageRemedy | None:
     words = (
         f"The messages are bound to {named(min(bound_databases))}, which does not hold service"
         f" {named(stuck.service)}: SQL Server ends such a dialog with error 8490. End it here too and begin it"
-        " anew, without that id, where there is more to say; a service that is created now does not bring it back."
+        " anew, without it, where there is more to say; a service that is created now does not bring it back."
     )
     return end_conversations(words, stuck.database or stuck.scope, stuck.service)
 

@@ -91,7 +91,7 @@ def _say(status: ReportedStatus) -> PlacedRemedy:
 
 
 def _part_twins(status: ReportedStatus) -> PlacedRemedy:
-    """Advise which of several databases with one broker id gets another, as far as the exports tell."""
+    """Advise which of several databases with one broker instance gets another, as far as the exports tell."""
     statement = tell_twins_apart(status.here, status.database)
     return PlacedRemedy(status.instance, MessageRemedy(WORDS[status.trouble], statement))
 
@@ -255,7 +255,7 @@ def _end_dead(result: MessageResult) -> PlacedRemedy | None:
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
-    """Return messages in lists of one status and one broker id."""
+    """Return messages in lists of one status and one broker instance."""
     results_by_status: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
     for result in results:
         results_by_status[

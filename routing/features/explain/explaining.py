@@ -69,7 +69,7 @@ def _holder(holder: Database, search: ShownSearch) -> str:
 
 
 def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
-    """List the message's verdict for each broker id that may be picked; at most `SHOWN`, this dialog's first."""
+    """List the verdict for each broker instance that may be picked; at most `SHOWN`, this dialog's first."""
     route_search = search.route_search
     if route_search.pick is None:
         return []

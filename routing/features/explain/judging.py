@@ -44,7 +44,7 @@ class QuestionedMessage:
 class JudgedQuestion:
     """The answer to a question.
 
-    ``possible`` has a decision with its verdict for each broker id that a dialog may get, one where there is
+    ``possible`` has a decision with its verdict for each broker instance that a dialog may get, one where there is
     nothing to pick. ``decision`` and ``verdict`` are those that the dialog gets; where it is not given
     (``is_undecided``) those of the first. ``requests`` knows the requests on record and those that messages open.
     """

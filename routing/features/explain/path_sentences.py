@@ -282,7 +282,9 @@ def _location(line: Line) -> str:
 
 
 def _database(line: Line) -> str:
-    broker = "no broker id" if line["broker_instance"] is None else f"id {quote_name(line['broker_instance'])}"
+    broker = (
+        "no broker instance" if line["broker_instance"] is None else f"id {quote_name(line['broker_instance'])}"
+    )
     why = {
         "LOCATED": "the destination",
         "OTHER_BROKER_INSTANCE": "not the broker instance asked for",

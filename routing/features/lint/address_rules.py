@@ -140,7 +140,7 @@ _REQUEST = matching.MatchKey(None, None)
 
 
 def configuration_with_broker(row: RouteRow) -> LintFinding | None:
-    """Find SBR011: a request for a route carries no broker id."""
+    """Find SBR011: a request for a route carries no broker instance."""
     if row.route.broker is None or not matching.route_request(_REQUEST, row.route):
         return None
     return row.finding("SBR011", "the BrokerConfiguration route has broker instance %s", row.route.broker)
@@ -258,7 +258,7 @@ def pinned_to_nobody(row: RouteRow, around: RouteSurroundings) -> LintFinding | 
     if not places or any(route.broker in place.brokers for place in places):
         return None
     where = list_names(place.name for place in places)
-    sentence = "no database of %s has broker id %s"
+    sentence = "no database of %s has broker instance %s"
     unknown = [] if is_local(route) else [place.name for place in places if not place.is_forwarding_known]
     if unknown:
         sentence += "; whether %s forwards is not known and taken as off"

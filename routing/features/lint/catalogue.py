@@ -37,7 +37,7 @@ class LintRule:
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
 _HANDSHAKE = (
     "where that cannot be, let the target do what must happen once only after the initiator's second message,"
-    " which carries the broker id that the dialog is bound to"
+    " which carries the broker instance that the dialog is bound to"
 )
 
 FINDINGS: tuple[LintRule, ...] = (
@@ -49,7 +49,7 @@ FINDINGS: tuple[LintRule, ...] = (
         "SBR003",
         _E,
         "A mirror address without service name and broker instance",
-        "name the service and the database's broker id as well",
+        "name the service and the database's broker instance as well",
         9661,
     ),
     LintRule(
@@ -88,26 +88,26 @@ FINDINGS: tuple[LintRule, ...] = (
     LintRule(
         "SBR012",
         _E,
-        "A broker id twice in one instance",
-        "give the copy an id of its own: ALTER DATABASE … SET NEW_BROKER",
+        "Two databases of an instance with one broker instance",
+        "give the copy a broker instance of its own: ALTER DATABASE … SET NEW_BROKER",
         9772,
     ),
     LintRule(
         "SBR013",
         _W,
-        "A broker id in several instances",
-        "give the copy an id of its own (SET NEW_BROKER), unless these are replicas",
+        "One broker instance in databases of several instances",
+        "give the copy a broker instance of its own (SET NEW_BROKER), unless these are replicas",
     ),
     LintRule(
         "SBR014",
         _I,
-        "A database with one broker id on several instances",
+        "A database with one broker instance on several instances",
         "nothing, if these are replicas of one database; else SET NEW_BROKER on the copy",
     ),
     LintRule(
         "SBR015",
         _W,
-        "A route pinned to an id that nobody hosts",
+        "A route pinned to a broker instance that no database has",
         "look up service_broker_guid in sys.databases of the target and create the route anew",
         9795,
     ),
@@ -120,20 +120,20 @@ FINDINGS: tuple[LintRule, ...] = (
     LintRule(
         "SBR017",
         _W,
-        "Load-balancing routes behind a route without broker id",
-        "give every route of the service a broker id, or drop the one without",
+        "Load-balancing routes behind a route without broker instance",
+        "give every route of the service a broker instance, or drop the one without",
     ),
     LintRule(
         "SBR018",
         _W,
         "Open routes to several instances of a service",
-        f"give each route its broker id: one dialog may get two target endpoints; {_HANDSHAKE}",
+        f"give each route its broker instance: one dialog may get two target endpoints; {_HANDSHAKE}",
     ),
     LintRule(
         "SBR019",
         _W,
         "A service in several databases of an instance",
-        "name the broker id in routes and BEGIN DIALOG, or keep the service in one database",
+        "name the broker instance in routes and BEGIN DIALOG, or keep the service in one database",
     ),
     LintRule(
         "SBR020",
@@ -165,7 +165,8 @@ FINDINGS: tuple[LintRule, ...] = (
         "SBR024",
         _I,
         "A service that AutoCreatedLocal would serve were it not missing",
-        "create a route for the service in msdb if dialogs from outside are to reach it without its broker id",
+        "create a route for the service in msdb if dialogs from outside are to reach it without its broker"
+        " instance",
         9793,
     ),
     LintRule(
@@ -234,8 +235,8 @@ FINDINGS: tuple[LintRule, ...] = (
     LintRule(
         "SBR038",
         _W,
-        "A conversation group bound to different broker ids",
-        "name the broker id in BEGIN DIALOG where related conversations must meet in one database",
+        "A conversation group bound to different broker instances",
+        "name the broker instance in BEGIN DIALOG where related conversations must meet in one database",
     ),
     LintRule(
         "SBR039",
@@ -254,7 +255,7 @@ FINDINGS: tuple[LintRule, ...] = (
         "SBR041",
         _E,
         "Open dialogs that get several target endpoints",
-        "give each route the broker id of its target, so that each dialog is balanced to one of them;"
+        "give each route the broker instance of its target, so that each dialog is balanced to one of them;"
         f" {_HANDSHAKE}",
     ),
     LintRule(
@@ -290,13 +291,13 @@ FINDINGS: tuple[LintRule, ...] = (
         "SBR046",
         _I,
         "An open route to the only broker instance of a service",
-        "give the route the broker id: it is known, and stays right where the service is deployed once more",
+        "give the route the broker instance: it is known, and stays right where the service is deployed once more",
     ),
     LintRule(
         "SBR047",
         _W,
         "A load-balancing route that stands twice",
-        "drop it: open dialogs are shared out by broker ids, and the number of an id's routes does not count",
+        "drop it: open dialogs are shared out by broker instances, and how many routes name one does not count",
     ),
 )
 BY_CODE: dict[str, LintRule] = {finding.code: finding for finding in FINDINGS}

@@ -18,11 +18,11 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE, MSDB, Ending, MatchingSt
 
 
 def broker_ids(estate: LintEstate) -> Iterator[LintFinding]:
-    """Find SBR012 to SBR014: each broker id that several databases have.
+    """Find SBR012 to SBR014: each broker instance that several databases have.
 
     Where instances share it, it stands under the first of them by name.
     """
-    sentence = "databases %s have one broker id"
+    sentence = "databases %s have one broker instance"
     found_in: dict[str, dict[str, set[str]]] = {}
     for instance, name, guid in estate.tables["databases"].rows("instance_name", "name", "service_broker_guid"):
         broker = text.broker_id(guid)
@@ -108,7 +108,7 @@ def caught_services(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator
 
 
 class BalancedService(NamedTuple):
-    """A service that several broker ids share the open dialogs of, by the routes of a database.
+    """A service that several broker instances share the open dialogs of, by the routes of a database.
 
     ``by_broker``: the balanced routes of each id, by name. ``open_routes``: those for the service without an id.
     """
@@ -120,7 +120,7 @@ class BalancedService(NamedTuple):
 
 
 def balanced_services(estate: LintEstate) -> list[BalancedService]:
-    """Return the services that routes in force balance over two broker ids or more."""
+    """Return the services that routes in force balance over two broker instances or more."""
     grouped: dict[tuple[str, str, str], dict[MatchingStep, list[EstateRoute]]] = {}
     for instance, database, route in estate.live_routes:
         if route.service is not None:
@@ -140,7 +140,7 @@ def balanced_services(estate: LintEstate) -> list[BalancedService]:
 
 
 def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
-    """Find SBR017: an open message's search ends with a route without broker id, before ids are balanced.
+    """Find SBR017: an open message's search ends with a route without broker instance, before ids are balanced.
 
     One finding for each such route.
     """
@@ -152,14 +152,14 @@ def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFindi
 
 
 def doubled_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
-    """Find SBR047: a balanced route equals another one, so its broker id gets no greater share (section 2.3)."""
+    """Find SBR047: a balanced route equals another, so its broker instance gets no greater share (section 2.3)."""
     for one in balanced:
         for broker, routes in one.by_broker.items():
             distinct = distinct_routes(routes)
             for route in routes:
                 [first] = [other for other in distinct if _is_same(other, route)]
                 if first is not route:
-                    sentence = "it is the same as %s: the share of broker id %s stays one of %s"
+                    sentence = "it is the same as %s: the share of broker instance %s stays one of %s"
                     values = (first.name, broker, str(len(one.by_broker)))
                     yield finding("SBR047", one.place, route.name, sentence, *values)
 
@@ -205,11 +205,11 @@ def shadowed_routes(
                 )
 
 
-# Routes without broker id: those that several instances of a service answer, and those that only one does.
+# Routes without broker instance: those that several instances of a service answer, and those that only one does.
 
 
 def open_to_several(estate: LintEstate, probe_answers: ProbeAnswers, proved: Hazards) -> Iterator[LintFinding]:
-    """Find SBR018: routes without broker id that the transport may use in turn lead to several holders.
+    """Find SBR018: routes without broker instance that the transport may use in turn lead to several holders.
 
     Only places that the tables know can be judged; gateways do not hold the service and are no hazard. What is
     proved of the same scope and service is an error of its own, and not a warning as well.
@@ -224,12 +224,12 @@ def open_to_several(estate: LintEstate, probe_answers: ProbeAnswers, proved: Haz
             owners = owners_of(estate, search, verdict.asked)
             targets = {name for name, owner in owners.items() if owner.holders_of(service)}
             if len(targets) > 1:
-                sentence = "it and others without broker id lead to '%s' at %s"
+                sentence = "it and others without broker instance lead to '%s' at %s"
                 yield finding("SBR018", verdict.place, search.route_name, sentence, service, list_names(targets))
 
 
 def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
-    """Find SBR046: all messages of an open route are delivered at the only broker id of their service.
+    """Find SBR046: all messages of an open route are delivered at the only broker instance of their service.
 
     Left alone: routes for requests, which carry no id, and mirrored ones, which need an id (SBR003).
     """
@@ -248,12 +248,12 @@ def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[L
             # One that came back to its own instance is reported by a route of msdb.
             used = {hop.route_name for hop in hops if hop.scope == choice.scope}
             for name in names & used:
-                sentence = "all that takes it ends at broker id %s, the only one that is known of '%s'"
+                sentence = "all that takes it ends at broker instance %s, the only one that is known of '%s'"
                 yield finding("SBR046", choice[:2], name, sentence, sole[choice.service], choice.service)
 
 
 def _sole_brokers(estate: LintEstate) -> dict[str, str]:
-    """Return the broker id of each service that databases of one id alone hold."""
+    """Return the broker instance of each service that databases of one id alone hold."""
     brokers_by_service: dict[str, set[str | None]] = {}
     for holder in estate.holders:
         if holder.service != BROKER_CONFIGURATION_SERVICE:
@@ -263,7 +263,7 @@ def _sole_brokers(estate: LintEstate) -> dict[str, str]:
 
 
 def _ends_at(follower: OpenMessageFollower, trace: MessageTrace, broker: str) -> bool:
-    """Return True if every way of a trace is delivered at a broker id."""
+    """Return True if every way of a trace is delivered at a broker instance."""
     targets = [follower.target(path) for path in trace.ways]
     return not trace.is_cut and all(target is not None and target[1] == broker for target in targets)
 

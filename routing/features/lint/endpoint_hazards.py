@@ -57,7 +57,7 @@ class OpenMessageFollower:
         return self._decide(key, instance, self._now).choices[0]
 
     def target(self, path: HopPath) -> tuple[str, str] | None:
-        """Return the database that a way ends at, with its broker id; None where it ends at none that has one."""
+        """Return the database that a way ends at, with its broker instance; None where none has one."""
         if path.instance is None or path.database is None:
             return None
         broker = self.network.instances[path.instance].databases[path.database].broker
@@ -65,7 +65,7 @@ class OpenMessageFollower:
 
 
 Ends = tuple[tuple[str, str], ...]
-"""Targets by name, each with its broker id."""
+"""Targets by name, each with its broker instance."""
 
 
 class ProvedHazard(NamedTuple):
@@ -79,7 +79,7 @@ Hazards = Mapping[OpenChoice, ProvedHazard]
 
 
 def prove_hazards(estate: LintEstate, follower: OpenMessageFollower) -> dict[OpenChoice, ProvedHazard]:
-    """Find the choices whose messages end at different broker ids; one hash that shows it proves it."""
+    """Find the choices whose messages end at different broker instances; one hash that shows it proves it."""
     proofs = _Proofs(_Reach(estate, follower.network), follower)
     proved: dict[OpenChoice, ProvedHazard] = {}
     for instance in follower.network.instances.values():
@@ -161,7 +161,7 @@ class _Proofs:
         return None
 
     def _ends(self, trace: MessageTrace, choice: OpenChoice) -> Ends:
-        """Return the targets if several of the transport's choices lead to different broker ids; else none.
+        """Return the targets if several of the transport's choices lead to different broker instances; else none.
 
         Where only one of them does, the choice is made past it. A message that comes back to its own instance
         chooses in msdb.
@@ -181,8 +181,8 @@ class _Proofs:
 class _Reach:
     """The places that messages can reach at all, so that few have to be followed.
 
-    ``spread``: the services that databases of different broker ids hold. ``addressed``: those of them whose names
-    begin with an address.
+    ``spread``: the services that databases of different broker instances hold. ``addressed``: those of them whose
+    names begin with an address.
     """
 
     def __init__(self, estate: LintEstate, network: EstateNetwork) -> None:
@@ -217,7 +217,7 @@ class _Reach:
         return owners
 
     def _services_from(self, owners: frozenset[str]) -> set[str]:
-        """Return the services that arrivals may reach and databases of different broker ids hold."""
+        """Return the services that arrivals may reach and databases of different broker instances hold."""
         if owners not in self._services:
             seen, ahead = set(owners), list(owners)
             while ahead:

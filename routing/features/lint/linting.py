@@ -58,14 +58,14 @@ class LintEvidence:
 
     @cached_property
     def balanced(self) -> list[BalancedService]:
-        """The services that several broker ids share."""
+        """The services that several broker instances share."""
         return configuration_rules.balanced_services(self.estate)
 
 
 FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
     "route rows": lambda evidence: address_rules.route_rows(evidence.estate, evidence.rows),
     "refused rows": lambda evidence: address_rules.refused_rows(evidence.estate),
-    "broker ids": lambda evidence: configuration_rules.broker_ids(evidence.estate),
+    "broker instances": lambda evidence: configuration_rules.broker_ids(evidence.estate),
     "disabled brokers": lambda evidence: configuration_rules.disabled_brokers(evidence.estate),
     "doubled services": lambda evidence: configuration_rules.doubled_services(evidence.estate),
     "unbalanced routes": lambda evidence: configuration_rules.unbalanced_routes(evidence.balanced),

@@ -87,7 +87,7 @@ def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch)
     if search.step is MatchingStep.NO_MATCH and verdict.by is None and not search.asks:
         sentence = "an open message that arrives for it is %s (%s)"
         if _takes_bound(estate, verdict.asked):
-            sentence += "; bound to the broker id of a database that holds it, it is delivered"
+            sentence += "; bound to the broker instance of a database that holds it, it is delivered"
         yield finding("SBR024", place, service, sentence, str(search.end.outcome), str(search.end.reason))
 
 
@@ -267,7 +267,7 @@ class RebalancedDialogs(NamedTuple):
 
 
 class OpenDialogs(NamedTuple):
-    """Dialogs of a database to a service whose messages take routes while they are bound to no broker id.
+    """Dialogs of a database to a service whose messages take routes while they are bound to no broker instance.
 
     How many there are, and the first by id.
     """
@@ -300,7 +300,7 @@ def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
 
 
 def read_changed_picks(resolved: Table) -> list[RebalancedDialogs]:
-    """Return the scopes and services of which open dialogs were balanced to different broker ids."""
+    """Return the scopes and services of which open dialogs were balanced to different broker instances."""
     balanced = {"matching_step": [int(MatchingStep.BALANCED)]}
     dialogs = open_traffic(resolved).groups(
         (*_SENDER, _CONVERSATION, "is_initiator"), varying="broker_instance", only=balanced
@@ -319,8 +319,8 @@ def read_changed_picks(resolved: Table) -> list[RebalancedDialogs]:
 def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs]:
     """Return the open dialogs to some services, by the databases that begin them.
 
-    A dialog is open where a message of its initiator was sent by a route without broker id, and is bound to none:
-    no target has acknowledged it.
+    A dialog is open where a message of its initiator was sent by a route without broker instance, and is bound to
+    none: no target has acknowledged it.
     """
     is_open = {
         "matching_step": [int(step) for step in OPEN_STEPS],
@@ -357,8 +357,8 @@ def unused_routes(estate: LintEstate, used: set[RouteName]) -> Iterator[LintFind
 
 
 def changed_picks(changed: list[RebalancedDialogs]) -> Iterator[LintFinding]:
-    """Find SBR039: messages of one open dialog went to different broker ids; one a scope and service."""
-    sentence = "the set of broker ids changed before the acknowledgement: dialogs %s, such as %s"
+    """Find SBR039: messages of one open dialog went to different broker instances; one a scope and service."""
+    sentence = "the set of broker instances changed before the acknowledgement: dialogs %s, such as %s"
     for instance, database, service, dialogs, first in changed:
         yield finding("SBR039", (instance, database), service, sentence, str(dialogs), first)
 
@@ -381,6 +381,6 @@ def torn_groups(estate: LintEstate) -> Iterator[LintFinding]:
     for (*service, group_id), brokers in brokers_by_group.items():
         if len(brokers) > 1:
             torn.setdefault(tuple(service), []).append(group_id)
-    sentence = "conversation groups are bound to different broker ids: %s, such as %s"
+    sentence = "conversation groups are bound to different broker instances: %s, such as %s"
     for (instance, database, far_service), groups in torn.items():
         yield finding("SBR038", (instance, database), far_service, sentence, str(len(groups)), min(groups))

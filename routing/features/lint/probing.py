@@ -41,7 +41,7 @@ class RouteReferrer(NamedTuple):
 
 
 class ProbeVerdict(NamedTuple):
-    """The answer to a question: a search for each broker id that may be picked."""
+    """The answer to a question: a search for each broker instance that may be picked."""
 
     asked: ProbeQuestion
     searches: tuple[RouteSearch, ...]
@@ -54,7 +54,7 @@ class ProbeVerdict(NamedTuple):
 
 
 class RouteSelector(NamedTuple):
-    """The scope, service and broker id that routes may share."""
+    """The scope, service and broker instance that routes may share."""
 
     instance: str
     database: str

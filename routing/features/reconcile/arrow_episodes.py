@@ -252,7 +252,7 @@ class ReadTables:
 
 
 def _read_messages(messages: Table) -> Iterator[pyarrow.Table]:
-    """Read the ends of conversations that messages are of, with the lowest broker id that one names itself."""
+    """Read the ends of conversations that messages are of, with the lowest broker instance that one names."""
     import pyarrow
 
     names = (*END, "to_broker_instance")

@@ -190,14 +190,14 @@ class MismatchCause(NamedTuple):
 
 @dataclass
 class PickedInstances:
-    """The share of predictions whose broker id is the one that was observed."""
+    """The share of predictions whose broker instance is the one that was observed."""
 
     episodes: int = 0
     same: int = 0
 
 
 Balanced = Mapping[tuple[str, str, int], PickedInstances]
-"""Picks by instance, service, and number of broker ids that the dialog-ID hash picks among."""
+"""Picks by instance, service, and number of broker instances that the dialog-ID hash picks among."""
 
 
 # What either way of reading finds: groups of episodes with their causes, and the rows of the output.

@@ -24,7 +24,7 @@ from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
 END = ("instance_name", "database_name", "conversation_id", "is_initiator")
 """What tells the ends of conversations apart."""
 OWN = ("is_named", "own", *DIALOG_COLUMNS)
-"""What messages and dialogs say of an episode's end: whether messages know it, and the broker id they name."""
+"""What messages and dialogs say of an episode's end: whether messages know it, and their broker instance."""
 
 Side = tuple[str, "str | None", str, "bool | None"]
 """An end of a conversation: instance, database, folded conversation id, role."""
@@ -33,7 +33,7 @@ Side = tuple[str, "str | None", str, "bool | None"]
 class EpisodePrediction(NamedTuple):
     """An episode's prediction and class. ``verdict`` is None where ``rejections`` say why nothing is predicted.
 
-    ``picks`` is the number of broker ids that the dialog-ID hash picks among, None where it does not.
+    ``picks`` is the number of broker instances that the dialog-ID hash picks among, None where it does not.
     """
 
     verdict: Verdict | None
@@ -51,7 +51,7 @@ class _Asked(NamedTuple):
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """What may be decided: one, or one for each broker id that step 3 may pick."""
+        """What may be decided: one, or one for each broker instance that step 3 may pick."""
         return self.keyed.decisions(self.message.t)
 
 
@@ -59,9 +59,9 @@ class _Asked(NamedTuple):
 class EpisodePredictor:
     """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
 
-    ``named`` has the broker id that the messages of a side name themselves, None where they name none; a side that
-    is not in it is not known. Where any episode may ask for a route, all must have come by `find_openers` before
-    the first is judged.
+    ``named`` has the broker instance that the messages of a side name themselves, None where they name none; a
+    side that is not in it is not known. Where any episode may ask for a route, all must have come by
+    `find_openers` before the first is judged.
     """
 
     messages: MessageJudge
@@ -102,7 +102,7 @@ class EpisodePredictor:
         return self.predict(episode, at).compared.kind
 
     def _others(self, asked: _Asked) -> list[Verdict]:
-        """Return the verdicts of all broker ids that may be picked."""
+        """Return the verdicts of all broker instances that may be picked."""
         hops = asked.message.hops_remaining
         return [asked.keyed.verdict_of(decision, hops) for decision in asked.decisions]
 
@@ -238,7 +238,7 @@ class JudgedEpisodes:
     """Questions of episodes, judged in their order.
 
     ``prediction_of`` and ``group_of`` have, for each, the places in ``predictions`` and ``groups``. ``balanced``
-    is by instance, service and number of broker ids.
+    is by instance, service and number of broker instances.
     """
 
     groups: list[EpisodeGroup] = field(default_factory=list)

@@ -96,7 +96,7 @@ def _describe_causes(done: Reconciliation) -> Iterator[Block]:
 
 def _describe_picks(done: Reconciliation) -> Iterator[DataTable]:
     if len(done.balanced):
-        columns = ("instance", "service", "broker ids", "episodes", "as predicted")
+        columns = ("instance", "service", "broker instances", "episodes", "as predicted")
         rows = _balanced(done)
         more = len(done.balanced) - len(rows)
         yield DataTable(make_columns(columns, columns[2:]), rows, "Picks of balanced services", more)

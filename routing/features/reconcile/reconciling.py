@@ -75,7 +75,7 @@ class Reconciliation:
         observations: the number of rows of ``observed_routing``.
         counts: rows of `schemas.RECONCILED_COUNTS`: episodes by instance and class.
         causes: rows of `schemas.RECONCILED_CAUSES`, those that explain most first.
-        balanced: rows of `schemas.BALANCED_PICKS`: dialogs by broker id that SQL Server picked.
+        balanced: rows of `schemas.BALANCED_PICKS`: dialogs by broker instance that SQL Server picked.
         unobserved: the number of ends of conversations with messages but no observation on their instance.
         rows: every episode (`schemas.RECONCILIATION`), a table or dataset of Arrow, or a DataFrame; None without
             ``with_rows``.

@@ -22,7 +22,7 @@ from routing.rules.timeline import TimeInterval
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of
 
-# What chance does where each dialog gets one of several broker ids, each as likely as the others.
+# What chance does where each dialog gets one of several broker instances, each as likely as the others.
 
 
 FEWEST = 5
@@ -87,7 +87,8 @@ def correct(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-# Which broker ids compete for the open dialogs to a service, since when, and which ids never do; by the rules.
+# Which broker instances compete for the open dialogs to a service, since when, and which ids never do; by the
+# rules.
 
 
 SHADOWED, DOUBLED, COMES_BACK = "SHADOWED", "DOUBLED", "COMES_BACK"
@@ -125,7 +126,7 @@ class InstanceChoice:
 
 
 def find_choices(tables: Mapping[str, TableColumns], now: int) -> list[InstanceChoice]:
-    """Return the scopes whose routes name a service with two broker ids at least, as of a time, in their order.
+    """Return the scopes whose routes name a service with two broker instances or more, as of a time, in order.
 
     ``tables``: instances, databases, services and routes, the latter with all their versions. The interval is the
     one around ``now`` (microseconds since 1970) in which the same ids compete. Versions of routes that are over
@@ -148,7 +149,7 @@ class _Named(NamedTuple):
 
 
 def _named(routes: TableColumns, now: int) -> dict[ChoiceScope, list[_Named]]:
-    """Return the routes with a service and a broker id, of today and of later, by who searches them."""
+    """Return the routes with a service and a broker instance, of today and of later, by who searches them."""
     routes_by_scope: dict[ChoiceScope, list[_Named]] = {}
     ends = routes.rows("valid_to", "lifetime")
     for (instance, database, route), (valid_to, lifetime) in zip(routes_of(routes), ends, strict=True):
@@ -159,7 +160,7 @@ def _named(routes: TableColumns, now: int) -> dict[ChoiceScope, list[_Named]]:
 
 
 def _owners(databases: TableColumns) -> dict[str, str]:
-    """Return by broker id the databases that have it, mostly one."""
+    """Return by broker instance the databases that have it, mostly one."""
     names_by_broker: dict[str, list[str]] = {}
     for instance, name, guid in databases.rows("instance_name", "name", "service_broker_guid"):
         broker = text.broker_id(guid)
@@ -235,7 +236,7 @@ def _unreached(decision: Decision) -> _Why:
     if search.match is None:
         return BROKER_OFF, f"the broker of {quote_name(search.scope)} is off: its routes are not searched"
     route_names = quote_name(list_names(each.name or "" for each in search.match.routes))
-    return SHADOWED, f"open dialogs take {route_names}, which names the service and no broker id"
+    return SHADOWED, f"open dialogs take {route_names}, which names the service and no broker instance"
 
 
 def _behind_another(route: EstateRoute, decision: Decision) -> _Why | None:
@@ -259,7 +260,7 @@ def _not_in_force(route: EstateRoute, lifetime: int | None, now: int) -> _Why:
 
 
 Dialogs = Mapping[tuple[str, str, str, str], int]
-"""How many dialogs step 3 shared out, by instance, database of the scope, service and broker id.
+"""How many dialogs step 3 shared out, by instance, database of the scope, service and broker instance.
 
 A row of ``resolved_routes`` counts with ``matching_step`` 3 and a ``decided_at`` in the scope's time. Its scope is
 that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_from`` (it came back).
@@ -313,16 +314,16 @@ def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalanc
 def _why_no_test(counts: Sequence[int], others: Sequence[str]) -> str | None:
     """Return the reason why chance cannot be asked; None where it can."""
     if others:
-        return "dialogs got broker ids that do not compete by these routes: others were in force then"
+        return "dialogs got broker instances that do not compete by these routes: others were in force then"
     if not counts:
-        return "no broker id has dialogs that can be counted"
+        return "no broker instance has dialogs that can be counted"
     if len(counts) == 1:
-        return "one broker id alone has dialogs that can be counted"
+        return "one broker instance alone has dialogs that can be counted"
     if not any(counts):
         return "no dialog was shared out in this time"
     if sum(counts) < FEWEST * len(counts):
         dialogs = "1 dialog is" if sum(counts) == 1 else f"{sum(counts):,} dialogs are"
-        return f"{dialogs} too few for {len(counts):,} broker ids: it takes {FEWEST} for each"
+        return f"{dialogs} too few for {len(counts):,} broker instances: it takes {FEWEST} for each"
     return None
 
 

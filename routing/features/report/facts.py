@@ -79,7 +79,7 @@ class MessageSeries:
 
 @dataclass(frozen=True)
 class BalancedInstance:
-    """A broker id that dialogs were balanced to: how many, and how many chance lets expect.
+    """A broker instance that dialogs were balanced to: how many, and how many chance lets expect.
 
     ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
     none is known. From ``low`` to ``high`` is where 95 of 100 fair choices end.
@@ -95,7 +95,7 @@ class BalancedInstance:
 
 @dataclass(frozen=True)
 class NeverPicked:
-    """A broker id that a route names in vain: no dialog can be balanced to it by this route, and why.
+    """A broker instance that a route names in vain: no dialog can be balanced to it by this route, and why.
 
     ``why`` is SHADOWED, DOUBLED, EXPIRED, or another word of `choices`; with COMES_BACK alone there may be
     dialogs, and nothing tells which.
@@ -109,7 +109,7 @@ class NeverPicked:
 
 @dataclass(frozen=True)
 class DialogBalance:
-    """The dialogs of a scope to a service by broker id, and how even their shares are.
+    """The dialogs of a scope to a service by broker instance, and how even their shares are.
 
     ``since`` and ``until`` bound the time in which the set of ids was the same, None where it always was.
     ``p_value`` is corrected for the number of services tested, None where ``no_p_value`` says why there is none.
@@ -238,7 +238,7 @@ class Report:
         flows: the messages by sender, service and outcome.
         places: the instances with their databases and addresses.
         series: the messages over time; None where no time is known.
-        balances: the dialogs by broker id where step 3 picks (rule book, section 2); None where unknown.
+        balances: the dialogs by broker instance where step 3 picks (rule book, section 2); None where unknown.
         findings: the findings of lint; None where the configuration is not known.
         coverage: how many routes of each instance messages used.
         changes: the changes since the run before; None where there is none.

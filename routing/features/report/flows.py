@@ -39,7 +39,7 @@ _Named = TypeVar("_Named")
 Service = tuple[str, str]
 """An instance, and a service that its messages are for."""
 Dialogs = dict[tuple[str, str, str, str], int]
-"""How many dialogs were balanced, by instance, database, service and broker id."""
+"""How many dialogs were balanced, by instance, database, service and broker instance."""
 
 
 @dataclass(frozen=True)

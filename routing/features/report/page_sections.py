@@ -52,10 +52,10 @@ def balance_section(balances: Sequence[DialogBalance]) -> PageSection:
             break
         parts.append(part)
     introduction = (
-        "Dialogs are shared out among the broker ids of equal routes. The band is where 95 of 100 fair"
+        "Dialogs are shared out among the broker instances of equal routes. The band is where 95 of 100 fair"
         " choices end."
         if balances
-        else "No service is balanced among several broker ids."
+        else "No service is balanced among several broker instances."
     )
     left = len(balances) - len(parts)
     return PageSection(
@@ -70,7 +70,7 @@ def balance_section(balances: Sequence[DialogBalance]) -> PageSection:
 
 def _shared(one: DialogBalance, name: str) -> PageSection:
     heads = (
-        ("Broker id", WORD),
+        ("Broker instance", WORD),
         ("Database", ""),
         ("Dialogs", NUMBER),
         ("Expected", NUMBER),
@@ -78,11 +78,11 @@ def _shared(one: DialogBalance, name: str) -> PageSection:
         ("Where", WORD),
     )
     picks = [_pick(pick) for pick in one.picks]
-    tables = [table(name, "Dialogs of each broker id", heads, picks, "no dialog was shared out")]
+    tables = [table(name, "Dialogs of each broker instance", heads, picks, "no dialog was shared out")]
     if one.never:
-        names = (("Broker id", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
+        names = (("Broker instance", WORD), ("Route", NAME), ("Why", WORD), ("In words", TEXT))
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
-        tables.append(table(f"{name}-never", "Routes that name a broker id in vain", names, never))
+        tables.append(table(f"{name}-never", "Routes that name a broker instance in vain", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
     return PageSection(name, title, "", _judged(one), [f"{name}-picture"] if one.picks else (), tables)
 

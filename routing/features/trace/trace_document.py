@@ -229,7 +229,7 @@ def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Bloc
     if path.is_back_unknown:
         yield DocumentHeading(["And back: ", mark_outcome(Ending.NOT_KNOWN), f", for {_why_unknown(done)}."], 3)
     if path.back is not None:
-        yield from _trace(f"And back to {quote(done.from_service)}, bound to its broker id", path.back)
+        yield from _trace(f"And back to {quote(done.from_service)}, bound to its broker instance", path.back)
 
 
 def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
@@ -257,7 +257,7 @@ def _why_unknown(done: TraceResult) -> str:
         return "the message arrived over the network: the database that sent it is not told"
     if done.from_service is None:
         return "who sent it is not known (from_service_name)"
-    return "the database that sent it has no broker id"
+    return "the database that sent it has no broker instance"
 
 
 # A traced message as one JSON object for programs.

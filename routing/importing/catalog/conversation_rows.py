@@ -199,7 +199,7 @@ _SHOWN = 3
 
 
 def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
-    """Add one row an endpoint; it does not tell BEGIN DIALOG's far broker id from an acknowledgement's."""
+    """Add one row an endpoint; it does not tell BEGIN DIALOG's far broker instance from an acknowledgement's."""
     seen = set()
     columns = (
         *("instance_name", "database_name", "conversation_id", "is_initiator", "conversation_group_id"),

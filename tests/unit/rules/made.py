@@ -10,7 +10,7 @@ from routing.rules.resolving import RoutedMessage
 from routing.rules.timeline import TimeInterval
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
-# Broker ids in their order; the last is nobody's.
+# Broker instances in their order; the last is nobody's.
 B, C, D, NOWHERE = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "bcdf")
 ASKS = BROKER_CONFIGURATION_SERVICE
 OWN = "tcp://hub:4022"

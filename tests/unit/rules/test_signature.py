@@ -86,7 +86,7 @@ def test_what_makes_no_difference_tells_no_keys_apart(one: Asked, other: Asked, 
             asked({"Orders": [HOME], "msdb": []}),
             [f"{RETURNS} > 7 - None NO_ROUTE"],
         ),
-        # What routes have to do with the instance: its addresses, and its broker ids.
+        # What routes have to do with the instance: its addresses, and its broker instances.
         (
             asked({"Orders": [HOME], "msdb": []}),
             [f"{RETURNS} > 7 - None NO_ROUTE"],
@@ -137,7 +137,7 @@ def test_what_makes_no_difference_tells_no_keys_apart(one: Asked, other: Asked, 
             asked({"Parts": [LOCAL]}, "Parts", services=HELD_TWICE),
             ["2 - local LOCAL_SERVICE Parts"],
         ),
-        # The message: its name, its broker id, its role, and whether it has been sent or has arrived.
+        # The message: its name, its broker instance, its role, and whether it has been sent or has arrived.
         (
             asked({"Orders": [READ]}, name=NameAddress.NONE),
             ["5 - read TRANSPORT_ADDRESS_INVALID"],

@@ -244,14 +244,14 @@ def stuck_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
     ]
 
 
-# How evenly the dialogs of a service were shared out among broker ids.
+# How evenly the dialogs of a service were shared out among broker instances.
 
 
 PICKS = 20
 
 
 def balance(shared: DialogBalance) -> picture_theme.Picture:
-    """Draw bars: the dialogs of each broker id, a line at the expected share, a band where 95 of 100 choices end.
+    """Draw bars: the dialogs of each broker instance, a line at the expected share, a band for 95 of 100 choices.
 
     Of more than `PICKS` ids those furthest from what is expected. Rows of the data set ``rows``: place (number of
     the lane, from 0 on), broker (the id and, where known, whose it is), dialogs, expected, low, high.
@@ -269,7 +269,10 @@ def balance(shared: DialogBalance) -> picture_theme.Picture:
     words = f"format(datum.dialogs, ',') + ', fair ' + {fair}"
     numbered = draw_numbers(base, words, end="max(datum.dialogs, datum.high)")
     layers = [bars, band.encode(x="low:Q", x2="high:Q"), line.encode(x="expected:Q"), named, numbered]
-    what = "Bars: the dialogs of each broker id, with the number that chance lets expect and where 95 of 100 end."
+    what = (
+        "Bars: the dialogs of each broker instance, with the number that chance lets expect and where 95 of 100"
+        " end."
+    )
     return dressed(layers, what)
 
 
