@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,12 +50,58 @@ class MappedTexts:
 
     def of(self, column: pyarrow.Array) -> pyarrow.Array:
         """Return the values of a column's rows; null stays null."""
-        words, places = _parts(column)
+        words, places = split_words(column)
         last = self._last
         # All parts of a group of rows in a file have the same. Another thread may ask meanwhile.
         if last is None or not words.equals(last[0]):
             last = self._last = words, self.function(words)
         return last[1].take(places)
+
+
+# Which rows have one of some values.
+
+
+def array_of(values: Any, kind: pyarrow.DataType) -> pyarrow.Array:
+    """Return values to be compared with a column of a type, without null."""
+    import pyarrow
+
+    if isinstance(values, pyarrow.Array | pyarrow.ChunkedArray):
+        return values.drop_null()
+    return pyarrow.array([value for value in values if value is not None], kind)
+
+
+def is_one_of(values: Collection[Any] | None) -> Callable[[pyarrow.Array], pyarrow.Array]:
+    """Return a test of a column's parts: that a row has one of some values, or null where these are None."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    def is_one(column: pyarrow.Array) -> pyarrow.Array:
+        return column.is_null() if values is None else pc.is_in(column, value_set=array_of(values, column.type))
+
+    by_text = MappedTexts(is_one)
+
+    def test(column: pyarrow.Array) -> pyarrow.Array:
+        if values is None:
+            # A row may be null by its text, too.
+            return is_one(decoded(column))
+        return by_text.of(column) if pyarrow.types.is_dictionary(column.type) else is_one(column)
+
+    return test
+
+
+def rows_that_pass(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any], Any]]) -> pyarrow.RecordBatch:
+    """Return the rows of a part for which tests of its columns hold."""
+    import pyarrow.compute as pc
+
+    masks = [test(part[name]) for name, test in tests.items()]
+    return part.filter(reduce(pc.and_, masks)) if masks else part
+
+
+def decoded(column: Any) -> Any:
+    """Return a column of texts as texts, where it is one of numbers of texts; any other as it is."""
+    import pyarrow
+
+    return column.cast(column.type.value_type) if pyarrow.types.is_dictionary(column.type) else column
 
 
 @dataclass
@@ -111,7 +157,7 @@ class TextPlaces:
             return pyarrow.nulls(len(columns[0]), pyarrow.int32())
         codes: Any = 0
         for column, known_texts in zip(columns, self._texts, strict=True):
-            words, places = _parts(column)
+            words, places = split_words(column)
             one = pc.index_in(words, known_texts).take(places).cast("int64")
             codes = pc.add(pc.multiply(codes, len(known_texts)), one)
         return pc.index_in(codes, self._codes)
@@ -206,7 +252,7 @@ class GroupSums:
         return grouped.rename_columns([*self.names, *self.how])
 
 
-def _parts(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
+def split_words(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
     """Return the texts of a column, each once, and for each row the place of its text among them.
 
     A row may be null by itself, or by its text: a column that is null throughout is read so.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
@@ -18,7 +18,17 @@ from routing.engines.traffic_tables import ALL, COUNT, Filter, RouteUse, TimeSpa
 from routing.schemas import TABLES, ColumnKind
 from routing.tables.arrow_forms import Attempts, fold_texts, read_brokers, split_attempts, without
 from routing.tables.arrow_rows import micros_in, plain_values, values_of, with_readable_texts
-from routing.tables.encoded_texts import WAITING, GroupSums, MappedTexts, TextNumbering, TextPlaces, encoded
+from routing.tables.encoded_texts import (
+    WAITING,
+    GroupSums,
+    TextNumbering,
+    TextPlaces,
+    array_of,
+    decoded,
+    encoded,
+    is_one_of,
+    rows_that_pass,
+)
 from routing.tables.row_faults import read_where, repeated_values, suspicion
 from routing.tables.table_columns import (
     FILE,
@@ -344,7 +354,7 @@ class ArrowTraffic:
                 conditions.append(pc.field(self.shape[name]).is_null())
             else:
                 # One value is sooner compared than looked up.
-                wanted, field = _array_of(values, self._type_of(name)), pc.field(self.shape[name])
+                wanted, field = array_of(values, self._type_of(name)), pc.field(self.shape[name])
                 conditions.append(field == wanted[0] if len(wanted) == 1 else field.isin(wanted))
         return _all_of(conditions)
 
@@ -460,7 +470,7 @@ class ArrowTraffic:
         fields = self._fields((*names, *only))
         if any(name not in self.shape and values is not None for name, values in only.items()):
             return
-        tests = {name: _test_of(values) for name, values in only.items() if name in self.shape}
+        tests = {name: is_one_of(values) for name, values in only.items() if name in self.shape}
         texts = {self.shape[name] for name in (*numbered, *only) if name in self.shape and name not in _IDS}
         # What all rows of a file have in common is looked at once, and not for each row.
         rows = encoded(in_files_with(self.dataset, self._condition(only)), texts)
@@ -468,11 +478,11 @@ class ArrowTraffic:
         # What is read ahead is what takes memory.
         scanner = rows.scanner(fields, filter=is_once, batch_readahead=4, fragment_readahead=1)
         for batch in scanner.to_batches():
-            yield 1, _where(batch, tests)
+            yield 1, rows_that_pass(batch, tests)
         if self.attempts is not None:
             rest = self.attempts.replaced if has_replaced else self.attempts.last
             for batch in rest.select(list(fields)).to_batches():
-                yield -1 if has_replaced else 1, _where(batch, tests)
+                yield -1 if has_replaced else 1, rows_that_pass(batch, tests)
 
 
 def _all_of(conditions: Iterable[Any]) -> Any:
@@ -481,53 +491,11 @@ def _all_of(conditions: Iterable[Any]) -> Any:
     return reduce(operator.and_, present) if present else None
 
 
-def _array_of(values: Any, kind: pyarrow.DataType) -> pyarrow.Array:
-    """Return values to be compared with a column of a type, without null."""
-    import pyarrow
-
-    if isinstance(values, pyarrow.Array | pyarrow.ChunkedArray):
-        return values.drop_null()
-    return pyarrow.array([value for value in values if value is not None], kind)
-
-
-def _test_of(values: Collection[Any] | None) -> Callable[[pyarrow.Array], pyarrow.Array]:
-    """Return a test of a column's parts: that a row has one of some values, or null where these are None."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    def is_one(column: pyarrow.Array) -> pyarrow.Array:
-        return column.is_null() if values is None else pc.is_in(column, value_set=_array_of(values, column.type))
-
-    by_text = MappedTexts(is_one)
-
-    def test(column: pyarrow.Array) -> pyarrow.Array:
-        if values is None:
-            # A row may be null by its text, too.
-            return is_one(_decoded(column))
-        return by_text.of(column) if pyarrow.types.is_dictionary(column.type) else is_one(column)
-
-    return test
-
-
-def _where(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any], Any]]) -> pyarrow.RecordBatch:
-    """Return the rows of a part for which tests of its columns hold."""
-    import pyarrow.compute as pc
-
-    masks = [test(part[name]) for name, test in tests.items()]
-    return part.filter(reduce(pc.and_, masks)) if masks else part
-
-
-def _decoded(column: Any) -> Any:
-    import pyarrow
-
-    return column.cast(column.type.value_type) if pyarrow.types.is_dictionary(column.type) else column
-
-
 def _as_measured(column: pyarrow.Array) -> pyarrow.Array:
     """Return values whose least and greatest are looked for: times as numbers."""
     import pyarrow
 
-    return micros_in(column) if pyarrow.types.is_timestamp(column.type) else _decoded(column)
+    return micros_in(column) if pyarrow.types.is_timestamp(column.type) else decoded(column)
 
 
 def _type_measured(kind: pyarrow.DataType) -> pyarrow.DataType:
@@ -612,8 +580,8 @@ def _searched(part: pyarrow.RecordBatch) -> pyarrow.Array:
     import pyarrow
     import pyarrow.compute as pc
 
-    is_back = pc.is_valid(_decoded(part["rerouted_from"]))
-    return pc.if_else(is_back, MSDB, pc.coalesce(_decoded(part["database_name"]), pyarrow.scalar(MSDB)))
+    is_back = pc.is_valid(decoded(part["rerouted_from"]))
+    return pc.if_else(is_back, MSDB, pc.coalesce(decoded(part["database_name"]), pyarrow.scalar(MSDB)))
 
 
 def _is_within(part: pyarrow.RecordBatch, since: pyarrow.Array, until: pyarrow.Array) -> pyarrow.Array:

@@ -9,23 +9,23 @@ from __future__ import annotations
 import operator
 import os
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from routing.engines.arrow.dialog_ends import DialogEnds
-from routing.engines.arrow.text_numbers import NONE, OTHER, TextNumbers, split_words
+from routing.engines.arrow.text_numbers import NONE, OTHER, TextNumbers
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import READ, KeyCounts
 from routing.process import no_search_for_cycles
 from routing.rules.rejecting import DECODED
 from routing.tables.arrow_forms import fold_texts, is_guid, is_int
 from routing.tables.arrow_rows import find_undecodable, micros_in
-from routing.tables.encoded_texts import GroupSums, MappedTexts, encoded
+from routing.tables.encoded_texts import GroupSums, MappedTexts, encoded, is_one_of, split_words
 from routing.tables.table_columns import Table, as_dataset, shape_of
 from routing.tables.times import micros_of
 
@@ -74,19 +74,17 @@ class ChosenRows:
 
     def filter(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Return the chosen rows of a batch, which has these columns."""
-        import pyarrow
         import pyarrow.compute as pc
 
-        def has_one(name: str, values: Collection[str]) -> pyarrow.Array:
-            words, places = split_words(batch[name])
-            is_wanted = pc.is_in(words, value_set=pyarrow.array(list(values), pyarrow.string()))
-            return pc.fill_null(is_wanted.take(places), fill_value=False)
-
         masks = [
-            reduce(pc.and_, (has_one(name, values) for name, values in selection.items()))
-            for selection in self.selections
+            pc.fill_null(reduce(pc.and_, (has_one(batch[name]) for name, has_one in tests.items())), False)
+            for tests in self._tests
         ]
         return batch.filter(reduce(pc.or_, masks))
+
+    @cached_property
+    def _tests(self) -> list[dict[str, Callable[[pyarrow.Array], pyarrow.Array]]]:
+        return [{name: is_one_of(values) for name, values in selection.items()} for selection in self.selections]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from routing.plan.key_rows import (
 from routing.rules.estate import NameAddress, SqlInstance, address_of_name
 from routing.tables.arrow_forms import fold_texts, leading_addresses, read_brokers
 from routing.tables.arrow_rows import plain_values
-from routing.tables.encoded_texts import TextNumbering
+from routing.tables.encoded_texts import TextNumbering, split_words
 from routing.tables.table_columns import TableColumns
 
 if TYPE_CHECKING:
@@ -231,14 +231,6 @@ class WordReader:
             self._last = words, coded.dictionary, coded.indices
         _, mapped_words, places_of_words = self._last
         return TextColumn(mapped_words, places_of_words.take(places))
-
-
-def split_words(column: pyarrow.Array) -> tuple[pyarrow.Array, pyarrow.Array]:
-    """Return the texts of a column, each once, and for each row the place of its text among them."""
-    import pyarrow
-
-    coded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
-    return coded.dictionary.cast(pyarrow.string()), coded.indices
 
 
 def used_words(column: pyarrow.Array) -> TextColumn:

@@ -23,7 +23,7 @@ from routing.engines.arrow.resolved_batches import (
     find_all_requests,
     for_each_thread,
 )
-from routing.engines.arrow.text_numbers import NONE, TextColumn, split_words
+from routing.engines.arrow.text_numbers import NONE, TextColumn
 from routing.plan.checked_inputs import CheckedInputs, check_without_spark, network_of
 from routing.plan.key_rows import FROM_NETWORK
 from routing.plan.paths import PathChoice, PathPlanner
@@ -46,7 +46,7 @@ from routing.schemas import MESSAGE_PATHS
 from routing.tables.arrow_forms import fold_texts, leading_addresses
 from routing.tables.arrow_rows import plain_values
 from routing.tables.column_kinds import arrow_schema
-from routing.tables.encoded_texts import MappedTexts, TextNumbering
+from routing.tables.encoded_texts import MappedTexts, TextNumbering, split_words
 from routing.tables.read_rows import read_settings
 from routing.tables.table_columns import Table, check_given
 from routing.terms import MSDB, Ending

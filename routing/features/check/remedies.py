@@ -108,8 +108,8 @@ CASES = (
     ),
     RemedyCase(
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
-        "a LOCAL route names an old broker instance, and one database of this instance holds the service under another",
-        f"{_ALTER} BROKER_INSTANCE = N'…'`; open dialogs that are bound to the old id have to be ended",
+        "a LOCAL route names an old broker instance, and one database here holds the service under another",
+        f"{_ALTER} BROKER_INSTANCE = N'…'`; open dialogs that are bound to the old one have to be ended",
         route_remedies.renew_route_id,
     ),
     RemedyCase(

@@ -176,8 +176,8 @@ def begin_anew(stuck: StuckGroup) -> MessageRemedy | None:
     miss = near[0]
     return MessageRemedy(
         f"The dialogs are bound to broker instance {named(stuck.broker)}; {named(miss.database)} of instance"
-        f" {named(miss.instance)}, which holds the service, has {named(miss.broker)}. A dialog keeps the one that it"
-        " is bound to: END CONVERSATION, and begin them anew without it."
+        f" {named(miss.instance)}, which holds the service, has {named(miss.broker)}. A dialog keeps the one that"
+        " it is bound to: END CONVERSATION, and begin them anew without it."
     )
 
 
