@@ -19,11 +19,11 @@ from routing.render.text import write_text
 if TYPE_CHECKING:
     from routing.features.trace.tracing import TraceResult
 
-Told = Union[Explanation, "TraceResult", Diff, MessageList, Reconciliation]
+CommandResult = Union[Explanation, "TraceResult", Diff, MessageList, Reconciliation]
 _WIDTH = 160
 
 
-def text_of(done: Told, *, width: int = _WIDTH) -> str:
+def text_of(done: CommandResult, *, width: int = _WIDTH) -> str:
     """Write a result of `explain`, `trace`, `diff`, `reconcile` or `list_messages` as its command prints it.
 
     Args:
@@ -41,7 +41,7 @@ def text_of(done: Told, *, width: int = _WIDTH) -> str:
     return write_text(_make_document(done), width=width)
 
 
-def _make_document(done: Told) -> Document:
+def _make_document(done: CommandResult) -> Document:
     if isinstance(done, Explanation):
         return explain_document.make_document(done)
     if isinstance(done, Diff):
