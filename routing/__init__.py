@@ -82,11 +82,12 @@ __all__ = [
     "write_page",
 ]
 
-_ROOMS = {
+_MODULES = {
     "routing.features.diff.comparison": ("Scripts", "TableVersions"),
     "routing.features.diff.diffing": ("Diff", "diff"),
     "routing.features.explain.questions": ("DescribedMessage", "StoredMessage"),
-    "routing.features.explain.explaining": ("explain", "open_tables"),
+    "routing.features.explain.explain_source": ("open_tables",),
+    "routing.features.explain.explaining": ("explain",),
     "routing.features.lint.custom_rules": ("Configuration", "finding"),
     "routing.features.messages.message_filter": ("ask",),
     "routing.features.messages.message_list": ("list_messages",),
@@ -116,9 +117,9 @@ _OTHER_NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    for room, names in _ROOMS.items():
+    for module, names in _MODULES.items():
         if name in names:
             from importlib import import_module
 
-            return getattr(import_module(room), _OTHER_NAMES.get(name, name))
+            return getattr(import_module(module), _OTHER_NAMES.get(name, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -87,14 +87,6 @@ def is_one_of(values: Collection[Any] | None) -> Callable[[pyarrow.Array], pyarr
         return by_text.of(column) if pyarrow.types.is_dictionary(column.type) else is_one(column)
 
     return test
-
-
-def rows_that_pass(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any], Any]]) -> pyarrow.RecordBatch:
-    """Return the rows of a part for which tests of its columns hold."""
-    import pyarrow.compute as pc
-
-    masks = [test(part[name]) for name, test in tests.items()]
-    return part.filter(reduce(pc.and_, masks)) if masks else part
 
 
 def decoded(column: Any) -> Any:

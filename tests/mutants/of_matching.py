@@ -25,7 +25,7 @@ MUTANTS = (
         "text",
         "zeros-are-an-id",
         "step 1",
-        "0: the all-zero GUID is no broker instance",
+        "0: the all-zero GUID is no broker id",
         'return None if folded in ("", ZERO_GUID) else folded',
         "return folded or None",
     ),

@@ -80,7 +80,7 @@ def _described() -> list[Row]:
     balanced = next(
         n
         for n, case in enumerate(CASES)
-        if case["case"].startswith("load balancing picks a broker instance by the dialog")
+        if case["case"].startswith("load balancing picks a broker id by the dialog")
     )
     fixed = {"is_initiator": True, "enqueue_time": NOON, "conversation_id": None}
     return [
@@ -250,7 +250,7 @@ NOTABLE: list[tuple[str, str, list[str]]] = [
         ["1.2 STEP NO_MATCH", "1.2 ROUTE NO_MATCH Created EXPIRED", "1.4 STEP MATCHED"],
     ),
     (
-        "load balancing picks a broker instance by the dialog id, not by chance",
+        "load balancing picks a broker id by the dialog id, not by chance",
         "m1",
         [
             "1.1 STEP NO_MATCH",
@@ -263,12 +263,12 @@ NOTABLE: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
-        "the first acknowledgement locks the broker instance from its own time on",
+        "the first acknowledgement locks the broker id from its own time on",
         "m1",
         ["- BROKER_INSTANCE OPEN", "- ACKNOWLEDGEMENT LATER databasec", "1.3 STEP MATCHED"],
     ),
     (
-        "the first acknowledgement locks the broker instance from its own time on",
+        "the first acknowledgement locks the broker id from its own time on",
         "m1-at-ack",
         [
             "- BROKER_INSTANCE ACKNOWLEDGEMENT databasec",
@@ -278,7 +278,7 @@ NOTABLE: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
-        "high availability, all routes of one broker instance go to the transport",
+        "high availability, all routes of one broker id go to the transport",
         "reply-no-hops",
         [
             "1.0 REPLY NOT_HERE databasea",
@@ -288,7 +288,7 @@ NOTABLE: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
-        "high availability, all routes of one broker instance go to the transport",
+        "high availability, all routes of one broker id go to the transport",
         "reply-at-gateway",
         ["1 FORWARDING ON", "1 HOPS LEFT"],
     ),
@@ -327,7 +327,7 @@ NOTABLE: list[tuple[str, str, list[str]]] = [
         ["1 SCOPE ARRIVED msdb", "1 OWN_ADDRESS LOOP LoopAgain", "- OUTCOME DECIDED LoopAgain ROUTING_LOOP"],
     ),
     (
-        "a broker instance without a service name matches nothing, and an expired dialog goes nowhere",
+        "a broker id without a service name matches nothing, and an expired dialog goes nowhere",
         "id-only",
         [
             "1.5 ROUTE NO_MATCH IdOnly NO_SERVICE_NAME",
@@ -351,12 +351,12 @@ NOTABLE: list[tuple[str, str, list[str]]] = [
         ["1 TIER NOT_USABLE B BROKER_DISABLED", "1 DATABASE DISABLED Archive"],
     ),
     (
-        "two databases with one broker instance, and a reply",
+        "two databases with one broker id, and a reply",
         "reply",
         ["1.0 REPLY MATCHED", "1 LOCATION LOCATED Alpha", "1 DATABASE LOCATED Alpha", "1 DATABASE NOT_FIRST Beta"],
     ),
     (
-        "two databases with one broker instance, and a reply",
+        "two databases with one broker id, and a reply",
         "not-a-reply",
         ["1.0 REPLY SENT_BY_INITIATOR", "1 BROKER DISABLED msdb"],
     ),
@@ -376,7 +376,7 @@ NOTABLE: list[tuple[str, str, list[str]]] = [
         ["1 TIER NOT_USABLE D TRANSPORT_ADDRESS_INVALID"],
     ),
     (
-        "a broker instance with no matching route finds a service in this instance",
+        "a broker id with no matching route finds a service in this instance",
         "step-6-wrong-id",
         ["1.6 STEP MATCHED", "1 LOCATION NOT_LOCATED", "1 DATABASE OTHER_BROKER_INSTANCE Parts"],
     ),
@@ -418,7 +418,7 @@ def test_a_worked_case(explained: Explained, case: str, message: str, lines: lis
 
 
 def test_an_expired_dialog_ends_the_path(explained: Explained) -> None:
-    case = "a broker instance without a service name matches nothing, and an expired dialog goes nowhere"
+    case = "a broker id without a service name matches nothing, and an expired dialog goes nowhere"
     assert [brief(line) for line in explained.paths[case, "expired"]] == [
         "- MESSAGE STORED expired INITIATOR",
         "- TIME ENQUEUED",

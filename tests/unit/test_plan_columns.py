@@ -14,7 +14,7 @@ import routing
 
 # Where a verdict has a field more, and where a hop has one; what a program then finds.
 _VERDICT = ("rules/resolving.py", "    rerouted_from: str | None = None\n\n\nVERDICT_COLUMNS")
-_HOP = ("rules/hops.py", "    rerouted_from: str | None = None\n\n\nHOP_COLUMNS")
+_HOP = ("rules/following.py", "    rerouted_from: str | None = None\n\n\nHOP_COLUMNS")
 _PROGRAM = """
 import json
 from datetime import datetime

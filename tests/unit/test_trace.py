@@ -83,7 +83,7 @@ def test_stored_and_described_messages_are_followed_alike(name: str) -> None:
             for number, way in enumerate(told, 1)
             for hop in range(1, len(way["hops"]) + 1)
         ]
-    assert stored.hops == described.hops
+    assert stored.hop_rows == described.hop_rows
 
 
 def test_every_case_reads_as_a_path() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
@@ -27,7 +27,6 @@ from routing.tables.encoded_texts import (
     decoded,
     encoded,
     is_one_of,
-    rows_that_pass,
 )
 from routing.tables.row_faults import read_where, repeated_values, suspicion
 from routing.tables.table_columns import (
@@ -478,17 +477,25 @@ class ArrowTraffic:
         # What is read ahead is what takes memory.
         scanner = rows.scanner(fields, filter=is_once, batch_readahead=4, fragment_readahead=1)
         for batch in scanner.to_batches():
-            yield 1, rows_that_pass(batch, tests)
+            yield 1, _rows_that_pass(batch, tests)
         if self.attempts is not None:
             rest = self.attempts.replaced if has_replaced else self.attempts.last
             for batch in rest.select(list(fields)).to_batches():
-                yield -1 if has_replaced else 1, rows_that_pass(batch, tests)
+                yield -1 if has_replaced else 1, _rows_that_pass(batch, tests)
 
 
 def _all_of(conditions: Iterable[Any]) -> Any:
     """Return the condition that all of some hold; None, which is none, for no condition."""
     present = [condition for condition in conditions if condition is not None]
     return reduce(operator.and_, present) if present else None
+
+
+def _rows_that_pass(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any], Any]]) -> pyarrow.RecordBatch:
+    """Return the rows of a part for which tests of its columns hold."""
+    import pyarrow.compute as pc
+
+    masks = [test(part[name]) for name, test in tests.items()]
+    return part.filter(reduce(pc.and_, masks)) if masks else part
 
 
 def _as_measured(column: pyarrow.Array) -> pyarrow.Array:

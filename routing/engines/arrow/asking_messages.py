@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.text_numbers import split_words
 from routing.plan.key_rows import FROM_NETWORK
 from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RequestScope, RouteRequest
 from routing.tables.arrow_rows import plain_values
+from routing.tables.encoded_texts import split_words
 from routing.terms import MSDB
 
 if TYPE_CHECKING:

@@ -23,12 +23,13 @@ from routing.engines.arrow.resolved_batches import (
     find_decisions,
     find_reasons,
 )
-from routing.engines.arrow.text_numbers import TextColumn, first_of, split_words, used_words
+from routing.engines.arrow.text_numbers import TextColumn, first_of, used_words
 from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES, ColumnKind
 from routing.tables.arrow_forms import leading_addresses
 from routing.tables.arrow_rows import find_undecodable, plain_values, with_readable_texts
 from routing.tables.column_kinds import arrow_type
+from routing.tables.encoded_texts import split_words
 from routing.tables.table_columns import Table
 from routing.terms import REJECTED
 
