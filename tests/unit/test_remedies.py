@@ -306,7 +306,7 @@ FOUND_OUT_FIRST = [
         Reason.BROKER_INSTANCE_NOT_FOUND,
         (
             f"The dialogs are bound to broker instance '{OLD}'; 'Stock' of instance 'hub', which holds the"
-            f" service, has the id '{C}'."
+            f" service, has '{C}'."
         ),
         None,
     ),
@@ -314,7 +314,7 @@ FOUND_OUT_FIRST = [
         "the id is nobody's, the service neither",
         asked(server(MINE, (), [LOCAL]), broker=OLD),
         Reason.BROKER_INSTANCE_NOT_FOUND,
-        f"No known database holds service 'S' with the id '{OLD}'",
+        f"No known database holds service 'S' with broker instance '{OLD}'",
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
@@ -333,7 +333,7 @@ FOUND_OUT_FIRST = [
             server(MINE, (), [route("Orders", "r1", "LOCAL", "S", OLD), route("Orders", "r2", TO_SHOP, "s", C)])
         ),
         Reason.BROKER_INSTANCE_NOT_FOUND,
-        f"No known database holds service 'S' with the id '{OLD}'",
+        f"No known database holds service 'S' with broker instance '{OLD}'",
         "-- USE [Orders];\n-- ALTER ROUTE [r1] WITH ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
@@ -435,7 +435,7 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
     bound, begun = asked(stock, broker=OLD), asked(stock)
     remedy = bound.remedy()
     assert remedy.statement == f"USE [Orders];\nALTER ROUTE [r] WITH BROKER_INSTANCE = N'{C}';"
-    assert "open ones are bound to the old id: END CONVERSATION" in remedy.words
+    assert "open ones are bound to the old one: END CONVERSATION" in remedy.words
     assert bound.after(remedy).verdict().reason is Reason.BROKER_INSTANCE_NOT_FOUND
     assert begun.after(remedy).verdict().reason is Reason.LOCAL_SERVICE
 
