@@ -246,18 +246,20 @@ class ComparedSides:
         return [row for row in self.rows if has_changed(row)]
 
 
-def draw_altered(seed: int, *, is_altered: bool = True) -> tuple[Tables, Tables]:
+def draw_altered(seed: int, *, is_altered: bool = True, count: int = SIDES) -> tuple[Tables, Tables]:
     """Many random estates, and the same altered, where they are to be."""
     rng = random.Random(seed)
-    drawn = [random_estate(rng, 40, f"e{number}/") for number in range(SIDES)]
+    drawn = [random_estate(rng, 40, f"e{number}/") for number in range(count)]
     first = joined(drawn)
     return first, joined([altered(rng, estate, rng.randint(0, 9)) for estate in drawn]) if is_altered else first
 
 
 @lru_cache(maxsize=4)
-def draw_sides(seed: int, before: datetime, after: datetime, *, is_altered: bool = True) -> ComparedSides:
+def draw_sides(
+    seed: int, before: datetime, after: datetime, *, is_altered: bool = True, count: int = SIDES
+) -> ComparedSides:
     """Many random estates beside the same altered, some in many ways and some in none; not to be changed."""
-    first, second = draw_altered(seed, is_altered=is_altered)
+    first, second = draw_altered(seed, is_altered=is_altered, count=count)
     return ComparedSides(first, second, (before, after), both(first, second, (before, after)))
 
 

@@ -98,14 +98,14 @@ def test_messages_are_never_lost() -> None:
 @pytest.mark.parametrize("as_of", [None, MOMENTS[4]])
 def test_resolving_again_with_the_requests_on_record_changes_nothing(as_of: Any) -> None:
     opened = 0
-    for estate in estates(seed=3, count=300):
+    for estate in estates(seed=3, count=100):
         first = resolve(estate, as_of)
         recorded = {tuple(row[key] for key in REQUEST_KEY) for row in estate["route_requests"]}
         new = [row for row in first.new_route_requests if tuple(row[key] for key in REQUEST_KEY) not in recorded]
         opened += len(new)
         again = {**estate, "route_requests": estate["route_requests"] + new}
         assert bags(resolve(again, as_of)) == bags(first)
-    assert opened > 100
+    assert opened > 30
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:

@@ -30,7 +30,7 @@ from tests.stored import SALES, STOCK, conversation, message, route, small_estat
 from tests.unit.rules.by_rules import dialogs_of, instances_of, micros
 
 AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
-ESTATES, MESSAGES_EACH, SEED = 60, 60, 20260105
+ESTATES, MESSAGES_EACH, SEED = 25, 60, 20260105
 FAR, LATER = "f0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-8000-000000000002"
 Key = tuple[Any, ...]
 

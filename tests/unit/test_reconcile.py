@@ -134,7 +134,7 @@ def in_buckets(
     "make",
     [
         pytest.param(hostile, id="told by hand"),
-        pytest.param(lambda: observed_day("clock"), id="a clock that is off"),
+        pytest.param(lambda: observed_day("clock"), id="a clock that is off", marks=pytest.mark.long),
         pytest.param(lambda: observed_day("hidden"), id="a hidden route"),
     ],
 )

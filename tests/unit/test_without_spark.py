@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.frames import arrow_of
 from tests.stored import config_text, small_estate, store_local
 from tests.unit.test_messages_command import made as stored_messages
 from tests.unit.test_runs_command import FULL, RUNS
-from tests.without import SPARK, run_python, without
+from tests.without import SPARK, CommandsWithout, EndedCommand, run_python, without
 
 COMMANDS = ("demo", "check", "import", "resolve", "runs", "messages", "explain", "lint")
 _NO_SPARK = (*SPARK, "pandas")
@@ -26,11 +27,35 @@ _NO_DELTALAKE = (*SPARK, "deltalake")
 _INSTALL = "the Python package pyspark is missing (in a clone: pip install '.[local]')"
 
 
-def told(*arguments: str, status: int = 0, missing: tuple[str, ...] = _NO_SPARK) -> str:
+Told = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[CommandsWithout]:
+    """A process in which commands run where there is no Spark."""
+    with CommandsWithout(_NO_SPARK) as found:
+        yield found
+
+
+@pytest.fixture
+def told(commands: CommandsWithout) -> Told:
     """What one command says where there is no Spark: its results, or the one sentence of an error."""
-    done = without(missing, *arguments)
+
+    def tell(*arguments: str, status: int = 0) -> str:
+        return _told(commands.run(*arguments), status)
+
+    return tell
+
+
+def _told(done: EndedCommand, status: int = 0) -> str:
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 else done.stderr
+
+
+def told_apart(missing: tuple[str, ...], *arguments: str, status: int = 0) -> str:
+    """The same of a command in a process of its own."""
+    done = without(missing, *arguments)
+    return _told(EndedCommand(done.returncode, done.stdout, done.stderr), status)
 
 
 @pytest.fixture(scope="module")
@@ -71,37 +96,37 @@ def test_imports_bring_no_spark() -> None:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help(command: str) -> None:
+def test_help(command: str, told: Told) -> None:
     assert told(*command.split(), "--help").startswith(f"usage: sbroute {command}".rstrip())
 
 
-def test_messages(tmp_path: Path) -> None:
+def test_messages(tmp_path: Path, told: Told) -> None:
     stored_messages(tmp_path)
     asked = ("messages", "--config", str(tmp_path / "job.yaml"), "--waiting", "--format", "json")
-    listed = json.loads(told(*asked, missing=(*_NO_SPARK, "rich")))
+    listed = json.loads(told_apart((*_NO_SPARK, "rich"), *asked))
     assert [row["message_id"] for row in listed["messages"]] == ["a4", "a2", "a3", "a7"]
     assert "3 of 4 messages that wait are stuck" in told(*asked[:-2])
 
 
-def test_runs(estate: Path) -> None:
+def test_runs(estate: Path, told: Told) -> None:
     listed = json.loads(told("runs", "--config", str(estate), "--format", "json"))
     assert [row["rows_read"] for row in listed["runs"]] == [0, 2_000, 2_000]
     assert f"run {FULL}: " in told("runs", FULL[:6], "--config", str(estate))
 
 
-def test_explain_of_a_stored_message(estate: Path) -> None:
+def test_explain_of_a_stored_message(estate: Path, told: Told) -> None:
     one = ["explain", "--config", str(estate), "--message-id", "m3"]
     verdict = json.loads(told(*one, "--format", "json"))["verdict"]
     assert (verdict["outcome"], verdict["route_name"]) == ("SENT", "Far")
     assert "Far" in told(*one)
 
 
-def test_explain_of_a_described_message(estate: Path) -> None:
+def test_explain_of_a_described_message(estate: Path, told: Told) -> None:
     described = ["--instance", "hub", "--database", "Sales", "--service", "//stock"]
     assert "DELIVERED" in told("explain", "--config", str(estate), *described, "--at", "2026-01-05T12:00:00Z")
 
 
-def test_lint(estate: Path) -> None:
+def test_lint(estate: Path, told: Told) -> None:
     now = ["--now", "2026-01-05T12:00:00Z"]
     found = json.loads(told("lint", "--config", str(estate), *now, "--format", "json"))["findings"]
     assert sorted({row["code"] for row in found}) == ["SBR003", "SBR019", "SBR024", "SBR043"]
@@ -109,7 +134,7 @@ def test_lint(estate: Path) -> None:
     assert told("lint", "--explain", "SBR001").startswith("# SBR001")
 
 
-def test_import_of_a_script(tmp_path: Path) -> None:
+def test_import_of_a_script(tmp_path: Path, told: Told) -> None:
     file, script = made(tmp_path), tmp_path / "routes.sql"
     script.write_text(
         "USE Sales;\nGO\nCREATE ROUTE New WITH SERVICE_NAME = N'//new', ADDRESS = N'TCP://new.example:4022';\n",
@@ -121,7 +146,7 @@ def test_import_of_a_script(tmp_path: Path) -> None:
     assert (routes["New"]["remote_service_name"], routes["New"]["address"]) == ("//new", "TCP://new.example:4022")
 
 
-def test_import_of_an_export(tmp_path: Path) -> None:
+def test_import_of_an_export(tmp_path: Path, told: Told) -> None:
     """What the export does not list is closed."""
     folder = tmp_path / "export"
     folder.mkdir()
@@ -144,7 +169,7 @@ def test_import_of_an_export(tmp_path: Path) -> None:
         ("tables.routes", "explain --instance hub --database Sales --service //stock"),
     ],
 )
-def test_a_table_that_only_spark_reads_rightly(key: str, line: str, tmp_path: Path) -> None:
+def test_a_table_that_only_spark_reads_rightly(key: str, line: str, tmp_path: Path, told: Told) -> None:
     file = made(tmp_path)
     with_deletion_vectors(tmp_path / ("out/runs" if key == "output.runs" else "routes"))
     assert told(*line.split(), "--config", str(file), status=2) == (
@@ -152,24 +177,24 @@ def test_a_table_that_only_spark_reads_rightly(key: str, line: str, tmp_path: Pa
     )
 
 
-def test_a_table_that_is_not_on_this_disk(estate: Path) -> None:
+def test_a_table_that_is_not_on_this_disk(estate: Path, told: Told) -> None:
     assert told("runs", "--config", str(estate), "--set", "output.runs=s3://bucket/runs", status=2) == (
         f"sbroute: output.runs is read by Spark (it is not on this machine's disk), and {_INSTALL}\n"
     )
 
 
-def test_a_configuration_behind_a_uri() -> None:
+def test_a_configuration_behind_a_uri(told: Told) -> None:
     assert told("runs", "--config", "s3://bucket/job.yaml", status=2) == (
         f"sbroute: --config is read by Spark (it is behind a URI), and {_INSTALL}\n"
     )
 
 
 def test_neither_spark_nor_deltalake(estate: Path) -> None:
-    assert told("runs", "--config", str(estate), status=2, missing=_NO_DELTALAKE) == (
+    assert told_apart(_NO_DELTALAKE, "runs", "--config", str(estate), status=2) == (
         f"sbroute: output.runs is read by Spark (deltalake is not installed), and {_INSTALL}\n"
     )
 
 
-def test_what_carries_messages_says_what_is_missing(estate: Path) -> None:
+def test_what_carries_messages_says_what_is_missing(estate: Path, told: Told) -> None:
     incremental = ("--set", "resolve.mode=incremental", "--set", "output.pending_messages=pending")
     assert told("resolve", "--config", str(estate), *incremental, status=2) == f"sbroute: {_INSTALL}\n"

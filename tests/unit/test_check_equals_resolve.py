@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from tests.exported_estates import FULL, NOON, SCRIPT, Exported, script_of, write_estates
-from tests.frames import frames, rows_of
 from tests.imports import config_in, import_views, no_spark, rows_at
+from tests.unit.test_local_engine import decide_locally
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from routing import Config
     from routing.features.check.checking import Check
 
@@ -53,29 +51,21 @@ def import_all(folder: Path, config: Config, instances: list[Exported]) -> None:
             import_scripts(no_spark(), config, scripts, instance=each.name, now=now)
 
 
-def resolve_at(
-    spark: SparkSession, config: Config, names: set[str], at: datetime
-) -> tuple[dict[Told, End], set[Told]]:
+def resolve_at(config: Config, names: set[str], at: datetime) -> tuple[dict[Told, End], set[Told]]:
     """What resolve says of the messages of some instances at one time."""
-    import routing
-
     keys = ("routes", "databases", "services", "instances", "messages", "dialogs")
     tables = {key: rows_at(config.tables[key]) for key in keys}
     tables["messages"] = [row for row in tables["messages"] if row["instance_name"] in names]
-    done = routing.resolve(spark, frames(spark, tables), as_of=at, run_id="check")
-    try:
-        resolved = {
-            (row["instance_name"], row["message_id"]): tuple(row[name] for name in COLUMNS)
-            for row in rows_of(done.resolved_routes)
-        }
-        rejected = {(row["instance_name"], row["message_id"]) for row in rows_of(done.rejected_messages)}
-        return resolved, rejected
-    finally:
-        done.unpersist()
+    done = decide_locally({**tables, "route_requests": []}, at)
+    resolved = {
+        (row["instance_name"], row["message_id"]): tuple(row[name] for name in COLUMNS)
+        for row in done.resolved_routes
+    }
+    return resolved, {(row["instance_name"], row["message_id"]) for row in done.rejected_messages}
 
 
 @pytest.fixture(scope="module")
-def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
     from routing.features.check.checking import check
 
     folder = tmp_path_factory.mktemp("exports")
@@ -89,7 +79,7 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
     rejected: set[Told] = set()
     for at in sorted({each.at for each in instances}):
         # Each instance is judged as of its newest export.
-        there = resolve_at(spark, config, {each.name for each in instances if each.at == at}, at)
+        there = resolve_at(config, {each.name for each in instances if each.at == at}, at)
         resolved |= there[0]
         rejected |= there[1]
     return Both(check([str(folder)]), {each.name: each for each in instances}, resolved, frozenset(rejected))
