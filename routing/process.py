@@ -1,4 +1,4 @@
-"""Run a command as a process: signals that end it, the processes that it started, and what Python does meanwhile.
+"""Run a command as a process: signals end it with one line, and the processes that it started end with it.
 
 A command works in a thread of its own while the main thread waits, for signals are handled there: at once,
 whatever the command is busy with, and never by an exception in the midst of it. The process then ends as abruptly
@@ -27,9 +27,10 @@ _PAUSE = 0.05
 
 
 def end_children(seconds: float) -> bool:
-    """End all of them, at first as they are asked to; those that live on after some seconds are killed.
+    """End all processes that this one has started, and that they have; return True if there were any.
 
-    Java removes its scratch files when it is asked. Whether there were any.
+    They are asked to end at first, since Java then removes its scratch files; those that live on after some
+    seconds are killed.
     """
     deadline = time.monotonic() + seconds
     were_any = False

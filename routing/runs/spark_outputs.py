@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import CANDIDATES, PATHS, Config
-from routing.delta import file_systems, replaced_outputs, spark_tables
+from routing.delta import file_systems, ledger, spark_tables
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import AsItIs, Input
 from routing.engines.traffic_tables import count_by
@@ -172,10 +172,10 @@ def replace_output(
     clock, opener = Stages(progress), TableOpener.of_session(spark, tell)
     moment = config.resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
-        place = replaced_outputs.look_at(opener, output.key, location, output.schema)
+        place = ledger.open_replaced(opener, output.key, location, output.schema)
         inputs = spark_tables.snapshots(opener, config.tables)
     versions = {key: snapshot.version for key, snapshot in inputs.items()}
-    metadata = replaced_outputs.metadata_of(output.command, versions, moment)
+    metadata = ledger.metadata_of(output.command, versions, moment)
     with FrameCache() as frame_cache, telling_what_may_change(inputs):
         opened = {**open_inputs(opener, inputs, frame_cache), "messages": inputs["messages"].read(spark)}
         frame = make(RunInputs(opened, moment, clock))

@@ -201,10 +201,7 @@ def test_the_hash_is_the_only_udf_of_its_room() -> None:
 # The rooms that carry messages, or what is stored, by Spark, and those that have it in their names. All others
 # import it where a session is at hand.
 _OF_SPARK_IN_TABLES = ("cached_frames", "frames", "spark_forms")
-_OF_SPARK_IN_DELTA = (
-    *("append_detection", "appended_rows"),
-    *("ledger", "spark_tables"),
-)
+_OF_SPARK_IN_DELTA = ("append_detection", "appended_rows")
 _OF_SPARK = (
     "messages/*.py",
     "engines/spark/*.py",

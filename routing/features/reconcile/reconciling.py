@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from routing.config import RECONCILIATION as KEY
 from routing.config import Config, in_reading_order
-from routing.delta import replaced_outputs
+from routing.delta import ledger
 from routing.delta.counted_runs import release
+from routing.delta.ledger import ReplacedOutput
 from routing.delta.opening import OpenedTable, TableOpener
-from routing.delta.replaced_outputs import ReplacedOutput
 from routing.errors import ConfigError, ContractError, InputError
 from routing.features.reconcile.episodes import MismatchCause, ObservedEpisodes
 from routing.rules.reconciling import MATCHING, PairClass
@@ -37,7 +37,7 @@ TRAFFIC = (_OBSERVED, "messages", "dialogs")
 def look_at_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
     """Return the output that is to be replaced; None where the configuration names none. Raises OutputError."""
     location = config.other_outputs.get(KEY)
-    return None if location is None else replaced_outputs.look_at(opener, KEY, location, RECONCILIATION)
+    return None if location is None else ledger.open_replaced(opener, KEY, location, RECONCILIATION)
 
 
 def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | None) -> dict[str, OpenedTable]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from routing.config import PATHS, Config, in_reading_order
-from routing.delta import replaced_outputs
+from routing.delta import ledger
 from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener, find_reason_for_spark
 from routing.engines.arrow.traced_batches import ArrowPaths
@@ -33,7 +33,7 @@ def write_path_table(
     moment, clock = config.resolve.as_of if as_of is None else as_of, Stages(progress)
     with clock.stage("read"):
         inputs = _open(config, opener)
-        place = replaced_outputs.look_at(opener, PATHS, location, MESSAGE_PATHS)
+        place = ledger.open_replaced(opener, PATHS, location, MESSAGE_PATHS)
         why = find_reason_for_spark({key: inputs[key] for key in TRAFFIC if key in inputs}, place.writer)
         if why is not None:
             return why
@@ -41,7 +41,7 @@ def write_path_table(
         paths = ArrowPaths.of({key: opened.rows for key, opened in inputs.items()}, moment)
     with clock.stage("write") as tally:
         versions = {key: opened.version for key, opened in inputs.items()}
-        stored = place.replace(paths, replaced_outputs.metadata_of(COMMAND, versions, moment))
+        stored = place.replace(paths, ledger.metadata_of(COMMAND, versions, moment))
         tally.rows = paths.traced
     with clock.stage("counts") as tally:
         done = count_paths(stored.rows(), stored.version, paths.read, paths.read - paths.traced)
