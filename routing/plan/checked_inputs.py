@@ -28,6 +28,8 @@ Settings = Mapping[str, TableColumns]
 """Columns of routes, databases, services, instances and, if there is one, route_requests."""
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
+# What routes and services name that concern messages to whatever service.
+_FOR_ALL: Collection[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
 REQUEST_COLUMNS = ROUTE_REQUESTS.names
 """What the rules read of ``route_requests``."""
 
@@ -50,17 +52,27 @@ def list_bare(settings: Settings) -> dict[str, SqlInstance]:
     return instances_of({key: settings[key] for key in ("instances", "databases")})
 
 
-def furnish_for(
-    bare: Mapping[str, SqlInstance], settings: Settings, services: Collection[str]
-) -> dict[str, SqlInstance]:
-    """Return instances with what messages to some services can have to do with: only that becomes objects."""
+def furnish_for_all(settings: Settings) -> dict[str, SqlInstance]:
+    """Return instances with what concerns all messages: routes that name no service, and who is asked."""
     with_routes = set(settings["routes"].values["instance_name"])
-    listed = {name: replace(one, has_routes=name in with_routes) for name, one in bare.items()}
-    names = {*services, None, "", BROKER_CONFIGURATION_SERVICE}
+    listed = {name: replace(one, has_routes=name in with_routes) for name, one in list_bare(settings).items()}
+    return _furnish(listed, settings, _FOR_ALL)
+
+
+def furnish_for(
+    instances: Mapping[str, SqlInstance], settings: Settings, services: Iterable[str]
+) -> dict[str, SqlInstance]:
+    """Add to instances of `furnish_for_all` what concerns messages to some services: only that becomes objects."""
+    return _furnish(instances, settings, {*services} - _FOR_ALL)
+
+
+def _furnish(
+    instances: Mapping[str, SqlInstance], settings: Settings, names: Collection[str | None]
+) -> dict[str, SqlInstance]:
     holding = settings["services"].naming("name", names)
     routes = settings["routes"].naming("remote_service_name", names)
     with no_search_for_cycles():
-        return with_services_and_routes(listed, _services_of(holding), routes_of(routes))
+        return with_services_and_routes(instances, _services_of(holding), routes_of(routes))
 
 
 def network_of(settings: Settings, services: Collection[str] | None = None) -> EstateNetwork:
@@ -72,7 +84,7 @@ def network_of(settings: Settings, services: Collection[str] | None = None) -> E
     if services is None:
         return EstateNetwork(instances_of(settings), {} if requests is None else requests_of(requests))
     near = None if requests is None else requests.naming("service_name", services)
-    instances = furnish_for(list_bare(settings), settings, services)
+    instances = furnish_for(furnish_for_all(settings), settings, services)
     return EstateNetwork(instances, {} if near is None else requests_of(near))
 
 
@@ -185,13 +197,53 @@ class CheckedInputs:
     def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
         """Return the instances with the services and routes that messages to these services need.
 
-        Only rows that name one of them, any, or the service that is asked for routes become objects.
+        Only rows that name one of them, any, or the service that is asked for routes become objects; those that
+        concern messages to whatever service, once for all calls.
         """
-        return furnish_for(self.instances, self.settings, set(services))
+        return furnish_for(self._for_all, self.settings, services)
+
+    @cached_property
+    def _for_all(self) -> Mapping[str, SqlInstance]:
+        return furnish_for_all(self.settings)
 
     def with_settings(self, settings: Mapping[str, TableColumns]) -> CheckedInputs:
         """Replace the configuration by another one without a fault; the dialogs stay."""
         return replace(self, settings=settings)
+
+
+# An estate that grows holds so many services and routes before it begins anew: some 100 MB.
+_MOST_HELD = 200_000
+
+
+class GrowingEstate:
+    """The instances of an estate; a service's holders and routes join them when it is first asked for.
+
+    Where ``most`` services and routes are held, the next ones replace them.
+    """
+
+    def __init__(self, checked: CheckedInputs, most: int = _MOST_HELD) -> None:
+        self._checked, self._most = checked, most
+        self._services, self._held = set[str](), 0
+        self.instances: Mapping[str, SqlInstance] = checked.instances_for(())
+
+    def add(self, services: Iterable[str]) -> bool:
+        """Add services; return whether others were dropped, so that routes of before may be gone."""
+        wanted = {*services}
+        new = wanted - self._services
+        if not new:
+            return False
+        is_full = self._held > self._most
+        if is_full:
+            self._services, self._held, self.instances = set(), 0, self._checked.instances_for(())
+            new = wanted
+        settings = self._checked.settings
+        self.instances = furnish_for(self.instances, settings, new)
+        self._services |= new
+        self._held += sum(
+            len(settings[key].naming(name, new).values[name])
+            for key, name in (("services", "name"), ("routes", "remote_service_name"))
+        )
+        return is_full
 
 
 def check_without_spark(settings: Mapping[str, TableColumns], dialogs: Table | None) -> CheckedInputs:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from routing.plan.paths import PathChoice, PathPlanner
-from routing.plan.planner import DecisionTimeline, Planner
+from routing.plan.planner import Planner, remember
 from routing.process import no_search_for_cycles
 from routing.rules.deciding import Decision, RoutingKey, scope_of, signature
 from routing.rules.estate import ARRIVALS, NameAddress, SqlInstance, address_of_name
@@ -238,11 +238,17 @@ def decide_keys(keys: TableColumns, instances: Mapping[str, SqlInstance]) -> Dec
 
 
 class KeyDecider:
-    """Decides for keys as they come; ``timelines`` are those so far, each once."""
+    """Decides for keys as they come, all of one estate; ``timelines`` are those so far, each once."""
 
     def __init__(self) -> None:
         self._shared = SharedRows.of_choices()
         self.timelines: Sequence[TimelineRows] = self._shared.timelines
+        self.forget_routes()
+
+    def forget_routes(self) -> None:
+        """Forget which routes were decided by: the objects that stand for them are gone, or may be."""
+        self._planner = Planner(choice_of, signature)
+        self._places: dict[Hashable, int] = {}
 
     @property
     def uses(self) -> PlanUses:
@@ -250,12 +256,11 @@ class KeyDecider:
         return self._shared.uses
 
     def decide(self, keys: Iterable[KeyRow], instances: Mapping[str, SqlInstance]) -> list[int]:
-        """Return the places of the timelines of keys; ``instances`` is what is known for all services of these."""
-        planner, places, numbers = (
-            Planner(choice_of, signature),
-            dict[DecisionTimeline[Choice], int](),
-            list[int](),
-        )
+        """Return the places of the timelines of keys; ``instances`` is what is known for all services of these.
+
+        Their routes must last until they are forgotten.
+        """
+        planner, places, numbers = self._planner, self._places, list[int]()
         with no_search_for_cycles():
             for row in keys:
                 instance = instances[row[0]]
@@ -263,7 +268,7 @@ class KeyDecider:
                 timeline = planner.timeline(key, instance)
                 number = places.get(timeline)
                 if number is None:
-                    number = places[timeline] = self._shared.add(timeline.intervals(), key.scope)
+                    number = remember(places, timeline, self._shared.add(timeline.intervals(), key.scope))
                 numbers.append(number)
         return numbers
 

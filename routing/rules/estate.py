@@ -135,6 +135,10 @@ class Database:
         return cls(name, text.broker_id(service_broker_guid), is_broker_enabled is not False)
 
 
+RoutesByService = Mapping[str | None, tuple[EstateRoute, ...]]
+"""The routes of a database by the service that they name, None for any, in the order of their names."""
+
+
 @dataclass(frozen=True)
 class SqlInstance:
     """One SQL Server instance.
@@ -149,7 +153,7 @@ class SqlInstance:
     is_forwarding: bool = False
     own_addresses: frozenset[str] = frozenset()
     databases: Mapping[str, Database] = field(default_factory=dict)
-    routes: Mapping[str, Mapping[str | None, tuple[EstateRoute, ...]]] = field(default_factory=dict)
+    routes: Mapping[str, RoutesByService] = field(default_factory=dict)
     holders: Mapping[str, tuple[Database, ...]] = field(default_factory=dict)
     is_forwarding_known: bool = True
     has_routes: bool = False
@@ -304,7 +308,7 @@ def estate_of(
 def with_services_and_routes(
     instances: Mapping[str, SqlInstance], services: Iterable[ServiceRow], routes: Iterable[RouteRow]
 ) -> dict[str, SqlInstance]:
-    """Add services and routes to listed instances.
+    """Add services and routes to instances that have none with these names yet.
 
     Rows: (instance_name, database_name, name); (instance_name, database_name, `EstateRoute`). Routes that are
     in force at no time are left out; so are services of databases, and routes of instances, that are not listed.
@@ -322,22 +326,35 @@ def with_services_and_routes(
         if route.is_ever_live:
             scope = routed.setdefault(instance, {}).setdefault(database_name, {})
             scope.setdefault(route.service, []).append(route)
-    return {
+    changed = {
         name: replace(
             instance,
-            routes={
-                database_name: {
-                    service: tuple(sorted(versions, key=by_name)) for service, versions in scope.items()
-                }
-                for database_name, scope in routed.get(name, {}).items()
-            },
-            holders={
-                service: tuple(sorted(holders, key=lambda database: database.name))
-                for service, holders in holding.get(name, {}).items()
-            },
+            routes={**instance.routes, **_in_order(instance.routes, routed.get(name, {}))},
+            holders={**instance.holders, **_by_name(holding.get(name, {}))},
             has_routes=instance.has_routes or name in with_routes,
         )
         for name, instance in instances.items()
+        if name in holding or name in with_routes
+    }
+    return {name: changed.get(name, instance) for name, instance in instances.items()}
+
+
+def _in_order(
+    known: Mapping[str, RoutesByService], added: Mapping[str, Mapping[str | None, list[EstateRoute]]]
+) -> dict[str, RoutesByService]:
+    """Return the routes of the databases that get some, the known ones included."""
+    return {
+        database_name: {
+            **known.get(database_name, {}),
+            **{service: tuple(sorted(versions, key=by_name)) for service, versions in scope.items()},
+        }
+        for database_name, scope in added.items()
+    }
+
+
+def _by_name(holding: Mapping[str, list[Database]]) -> dict[str, tuple[Database, ...]]:
+    return {
+        service: tuple(sorted(holders, key=lambda database: database.name)) for service, holders in holding.items()
     }
 
 

@@ -21,6 +21,7 @@ from routing.engines.arrow.resolved_batches import (
     BatchResolver,
     MessageScan,
     RejectedRows,
+    allocating_by_jemalloc,
     find_all_requests,
     for_each_thread,
 )
@@ -106,7 +107,8 @@ class LocalEngine:
     def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
         """Resolve everything."""
         base.notes.extend(self.notes)
-        return run_full_locally(base)
+        with allocating_by_jemalloc():
+            return run_full_locally(base)
 
 
 def run_full_locally(work: RunWork) -> RunCounts:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from routing.plan.checked_inputs import network_of
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from routing.plan.checked_inputs import CheckedInputs, GrowingEstate, network_of
+from routing.rules.estate import SqlInstance
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns
 from tests.unit.rules.by_rules import Row
@@ -41,3 +47,77 @@ def test_what_is_known_of_an_instance_hangs_on_no_service() -> None:
         "hub": False,
     }
     assert network.instances["gate"].routes == {}
+
+
+def _of_random_estate(rng: random.Random) -> dict[str, list[Row]]:
+    """Services and routes of all kinds in two databases of two instances."""
+    names = [f"//s/{number}" for number in range(12)]
+    places = [{"instance_name": i, "database_name": d} for i in ("hub", "spoke") for d in ("Orders", "msdb")]
+    routed = [*names, "", None, "SQL/ServiceBroker/BrokerConfiguration"]
+    return {
+        "instances": [{"instance_name": name} for name in ("hub", "spoke")],
+        "databases": [{"instance_name": one["instance_name"], "name": one["database_name"]} for one in places],
+        "services": [{**rng.choice(places), "name": name} for name in names],
+        "routes": [
+            {
+                **rng.choice(places),
+                "name": f"r{number}",
+                "remote_service_name": rng.choice(routed),
+                "address": "tcp://far:1",
+            }
+            for number in range(60)
+        ],
+    }
+
+
+@pytest.mark.parametrize("most", [0, 20, 1_000])
+def test_an_estate_grows_by_what_concerns_the_services_that_are_asked_for(most: int) -> None:
+    rng, dropped = random.Random(5), 0
+    for _ in range(20):
+        rows = _of_random_estate(rng)
+        estate = GrowingEstate(CheckedInputs(_columns(**rows), None), most)
+        for _ in range(6):
+            services = rng.sample([f"//s/{number}" for number in range(12)], 3)
+            before = estate.instances
+            dropped += estate.add(services)
+            for name, instance in estate.instances.items():
+                _assert_known(instance, rows, services)
+                if before[name].routes == instance.routes and before[name].holders == instance.holders:
+                    # Nothing that was computed for it is computed anew.
+                    assert before[name] is instance or most < 1_000
+    assert (dropped > 0) is (most < 1_000)
+
+
+def _assert_known(instance: SqlInstance, rows: Mapping[str, list[Row]], services: list[str]) -> None:
+    """Hold what an instance has for some services, and for any, against the rows."""
+    own = {key: [row for row in rows[key] if row.get("instance_name") == instance.name] for key in rows}
+    for database in ("Orders", "msdb"):
+        routes = [row for row in own["routes"] if row["database_name"] == database]
+        for service in services:
+            named = {row["name"] for row in routes if row["remote_service_name"] == service}
+            assert {route.name for route in instance.naming(database, service)} == named
+        unnamed = {row["name"] for row in routes if not (row["remote_service_name"] or "").startswith("//")}
+        assert {route.name for route in instance.unnamed(database)} == unnamed
+    for service in services:
+        holders = {row["database_name"] for row in own["services"] if row["name"] == service}
+        assert {holder.name for holder in instance.holders_of(service)} == holders
+    assert instance.has_routes is bool(own["routes"])
+
+
+def test_routes_of_an_estate_that_grows_stay_the_objects_that_they_are() -> None:
+    """What was decided by them is known by these objects."""
+    rows = _of_random_estate(random.Random(7))
+    estate = GrowingEstate(CheckedInputs(_columns(**rows), None))
+    services = [f"//s/{number}" for number in range(12)]
+    estate.add(services[:6])
+    before = estate.instances
+    assert not estate.add(services)
+    for name, instance in before.items():
+        for database in ("Orders", "msdb"):
+            for service in services[:6]:
+                kept = zip(
+                    instance.naming(database, service),
+                    estate.instances[name].naming(database, service),
+                    strict=True,
+                )
+                assert all(one is other for one, other in kept)

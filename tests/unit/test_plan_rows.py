@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from routing.plan.checked_inputs import instances_of as columns_as_instances
-from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, TimelineRows, decide_keys
+from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, KeyDecider, TimelineRows, decide_keys
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
@@ -222,6 +222,17 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
     decided = _decide(keys, columns_as_instances(columns))
     assert decided.numbers == [0, 0, 0, 1]
     assert [_row(one.rows[0][2][0])["address"] for one in decided.timelines] == ["tcp://far:1", "tcp://further:1"]
+
+
+def test_routes_that_are_forgotten_decide_nothing_any_more() -> None:
+    decider, key = KeyDecider(), ("i", "d", UNKNOWN, "", 1)
+    addresses = []
+    for address in ("tcp://a:1", "tcp://b:1"):
+        route = EstateRoute("any", None, None, None, None, address, None, AddressKind.NETWORK)
+        [place] = decider.decide([key], {"i": SqlInstance("i", routes={"d": {None: (route,)}})})
+        addresses.append(_row(decider.timelines[place].rows[0][2][0])["address"])
+        decider.forget_routes()
+    assert addresses == ["tcp://a:1", "tcp://b:1"]
 
 
 def test_keys_are_decided_without_spark() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.engines.arrow.text_numbers import TextNumbers
-from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.checked_inputs import CheckedInputs, GrowingEstate
 from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyRow
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
@@ -234,7 +234,7 @@ class DecisionTable:
         import pyarrow
 
         self._checked, self._numbers = checked, numbers
-        self._decider = KeyDecider()
+        self._decider, self._estate = KeyDecider(), GrowingEstate(checked)
         self._lock = threading.Lock()
         # Of services and broker instances; of these and a scope with the sender's role.
         self._pairs, self._keys = PairNumbering(), PairNumbering()
@@ -293,8 +293,9 @@ class DecisionTable:
         if not rows:
             return
         self._known_keys += len(rows)
-        services = {service for _, _, service, _, _ in rows}
-        for number in self._decider.decide(rows, self._checked.instances_for(services)):
+        if self._estate.add(service for _, _, service, _, _ in rows):
+            self._decider.forget_routes()
+        for number in self._decider.decide(rows, self._estate.instances):
             self._timeline_of.add(number)
         for timeline in self._decider.timelines[self._known_timelines :]:
             self._timelines.add([(end, list(map(self._number, choices))) for _, end, choices in timeline.rows])
