@@ -63,7 +63,7 @@ def furnish_for(
     instances: Mapping[str, SqlInstance], settings: Settings, services: Iterable[str]
 ) -> dict[str, SqlInstance]:
     """Add to instances of `furnish_for_all` what concerns messages to some services: only that becomes objects."""
-    return _furnish(instances, settings, {*services} - _FOR_ALL)
+    return _furnish(instances, settings, {name for name in services if name not in _FOR_ALL})
 
 
 def _furnish(

@@ -1,4 +1,4 @@
-"""Threads that share batches, and what ends them early."""
+"""Threads that share batches, what ends them early, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+import pyarrow
 import pytest
 
-from routing.engines.arrow.resolved_batches import for_each_thread
+from routing.engines.arrow.resolved_batches import allocating_by_jemalloc, for_each_thread
 
 MANY = 2_000
 
@@ -53,3 +54,18 @@ def test_no_batch_is_begun_after_the_end(end: Callable[[], None], error: type[Ba
     with pytest.raises(error):
         for_each_thread(iter(range(MANY)), work)
     assert len(begun) < MANY / 2
+
+
+@pytest.mark.parametrize("named", [None, "system"])
+def test_memory_is_taken_by_jemalloc_unless_another_is_named(
+    monkeypatch: pytest.MonkeyPatch, named: str | None
+) -> None:
+    if "jemalloc" not in pyarrow.supported_memory_backends():
+        pytest.skip("this build of Arrow has no jemalloc")
+    monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL", raising=False)
+    if named is not None:
+        monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", named)
+    before = pyarrow.default_memory_pool().backend_name
+    with allocating_by_jemalloc():
+        assert pyarrow.default_memory_pool().backend_name == (before if named else "jemalloc")
+    assert pyarrow.default_memory_pool().backend_name == before
