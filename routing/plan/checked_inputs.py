@@ -239,10 +239,8 @@ class GrowingEstate:
         settings = self._checked.settings
         self.instances = furnish_for(self.instances, settings, new)
         self._services |= new
-        self._held += sum(
-            len(settings[key].naming(name, new).values[name])
-            for key, name in (("services", "name"), ("routes", "remote_service_name"))
-        )
+        for key, name in (("services", "name"), ("routes", "remote_service_name")):
+            self._held += sum(value in new for value in settings[key].values[name])
         return is_full
 
 
