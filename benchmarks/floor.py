@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import gates
@@ -27,11 +27,26 @@ from routing.render.wording import count
 _COLUMNS = ("contender", "median s", "least", "most", "× its floor", "CPU s", "peak GiB")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def prepared(given: argparse.Namespace) -> tuple[dict[str, Process], Path]:
+    """The contenders by name, over tables that are there; and a folder for what they write."""
+    folder = Path(given.folder or ("build/bench" if given.messages else "build/floor")).absolute()
+    if not given.messages:
+        return over_demo(folder / "demo"), folder / "out"
+    return over_large(_shape(given), folder)
+
+
+def _shape(given: argparse.Namespace) -> Shape:
+    return Shape(messages=given.messages, routes=given.routes or Shape().routes)
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    prepare: Callable[[argparse.Namespace], tuple[dict[str, Process], Path]] = prepared,
+) -> int:
     """Make what is missing, measure, print; 1 where ``--gate`` finds a gate missed, or outputs differ."""
     given = options(arguments)
     held: tuple[Gate, ...] = gates.LARGE if given.messages else gates.SMALL
-    processes, results = _prepared(given)
+    processes, results = prepare(given)
     wanted = chosen(processes, given.only, held)
     try:
         measure(wanted, results, given.rounds, results_differ)
@@ -84,18 +99,6 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if given.rounds < 1:
         parser.error("--rounds: at least one")
     return given
-
-
-def _prepared(given: argparse.Namespace) -> tuple[dict[str, Process], Path]:
-    """The contenders by name, over tables that are there; and a folder for what they write."""
-    folder = Path(given.folder or ("build/bench" if given.messages else "build/floor")).absolute()
-    if not given.messages:
-        return over_demo(folder / "demo"), folder / "out"
-    return over_large(_shape(given), folder)
-
-
-def _shape(given: argparse.Namespace) -> Shape:
-    return Shape(messages=given.messages, routes=given.routes or Shape().routes)
 
 
 def print_json(measured: Sequence[Line], verdicts: Sequence[Verdict], parts: Mapping[str, float]) -> None:

@@ -171,14 +171,12 @@ class CommandConsole:
 
     def __init__(self, options: argparse.Namespace, progress: CommandProgress | None = None) -> None:
         self.command_progress = progress or CommandProgress()
-        self.command_progress.as_line = lambda text: self._line(text, "error")
         self._quiet = options.quiet
         self._json = options.log_format == "json"
         self._width: int | None = options.width
         self._color: str = options.color
         self._line_below = None if self._quiet or self._json else open_line()
-        if self._line_below is not None:
-            self.command_progress.clear = self._line_below.close
+        self.command_progress.output = self
 
     def close(self) -> None:
         """Remove the live line; nothing more is printed."""
@@ -204,7 +202,7 @@ class CommandConsole:
         is_coloured = self._color == "always" or (self._color == "auto" and is_terminal and not is_dull)
         self.result(write_text(document, width=width, is_coloured=is_coloured))
 
-    def note(self, text: str, level: str = "info", fields: Mapping[str, Any] | None = None) -> None:
+    def note(self, text: str, level: str = "info", fields: Mapping[str, object] | None = None) -> None:
         """Print a note to standard error; ``--quiet`` leaves out what is only information.
 
         A line of JSON has ``fields`` as well.
@@ -217,7 +215,11 @@ class CommandConsole:
         with self._aside():
             tell_besides(f"{self._line(printable(text), level, fields)}\n")
 
-    def _line(self, text: str, level: str, fields: Mapping[str, Any] | None = None) -> str:
+    def error_line(self, text: str) -> str:
+        """Return the line of an error that is printed."""
+        return self._line(text, "error")
+
+    def _line(self, text: str, level: str, fields: Mapping[str, object] | None = None) -> str:
         if not self._json:
             return text
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

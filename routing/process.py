@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 _PAUSE = 0.05
 
@@ -91,21 +91,39 @@ def _parents_by_ps() -> Iterator[tuple[int, int]]:
 NOTHING_WRITTEN = "nothing was written"
 
 
+class CommandOutput(Protocol):
+    """The output of a command, as an interruption needs it."""
+
+    def error_line(self, text: str) -> str:
+        """Return the line of an error that is printed."""
+
+    def close(self) -> None:
+        """Remove the line that moves on the terminal."""
+
+
 class CommandProgress:
     """The state of a command, for the text of an interruption.
 
-    ``text`` says what counts; ``as_line`` makes the line of it that is printed, and ``clear`` takes away before it
-    what moves on the terminal. ``run_id`` is that of the run, once there is one. An ending of the process takes
-    ``deciding`` and keeps it, so that no run begins to count after the text was said.
+    ``text`` says what counts; ``output`` makes the line of it that is printed. ``run_id`` is that of the run, once
+    there is one. An ending of the process takes ``deciding`` and keeps it, so that no run begins to count after
+    the text was said.
     """
 
     def __init__(self) -> None:
         self.text = NOTHING_WRITTEN
         self.run_id: str | None = None
-        self.as_line: Callable[[str], str] = str
-        self.clear: Callable[[], None] = lambda: None
+        self.output: CommandOutput | None = None
         self.is_interrupted = False
         self.deciding = threading.Lock()
+
+    def as_line(self, text: str) -> str:
+        """Return the line of an error that is printed."""
+        return text if self.output is None else self.output.error_line(text)
+
+    def clear(self) -> None:
+        """Remove the line that moves on the terminal."""
+        if self.output is not None:
+            self.output.close()
 
     @contextmanager
     def recording(self, run_id: str) -> Iterator[None]:

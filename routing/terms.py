@@ -12,6 +12,8 @@ ReadRow = Mapping[str, Any]
 """A row that is only read."""
 JsonObject = dict[str, Any]
 """An object of JSON, as ``json`` reads and writes it."""
+SortKey = tuple[Any, ...]
+"""The place of something in an order: it is compared, and never taken apart."""
 
 
 class Word(str, Enum):

@@ -72,16 +72,16 @@ def pack(wheel: Path, target: Path) -> dict[str, Distribution]:
     return libraries
 
 
-def main() -> int:
-    """Pack the only wheel in ``dist/``."""
-    wheels = sorted((ROOT / "dist").glob("*.whl"))
+def main(root: Path = ROOT) -> int:
+    """Pack the only wheel in ``dist/`` of a checkout."""
+    wheels = sorted((root / "dist").glob("*.whl"))
     if len(wheels) != 1:
         sys.stderr.write(f"package: dist/ holds {len(wheels)} wheels, not one: run make wheel\n")
         return 2
-    target = ROOT / "build" / "emr" / "sbroute.zip"
+    target = root / "build" / "emr" / "sbroute.zip"
     libraries = pack(wheels[0], target)
     named = ", ".join(f"{name} {library.version}" for name, library in libraries.items())
-    sys.stdout.write(f"{target.relative_to(ROOT)}: {wheels[0].name} with {named}\n")
+    sys.stdout.write(f"{target.relative_to(root)}: {wheels[0].name} with {named}\n")
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing import config
 from routing.commands import shared_arguments
@@ -27,6 +27,7 @@ from routing.commands.shared_arguments import SEVERITIES, now_of, report, status
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
 from routing.errors import EXIT_DONE, EXIT_FOUND, ConfigError, ContractError, EnvironmentFault, quote
 from routing.tables.arrow_rows import leave_pandas_out
+from routing.terms import JsonObject
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -286,7 +287,7 @@ def tell_tables(
     if done.coverage is not None:
         routes, used = (sum(row[name] for row in done.coverage) for name in ("routes", "used"))
     if options.format == "json":
-        result: dict[str, Any] = {"findings": findings, "suppressed": suppressed}
+        result: JsonObject = {"findings": findings, "suppressed": suppressed}
         if routes is not None:
             result["coverage"] = {"routes": routes, "used": used}
         console.result(with_notes(json.dumps(result), notes))

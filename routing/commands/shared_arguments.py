@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.commands.command_context import Console, moment, moment_or_none
 from routing.errors import EXIT_DONE, EXIT_FOUND, InputError, quote
 from routing.features.explain.questions import Question, question
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     from routing.features.lint.custom_rules import CustomRule
@@ -172,7 +173,7 @@ def tell_others(others: int, console: Console) -> None:
 
 SEVERITIES = ("error", "warning", "info")
 """The worst first."""
-FindingRows = Sequence[Mapping[str, Any]]
+FindingRows = Sequence[ReadRow]
 
 
 def at_least(severity: str) -> tuple[str, ...]:

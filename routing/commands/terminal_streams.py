@@ -76,8 +76,11 @@ class _Step(NamedTuple):
     begun: float
 
 
-def open_line() -> LiveLine | None:
-    """Return the live line of this process; None where standard error is no terminal."""
+def open_line(pause: float = _PAUSE) -> LiveLine | None:
+    """Return the live line of this process; None where standard error is no terminal.
+
+    It is drawn anew, and Spark is looked at, every ``pause`` seconds.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         return None
     try:
@@ -85,14 +88,15 @@ def open_line() -> LiveLine | None:
         descriptor = os.dup(sys.stderr.fileno())
     except OSError:
         return None
-    return LiveLine(os.fdopen(descriptor, "w", encoding=sys.stderr.encoding, errors="backslashreplace"))
+    terminal = os.fdopen(descriptor, "w", encoding=sys.stderr.encoding, errors="backslashreplace")
+    return LiveLine(terminal, pause)
 
 
 class LiveLine:
     """The steps that are under way, one within another, the innermost shown on one line of a terminal."""
 
-    def __init__(self, terminal: TextIO) -> None:
-        self._terminal = terminal
+    def __init__(self, terminal: TextIO, pause: float = _PAUSE) -> None:
+        self._terminal, self._pause = terminal, pause
         self._steps: list[_Step] = []
         self._ask: Callable[[], Tasks | None] | None = None
         self._tasks: Tasks | None = None
@@ -163,7 +167,7 @@ class LiveLine:
                 self._lock.release()
 
     def _keep_drawing(self) -> None:
-        while not self._is_closed.wait(_PAUSE):
+        while not self._is_closed.wait(self._pause):
             tasks = self._count_tasks()
             with self._lock:
                 self._tasks = tasks

@@ -8,7 +8,7 @@ tried (`appended_rows`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -30,6 +30,7 @@ from routing.errors import HistoryGap, InputError, StorageError, condition, firs
 from routing.schemas import INPUTS, MESSAGES, ColumnKind
 from routing.sessions.existing_session import ExistingSession
 from routing.tables.spark_forms import is_utf8
+from routing.terms import JsonObject
 
 # These bring files back or in that are no appended rows.
 _NO_APPENDS = ("RESTORE", "CLONE")
@@ -289,7 +290,7 @@ def count_appended(location: str, version: int, commit_info: CommitInfo) -> int 
     raise InputError.not_append_only(location, version, operation)
 
 
-def _number(metrics: Mapping[str, Any], name: str) -> int | None:
+def _number(metrics: JsonObject, name: str) -> int | None:
     metric = metrics.get(name)
     return None if metric is None else int(metric)
 

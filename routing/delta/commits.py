@@ -17,6 +17,7 @@ from routing.config import TableLocation
 from routing.delta.job_outputs import RESTORE, CommitMark, TableCommit, read_mark
 from routing.errors import HistoryGap, StorageError, condition
 from routing.tables import sql_statements
+from routing.terms import JsonObject
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ _TOLD = (
     *("operation", "operationParameters", "readVersion", "isolationLevel", "isBlindAppend"),
     *("operationMetrics", "userMetadata", "engineInfo"),
 )
-CommitInfo = Mapping[str, Any]
+CommitInfo = JsonObject
 """What a commit of Delta's log says of itself: operation, operationParameters, userMetadata and so on."""
 CommitInfos = list[tuple[int, CommitInfo]]
 """Versions, each with what its commit says of itself."""
@@ -136,7 +137,7 @@ def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommi
         yield TableCommit(version, operation, metadata, commit_mark, _restored_version(operation, parameters))
 
 
-def _restored_version(operation: str, parameters: Mapping[str, Any]) -> int | None:
+def _restored_version(operation: str, parameters: JsonObject) -> int | None:
     """Return the version that a RESTORE names; None where it names a time."""
     version = str(parameters.get("version")) if operation == "RESTORE" else ""
     return int(version) if version.isascii() and version.isdigit() else None
@@ -151,7 +152,7 @@ def _announcement(properties: Any) -> CommitMark | None:
     return announced_mark if announced_mark is not None and announced_mark.kind == RESTORE else None
 
 
-def _is_announced(announced: CommitMark | None, parameters: Mapping[str, Any]) -> bool:
+def _is_announced(announced: CommitMark | None, parameters: JsonObject) -> bool:
     return announced is not None and str(announced.version) == str(parameters.get("version"))
 
 

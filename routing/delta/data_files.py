@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from routing.terms import JsonObject
+
 if TYPE_CHECKING:
     import pyarrow
     from pyarrow.parquet import FileMetaData, ParquetWriter
@@ -149,7 +151,7 @@ def _dictionaries_in(name: str, kind: Any) -> Iterator[str]:
 
 def statistics_of(file_metadata: FileMetaData, names: Collection[str]) -> str:
     """Return the statistics of a file as Delta's log has them; a column that cannot be told is left out."""
-    statistics: dict[str, Any] = {
+    statistics: JsonObject = {
         "numRecords": file_metadata.num_rows,
         "minValues": {},
         "maxValues": {},

@@ -22,6 +22,7 @@ from routing.delta.commits import is_local
 from routing.delta.data_files import DataFile, DataFiles, RowSource
 from routing.schemas import Field, Schema
 from routing.tables.column_kinds import arrow_schema
+from routing.terms import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow
@@ -140,7 +141,7 @@ def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Datase
     return FileSystemDataset(safe, rows.schema, rows.format, rows.filesystem)
 
 
-def _partitions_of(table: DeltaTable) -> dict[str, Any]:
+def _partitions_of(table: DeltaTable) -> JsonObject:
     """Return by file what its rows have in the columns of the table's partitions, as a condition for Arrow."""
     import pyarrow
     import pyarrow.compute as pc
@@ -181,12 +182,12 @@ def look_at_writing(folder: str, table: DeltaTable) -> LocalTable | UnreadableTa
     return LocalTable(folder, table)
 
 
-def _fields_of(table: DeltaTable) -> Iterator[dict[str, Any]]:
+def _fields_of(table: DeltaTable) -> Iterator[JsonObject]:
     """Return every field of a table, those of nested types too, as its log writes it."""
     return _fields(json.loads(table.schema().to_json()))
 
 
-def _fields(schema: object) -> Iterator[dict[str, Any]]:
+def _fields(schema: object) -> Iterator[JsonObject]:
     """Yield every field in a schema, or in a part of one."""
     if isinstance(schema, dict):
         if "metadata" in schema:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Thread
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from routing.config import Config, TableLocation, in_reading_order
 from routing.delta import file_systems
@@ -50,6 +50,13 @@ def say_nothing(_: str) -> None:
     """Ignore a note."""
 
 
+class SessionClock(Protocol):
+    """Times the stages of a run."""
+
+    def stage(self, name: str) -> AbstractContextManager[object]:
+        """Measure the block's time."""
+
+
 @dataclass
 class TableOpener:
     """Opens tables for one command or run.
@@ -65,6 +72,7 @@ class TableOpener:
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     _spark: SparkSession | None = None
     _coming: Future[SparkSession] | None = None
+    _clock: SessionClock | None = None
 
     @classmethod
     def of_session(cls, spark: SparkSession, tell: Callable[[str], None] = say_nothing) -> TableOpener:
@@ -80,9 +88,13 @@ class TableOpener:
     def spark(self) -> SparkSession:
         """The session, started now if it was not."""
         if self._spark is None:
-            with self.waiting():
+            with self.waiting() if self._clock is None else self._clock.stage("session"):
                 self._spark = self.start() if self._coming is None else self._coming.result()
         return self._spark
+
+    def time_session(self, clock: SessionClock) -> None:
+        """Set the clock of a run, one of whose stages is the wait for the session."""
+        self._clock = clock
 
     def start_meanwhile(self) -> None:
         """Start the session by a thread, and go on with what does not need it.

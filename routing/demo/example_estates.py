@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
 
 from routing.demo.drafting import EstateDraft, Tables
 from routing.terms import BROKER_CONFIGURATION_SERVICE
@@ -397,22 +398,35 @@ _MULTIPLE = "Using multiple routes in Service Broker"
 _DYNAMIC = "Service Broker Dynamic Routing"
 _ROUTES = "Routes"
 
-_ESTATES: tuple[tuple[str, str, str, Callable[[str], EstateDraft]], ...] = (
-    ("example-1", "Only AutoCreatedLocal", _EXAMPLES, default_configuration),
-    ("example-2", "A route that names a service", _EXAMPLES, specific_service),
-    ("example-3", "A route with a mirror", _EXAMPLES, mirrored_database),
-    ("example-4", "One address for the rest", _EXAMPLES, all_external_services),
-    ("example-5", "Two broker instances of a service", _EXAMPLES, balanced_service),
-    ("example-6", "Forwarding one service", _EXAMPLES, forwarding_one_service),
-    ("example-7", "Forwarding what is not here", _EXAMPLES, forwarding_all_services),
-    ("load-balancing", "Load balancing by dialog id", _MULTIPLE, load_balancing),
-    ("unfair", "A doubled route, the same share", _MULTIPLE, unfair_load_balancing),
-    ("high-availability", "Two gateways, one target", _MULTIPLE, high_availability),
-    ("together", "Balanced and highly available", _MULTIPLE, both_together),
-    ("two-open-routes", "Open routes to two instances", _MULTIPLE, two_open_routes),
-    ("another-id", "Another broker's id in msdb", _MULTIPLE, another_brokers_id),
-    ("dynamic-routing", "A route that is asked for", _DYNAMIC, dynamic_routing),
-    ("parts-of-a-route", "Service, broker instance and address", _ROUTES, parts_of_a_route),
+
+class _DocumentEstate(NamedTuple):
+    """An estate of a document: its name, what it shows, the document, and what makes it of its name."""
+
+    name: str
+    title: str
+    source: str
+    build: Callable[[str], EstateDraft]
+
+
+_ESTATES = tuple(
+    _DocumentEstate(*estate)
+    for estate in (
+        ("example-1", "Only AutoCreatedLocal", _EXAMPLES, default_configuration),
+        ("example-2", "A route that names a service", _EXAMPLES, specific_service),
+        ("example-3", "A route with a mirror", _EXAMPLES, mirrored_database),
+        ("example-4", "One address for the rest", _EXAMPLES, all_external_services),
+        ("example-5", "Two broker instances of a service", _EXAMPLES, balanced_service),
+        ("example-6", "Forwarding one service", _EXAMPLES, forwarding_one_service),
+        ("example-7", "Forwarding what is not here", _EXAMPLES, forwarding_all_services),
+        ("load-balancing", "Load balancing by dialog id", _MULTIPLE, load_balancing),
+        ("unfair", "A doubled route, the same share", _MULTIPLE, unfair_load_balancing),
+        ("high-availability", "Two gateways, one target", _MULTIPLE, high_availability),
+        ("together", "Balanced and highly available", _MULTIPLE, both_together),
+        ("two-open-routes", "Open routes to two instances", _MULTIPLE, two_open_routes),
+        ("another-id", "Another broker's id in msdb", _MULTIPLE, another_brokers_id),
+        ("dynamic-routing", "A route that is asked for", _DYNAMIC, dynamic_routing),
+        ("parts-of-a-route", "Service, broker instance and address", _ROUTES, parts_of_a_route),
+    )
 )
 
 
@@ -431,5 +445,5 @@ def document_estates() -> tuple[DemoEstate, ...]:
     Instance names start with the estate's own, such as ``example-2/host1``.
     """
     return tuple(
-        DemoEstate(f"{name}: {title}", source, build(name).tables) for name, title, source, build in _ESTATES
+        DemoEstate(f"{one.name}: {one.title}", one.source, one.build(one.name).tables) for one in _ESTATES
     )

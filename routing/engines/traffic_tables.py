@@ -5,19 +5,54 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from routing.tables.table_columns import Table, TableColumns, is_frame
+from routing.terms import ReadRow
 
 COUNT = "count"
 """The column of groups that says how many rows each has."""
 Filter = Mapping[str, "Collection[Any] | None"]
 """The values of which each row has one, by column; None where the column is null. Nothing is equal to null."""
 ALL: Filter = MappingProxyType({})
-RouteUse = tuple[Any, Any, Any, Any]
-"""Instance, database, the route that led a message back, and a route that it took or might have taken."""
 TimeSpans = Mapping[tuple[str, str, str], "tuple[int | None, int | None]"]
 """From when on and until when (microseconds; None: no bound), by instance, searched database and service."""
+
+
+class RouteUse(NamedTuple):
+    """A route that messages took or might have taken, and where; ``rerouted_from`` led them back there."""
+
+    instance: str
+    database: str | None
+    rerouted_from: str | None
+    route: str | None
+
+
+class CountedMessages(NamedTuple):
+    """Messages decided in the step of time that begins at ``at``; None where a name is not kept apart."""
+
+    at: int
+    instance: str | None
+    service: str | None
+    outcome: str
+    messages: int
+
+
+class BalancedTarget(NamedTuple):
+    """A broker instance that step 3 picks, and the search that it is picked in: ``database`` is searched."""
+
+    instance: str
+    database: str
+    service: str
+    broker_instance: str
+
+
+BalancedDialogs = Mapping[BalancedTarget, int]
+"""How many dialogs step 3 shared out to each broker instance, each dialog counted once.
+
+A row of ``resolved_routes`` counts with ``matching_step`` 3 and a ``decided_at`` in the scope's time. Its scope is
+that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_from`` (it came back).
+"""
 
 
 class TrafficTable(Protocol):
@@ -36,7 +71,7 @@ class TrafficTable(Protocol):
         names: Sequence[str] | None = None,
         *,
         only: Filter = ALL,
-        same: Mapping[str, Any] = ALL,
+        same: ReadRow = ALL,
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
@@ -104,18 +139,14 @@ class TrafficTable(Protocol):
 
     def points(
         self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
-    ) -> Iterator[tuple[int, str | None, str | None, str, int]]:
+    ) -> Iterator[CountedMessages]:
         """Yield how many resolved messages were decided in each step of so many microseconds.
 
-        By the step's beginning, instance, service and outcome. ``services`` (each with its instance) and
-        ``instances`` are kept apart, all others are None.
+        ``services`` (each with its instance) and ``instances`` are kept apart, all others are None.
         """
 
-    def balanced_dialogs(self, spans: TimeSpans) -> dict[tuple[str, str, str, str], int]:
-        """Return how many dialogs were balanced to each broker instance in the spans of time, each counted once.
-
-        By instance, searched database, service and broker instance.
-        """
+    def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
+        """Return how many dialogs were balanced to each broker instance in the spans of time."""
 
 
 def open_traffic(table: Table, key: str | None = None) -> TrafficTable:

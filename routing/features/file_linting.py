@@ -155,10 +155,10 @@ class DefinitionPlaces:
         self._spots = spots
         self._by_name: dict[tuple[str, str, str], Spot] = {}
         self._first: dict[str, Spot] = {}
-        for (view, instance, _, name), spot in spots.items():
-            if name:
-                self._by_name.setdefault((view, instance, name), spot)
-            self._first.setdefault(instance, spot)
+        for key, spot in spots.items():
+            if key.name:
+                self._by_name.setdefault((key.view, key.instance, key.name), spot)
+            self._first.setdefault(key.instance, spot)
 
     def spot_of(self, finding: LintFinding) -> Spot | None:
         """Return the place of a finding's route, service or database; else of its instance."""

@@ -30,7 +30,7 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table
 from routing.tables.times import micros_of
-from routing.terms import REJECTED, Outcome, ReadRow
+from routing.terms import REJECTED, Outcome, ReadRow, TableRow
 
 _LISTED = ("run", "mode", "started", "seconds", "read", "not passed on")
 _NUMBERS = ("seconds", "read")
@@ -265,15 +265,15 @@ def find_run(runs: Table, asked: str, location: str) -> SchemaRows:
     return SchemaRows(ONE_RUN, ({**row, "seconds": _seconds(row), "slow_stages": _slow_stages(row)},))
 
 
-def _in_order(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+def _in_order(row: ReadRow, schema: Schema) -> TableRow:
     return {name: row[name] for name in schema.names}
 
 
-def _seconds(row: Mapping[str, Any]) -> float:
+def _seconds(row: ReadRow) -> float:
     return (micros_of(row["finished_at"]) - micros_of(row["started_at"])) / _MICROSECONDS
 
 
-def _slow_stages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _slow_stages(row: ReadRow) -> list[TableRow]:
     """Return the stages, slowest first, with their share of the run; a run of no time has no shares."""
     whole = _seconds(row)
     slowest = sorted(((seconds, stage) for stage, seconds in row["stage_seconds"].items()), reverse=True)

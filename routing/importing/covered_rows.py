@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
@@ -12,7 +12,7 @@ from typing import Any
 from routing.rules.text import fold
 from routing.schemas import KEYS, TABLES, ColumnKind
 from routing.tables.table_columns import Only
-from routing.terms import TableRow
+from routing.terms import ReadRow, TableRow
 
 Unit = tuple[str, str | None]
 """An instance, and one of its databases or None for what belongs to the instance itself."""
@@ -41,7 +41,7 @@ class CoveredRows:
         """Add a row to a table."""
         self.rows.setdefault(table, []).append(row)
 
-    def reject(self, view: str, row: Mapping[str, Any], why: str) -> None:
+    def reject(self, view: str, row: ReadRow, why: str) -> None:
         """Leave a row out, and say where it was read and why."""
         name = row.get("name")
         whose = f" ({name[:100]})" if isinstance(name, str) else ""
@@ -51,7 +51,7 @@ class CoveredRows:
         folded = [name.casefold() if isinstance(name, str) else None for name in names]
         self.doubts.setdefault(view, set()).add((folded[0], folded[1], folded[2]))
 
-    def is_doubtful(self, view: str, row: Mapping[str, Any]) -> bool:
+    def is_doubtful(self, view: str, row: ReadRow) -> bool:
         """Return True if a row of a table may be one that could not be read: such a row is left as it is."""
         doubts = self.doubts.get(view, set())
         instance, database, name = (
@@ -65,7 +65,7 @@ class CoveredRows:
         return sorted({instance for units in self.units.values() for instance, _ in units})
 
 
-def unit_of(row: Mapping[str, Any]) -> Unit:
+def unit_of(row: ReadRow) -> Unit:
     """Return the instance of a row, and its database or None for what belongs to the instance itself."""
     return row["instance_name"], row.get("database_name")
 

@@ -85,7 +85,7 @@ def encode_changes(
                 yield {**import_columns, "table_key": key, "action": action, "part": part, "rows": text}
 
 
-def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapping[str, Any]) -> TableRow:
+def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapping[str, object]) -> TableRow:
     """Return the journal's one row for an import that streams from sources to a table."""
     import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
     return {
@@ -97,7 +97,7 @@ def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapp
     }
 
 
-def is_of_sources(row: TableRow, sources: Mapping[str, Any]) -> bool:
+def is_of_sources(row: TableRow, sources: Mapping[str, object]) -> bool:
     """Return whether a row of the journal is that of an import which streams from these sources."""
     return bool(row["part"] == _SOURCES and row["rows"] == json.dumps(sources, sort_keys=True))
 

@@ -207,7 +207,7 @@ def _batches(
 
 
 def _find_places(
-    part: pyarrow.Table, key: str, bounds: Mapping[str, Any], touched: Mapping[Key, Any]
+    part: pyarrow.Table, key: str, bounds: Mapping[str, Iterable[object]], touched: Mapping[Key, Any]
 ) -> dict[int, Key]:
     """Return the keys of touched rows by place; only rows within the bounds become Python objects."""
     import pyarrow

@@ -244,25 +244,25 @@ def store_unfinished(store: StoredTables, encode: Callable[[str], Iterable[Table
     replace_journal(store, others)
 
 
-def store_sources(store: StoredTables, key: str, sources: Mapping[str, Any], now: datetime) -> None:
+def store_sources(store: StoredTables, key: str, sources: Mapping[str, object], now: datetime) -> None:
     """Note in the journal what an import streams to a table, until `remove_sources`. Raises StorageError."""
     journal_row = encode_sources(new_run_id(), now, key, sources)
     replace_journal(store, [*_without_sources(store, sources), journal_row])
     store.is_journaled = True
 
 
-def remove_sources(store: StoredTables, sources: Mapping[str, Any]) -> None:
+def remove_sources(store: StoredTables, sources: Mapping[str, object]) -> None:
     """Remove the rows of these sources from the journal, whichever import wrote them. Raises StorageError."""
     others = _without_sources(store, sources)
     if store.is_journaled or len(others) < len(store.rows(JOURNAL)):
         replace_journal(store, others)
 
 
-def _without_sources(store: StoredTables, sources: Mapping[str, Any]) -> list[TableRow]:
+def _without_sources(store: StoredTables, sources: Mapping[str, object]) -> list[TableRow]:
     return [row for row in store.rows(JOURNAL) if not is_of_sources(row, sources)]
 
 
-def find_of_sources(store: StoredTables, sources: Mapping[str, Any]) -> set[str]:
+def find_of_sources(store: StoredTables, sources: Mapping[str, object]) -> set[str]:
     """Return the ids of the imports in the journal that stream these sources."""
     return {row["import_id"] for row in store.rows(JOURNAL) if is_of_sources(row, sources)}
 

@@ -24,7 +24,7 @@ from routing.plan.candidate_lists import (
 from routing.rules.candidate_order import CANDIDATE_ORDER, ORDER_WITHIN_TIER, OrderTerm
 from routing.schemas import ROUTE_CANDIDATES
 from routing.tables import frames, spark_forms
-from routing.tables.cached_frames import HELD_ROWS, JoinSide
+from routing.tables.cached_frames import JoinSide
 from routing.tables.spark_forms import in_shape
 from routing.terms import MSDB, MatchingStep
 
@@ -89,7 +89,7 @@ def _add_list(job: ResolveJob) -> DataFrame:
 def _side_of(job: ResolveJob, lists: CandidateLists) -> JoinSide:
     """Return the lists as the smaller side of a join."""
     rows = frames.frame_of_tuples(job.source.messages.sparkSession, lists.rows, LISTED_CANDIDATE)
-    if len(lists.rows) > HELD_ROWS or not frames.has_arrow():
+    if len(lists.rows) > job.frame_cache.limits.held_rows or not frames.has_arrow():
         rows = job.frame_cache.store(rows)
     return job.broadcasts.of_size("the candidates of all keys", rows, len(lists.rows) * _CANDIDATE)
 

@@ -22,8 +22,7 @@ from routing.messages.openers import find_requests
 from routing.plan.checked_inputs import CheckedInputs, ResolveOptions, network_of
 from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, decide_keys, follow_keys
 from routing.rules.estate import SqlInstance
-from routing.tables import cached_frames
-from routing.tables.cached_frames import BroadcastBudget, JoinSide
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
 from routing.tables.frames import collect
 from routing.tables.table_columns import TableColumns
 
@@ -58,7 +57,7 @@ def compile_messages(
     messages: DataFrame,
     checked: CheckedInputs,
     options: ResolveOptions,
-    frame_cache: cached_frames.FrameCache,
+    frame_cache: FrameCache,
     clock: StageClock,
     *,
     keying: MessageKeying = OF_INSTANCE,
@@ -78,13 +77,17 @@ def compile_messages(
     with clock.stage("lookups"):
         if lookups is None:
             lookups = look_into(messages.sparkSession, checked, frame_cache, is_wide=keying.is_wide)
-        source, broadcasts = _source(messages, lookups, options, notes, keying)
+        limit, notes = size_in_bytes(options.broadcast_limit), [] if notes is None else notes
+        broadcasts = BroadcastBudget(limit, notes, frame_cache.limits.task_bytes)
+        source = _source(messages, lookups, options, broadcasts, keying)
     if known_keys is None:
         with clock.stage("keys") as tally:
             counts = _count_keys(source)
             tally.rows = counts.rows_read
         with clock.stage("plan") as tally:
-            prepared = plan_of(counts, checked, is_wide=keying.is_wide, decide=decide)
+            prepared = plan_of(
+                counts, checked, frame_cache.limits.held_rows, is_wide=keying.is_wide, decide=decide
+            )
             tally.rows = len(counts.keys)
             known_keys = KnownKeys(counts, prepared.on(lookups.spark, frame_cache))
     job = _choose(
@@ -100,14 +103,13 @@ def _source(
     messages: DataFrame,
     lookups: RunLookups,
     options: ResolveOptions,
-    notes: list[str] | None,
+    broadcasts: BroadcastBudget,
     keying: MessageKeying,
-) -> tuple[MessageSource, BroadcastBudget]:
+) -> MessageSource:
     dialog_hash = choose_implementation(messages.sparkSession, options.dialog_hash)
-    broadcasts = BroadcastBudget(size_in_bytes(options.broadcast_limit), [] if notes is None else notes)
     dialogs = _size_dialogs(lookups, broadcasts)
     source = MessageSource(messages, lookups, dialogs, options.as_of, keying, dialog_hash)
-    return replace(source, conversations=_size_conversations(lookups, broadcasts)), broadcasts
+    return replace(source, conversations=_size_conversations(lookups, broadcasts))
 
 
 def _count_keys(source: MessageSource) -> KeyCounts:
@@ -119,26 +121,30 @@ def _count_keys(source: MessageSource) -> KeyCounts:
 
 
 def plan_of(
-    counts: KeyCounts, checked: CheckedInputs, *, is_wide: bool = False, decide: DecideKeys = decide_keys
+    counts: KeyCounts,
+    checked: CheckedInputs,
+    held_rows: int,
+    *,
+    is_wide: bool = False,
+    decide: DecideKeys = decide_keys,
 ) -> PreparedPlan:
     """Decide for keys on the driver: those of `key_rows.KEY` or, where ``is_wide``, of `key_rows.PATH_KEY`.
 
-    The plan is keyed by whatever messages look it up. ``decide`` as `compile_messages` has it.
+    The plan is keyed by whatever messages look it up. ``held_rows`` as `job.as_plan` has it, and ``decide`` as
+    `compile_messages` has it.
     """
     keys = counts.keys
     if is_wide:
         services = {*keys.values["key_service"], *keys.values["key_from"]}
-        return as_plan(keys, follow_keys(keys, network_of(checked.settings, services)))
+        return as_plan(keys, follow_keys(keys, network_of(checked.settings, services)), held_rows)
     decided = decide(keys, checked.instances_for(keys.values["key_service"]))
     if counts.texts is None:
-        return as_plan(keys, decided)
+        return as_plan(keys, decided, held_rows)
     numbers = [decided.numbers[place] for place in counts.texts.keys]
-    return as_plan(counts.texts.rows, replace(decided, key=TEXTS, numbers=numbers))
+    return as_plan(counts.texts.rows, replace(decided, key=TEXTS, numbers=numbers), held_rows)
 
 
-def _choose(
-    counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, frame_cache: cached_frames.FrameCache
-) -> ResolveJob:
+def _choose(counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, frame_cache: FrameCache) -> ResolveJob:
     """Return the job of a plan, before it is known who asks for routes."""
     broadcasts = counted.broadcasts
     fits = plan.size <= broadcasts.limit

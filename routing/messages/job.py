@@ -76,10 +76,10 @@ class PreparedPlan:
         )
 
 
-def as_plan(keys: TableColumns, decided: DecidedKeys) -> PreparedPlan:
-    """Write the decisions for ``keys`` as rows."""
+def as_plan(keys: TableColumns, decided: DecidedKeys, held_rows: int) -> PreparedPlan:
+    """Write the decisions for ``keys`` as rows; more than ``held_rows`` have a timeline in place of a key."""
     # Deciding does not need the package.
-    from routing.tables import cached_frames, frames
+    from routing.tables import frames
 
     numbers, timelines = decided.numbers, decided.timelines
     of_key = [Field(name, _KINDS.get(name, ColumnKind.STRING)) for name in decided.key]
@@ -87,7 +87,7 @@ def as_plan(keys: TableColumns, decided: DecidedKeys) -> PreparedPlan:
         *(Field(name, ColumnKind.TIMESTAMP) for name in ("valid_from", "valid_to")),
         Field("choices", ArrayOf(decided.choice)),
     ]
-    if sum(len(timelines[number].rows) for number in numbers) <= cached_frames.HELD_ROWS:
+    if sum(len(timelines[number].rows) for number in numbers) <= held_rows:
         size = sum(timelines[number].size for number in numbers)
         whole = frames.PreparedRows.of(_whole(keys, decided), Schema((*of_key, *of_times)))
         return PreparedPlan(decided.key, whole, None, size, decided.uses)

@@ -19,7 +19,7 @@ from routing.plan.key_rows import FROM_NETWORK
 from routing.rules.requesting import ConversationEndpoint
 from routing.schemas import ROUTE_REQUESTS, ArrayOf, ColumnKind, Field, Schema
 from routing.tables import frames, spark_forms
-from routing.tables.cached_frames import HELD_ROWS, FrameCache
+from routing.tables.cached_frames import FrameCache
 from routing.tables.spark_forms import read_brokers
 from routing.tables.table_columns import TableColumns
 
@@ -125,7 +125,9 @@ def _frame(
     many = list(rows)
     frame = frames.frame_of_tuples(spark, many, schema)
     # Without Arrow rows are read by Python workers, in every job that uses them.
-    return frame_cache.store(frame) if len(many) > HELD_ROWS or not frames.has_arrow() else frame
+    return (
+        frame_cache.store(frame) if len(many) > frame_cache.limits.held_rows or not frames.has_arrow() else frame
+    )
 
 
 def _one(column: str) -> Schema:

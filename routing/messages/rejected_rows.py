@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from routing.messages.pending import KEY, order_of_doubles
 from routing.plan.key_rows import FROM_NETWORK
 from routing.schemas import MESSAGES
-from routing.tables.cached_frames import HELD_ROWS, BroadcastBudget, FrameCache, JoinSide, small_side
+from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide, small_side
 from routing.tables.read_rows import find_held, read_keys
 from routing.tables.spark_forms import find_codes
 from routing.tables.table_columns import shape_of
@@ -123,7 +123,9 @@ def search_doubles(
     marked = pyarrow.concat_tables(both).group_by(KEY).aggregate([("is_stored", "any")])
     doubled = marked.rename_columns([*KEY, "is_stored"])
     frame = spark.createDataFrame(doubled.combine_chunks())
-    return DoubledKeys(frame_cache.store(frame) if len(doubled) > HELD_ROWS else frame, len(doubled))
+    return DoubledKeys(
+        frame_cache.store(frame) if len(doubled) > frame_cache.limits.held_rows else frame, len(doubled)
+    )
 
 
 def find_doubles(

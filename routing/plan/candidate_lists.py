@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
-from routing.plan.key_rows import CHOICE, KEY, Choice, DecidedKeys, SharedRows, choice_of, key_of
+from routing.plan.key_rows import CHOICE, KEY, Choice, DecidedKeys, KeyRow, SharedRows, choice_of, key_of
 from routing.process import no_search_for_cycles
 from routing.rules.candidate_order import CandidateRow, in_order, list_candidates, row_of
 from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey, signature
@@ -50,8 +50,8 @@ class CandidateLists:
         shared, numbers_by_signature = SharedRows.of_choices(), dict[Hashable, int]()
         numbers = []
         with no_search_for_cycles():
-            for row in keys.rows(*KEY):
-                instance = instances[row[0]]
+            for row in map(KeyRow._make, keys.rows(*KEY)):
+                instance = instances[row.instance]
                 key = key_of(row, instance)
                 same = signature(key, instance)
                 number = numbers_by_signature.get(same)

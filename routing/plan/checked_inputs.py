@@ -12,7 +12,14 @@ from typing import Any
 
 from routing.process import no_search_for_cycles
 from routing.rules import text
-from routing.rules.estate import EstateRoute, SqlInstance, list_instances, with_services_and_routes
+from routing.rules.estate import (
+    Database,
+    DatabaseRow,
+    EstateRoute,
+    SqlInstance,
+    list_instances,
+    with_services_and_routes,
+)
 from routing.rules.network import EstateNetwork
 from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.rules.resolving import MATTERS
@@ -40,11 +47,16 @@ def instances_of(tables: Settings) -> dict[str, SqlInstance]:
     return with_services_and_routes(
         list_instances(
             tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
-            tables["databases"].rows("instance_name", "name", "service_broker_guid", "is_broker_enabled"),
+            _databases_of(tables["databases"]),
         ),
         () if services is None else _services_of(services),
         () if routes is None else routes_of(routes),
     )
+
+
+def _databases_of(databases: TableColumns) -> Iterator[DatabaseRow]:
+    columns = databases.rows("name", "service_broker_guid", "is_broker_enabled")
+    return zip(databases.values["instance_name"], (Database.of_row(*row) for row in columns), strict=True)
 
 
 def list_bare(settings: Settings) -> dict[str, SqlInstance]:

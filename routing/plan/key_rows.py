@@ -34,7 +34,18 @@ from routing.tables.table_columns import TableColumns
 FROM_NETWORK = ""
 """The key_database of what arrives over the network; no database has an empty name."""
 KEY = ("instance_name", "key_database", "key_service", "key_broker", "key_kind")
-KeyRow = tuple[str, str, str, str, int]
+
+
+class KeyRow(NamedTuple):
+    """A row of the columns `KEY`; an empty text stands for none."""
+
+    instance: str
+    database: str
+    service: str
+    broker: str
+    kind: int
+
+
 # The same with the service of a message as it is written, whether or not anything names it; key_role is key_kind
 # without the class of a service.
 TEXTS = ("instance_name", "key_database", "to_service_name", "key_broker", "key_role")
@@ -42,7 +53,19 @@ PATH_KEY = (
     *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
     "key_conversation",
 )
-PathKeyRow = tuple[str, str, str, str, str, int, str]
+
+
+class PathKeyRow(NamedTuple):
+    """A row of the columns `PATH_KEY`; an empty text stands for none."""
+
+    instance: str
+    database: str
+    service: str
+    broker: str
+    sender: str
+    kind: int
+    conversation: str
+
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
 CLASSES = 4
@@ -233,7 +256,7 @@ def decide_keys(keys: TableColumns, instances: Mapping[str, SqlInstance]) -> Dec
     ``keys`` have the columns of `KEY`; ``instances`` what is known of each instance that they name.
     """
     decider = KeyDecider()
-    numbers = decider.decide(keys.rows(*KEY), instances)
+    numbers = decider.decide(map(KeyRow._make, keys.rows(*KEY)), instances)
     return DecidedKeys(KEY, CHOICE, numbers, decider.timelines, decider.uses)
 
 
@@ -263,7 +286,7 @@ class KeyDecider:
         planner, places, numbers = self._planner, self._places, list[int]()
         with no_search_for_cycles():
             for row in keys:
-                instance = instances[row[0]]
+                instance = instances[row.instance]
                 key = key_of(row, instance)
                 timeline = planner.timeline(key, instance)
                 number = places.get(timeline)
@@ -281,7 +304,7 @@ def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
     planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
     with no_search_for_cycles():
         for row in keys.rows(*PATH_KEY):
-            key = path_key_of(row)
+            key = path_key_of(PathKeyRow._make(row))
             sender = key.sender(network.instances[key.instance])
             timeline = planner.timeline(sender, key.to, key.broker)
             intervals = (

@@ -32,7 +32,7 @@ from routing.rules.resolving import (
 from routing.rules.text import address_in_name
 from routing.schemas import KEYS
 from routing.tables.table_columns import TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE
+from routing.terms import BROKER_CONFIGURATION_SERVICE, SortKey
 
 # The dialogs of messages in plain Python: one small object for each that can change a decision.
 
@@ -79,7 +79,7 @@ class KnownDialogs:
 # whether it opens one, waits with its conversation, or goes on.
 
 
-def order_of_asking(message: RoutedMessage) -> tuple[int, str, str, bool]:
+def order_of_asking(message: RoutedMessage) -> SortKey:
     """Return the place of a message among those that ask; rows equal in (t, message_id) by their endpoint."""
     return message.t, message.message_id, message.conversation_id or "", message.is_initiator
 
@@ -150,7 +150,7 @@ class AskingMessages:
         yield from self._others
 
 
-def _order(asking: AskingMessage) -> tuple[int, str, str, bool]:
+def _order(asking: AskingMessage) -> SortKey:
     return order_of_asking(asking.message)
 
 

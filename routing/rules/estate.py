@@ -269,7 +269,7 @@ def places_of(instances: Iterable[SqlInstance]) -> dict[str, tuple[SqlInstance, 
 
 
 InstanceRow = tuple[str, bool | None, Iterable[str | None] | None]
-DatabaseRow = tuple[str, str, str | None, bool | None]
+DatabaseRow = tuple[str, Database]
 ServiceRow = tuple[str, str, str]
 RouteRow = tuple[str, str, EstateRoute]
 
@@ -277,12 +277,12 @@ RouteRow = tuple[str, str, EstateRoute]
 def list_instances(instances: Iterable[InstanceRow], databases: Iterable[DatabaseRow]) -> dict[str, SqlInstance]:
     """Build instances by name with their databases, and neither services nor routes.
 
-    Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, name, service_broker_guid,
-    is_broker_enabled). What is said of instances that are not listed is left out.
+    Rows: (instance_name, is_message_forwarding_enabled, addresses); (instance_name, `Database`). What is said of
+    instances that are not listed is left out.
     """
     listed: dict[str, dict[str, Database]] = {}
-    for instance, name, guid, is_enabled in databases:
-        listed.setdefault(instance, {})[name] = Database.of_row(name, guid, is_enabled)
+    for instance, database in databases:
+        listed.setdefault(instance, {})[database.name] = database
     return {
         name: SqlInstance(
             name,

@@ -25,7 +25,7 @@ from routing.messages.job import ResolveJob
 from routing.messages.lookups import RunLookups
 from routing.runs.run_work import Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
-from routing.tables.cached_frames import HELD_ROWS, BroadcastBudget, FrameCache, hold
+from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import at_once, has_arrow, with_columns_of
 from routing.tables.spark_forms import conform, in_shape, readable_texts
 from routing.tables.table_columns import Table, as_dataset, in_files, is_frame
@@ -58,12 +58,16 @@ class NewMessages:
 
 @dataclass(frozen=True)
 class StoredOutputs:
-    """The outputs of earlier runs: the last that counts, and the versions of the output tables by key."""
+    """The outputs of earlier runs: the last that counts, and the versions of the output tables by key.
+
+    What ``frame_cache`` is given here must stay until the run has ended.
+    """
 
     config: Config
     last: LastRun | None
     versions: Mapping[str, int]
     opener: TableOpener
+    frame_cache: FrameCache
 
     def open(self, key: str) -> Table:
         """Return an output table as the runs so far left it, by Arrow where that reads it."""
@@ -79,15 +83,20 @@ class StoredOutputs:
         """Read some columns of an output table, for several passes; None where it has no rows."""
         opened = self.open(key)
         if is_frame(opened):
-            return _if_any(hold(self.read(spark, key).select(*columns)))
+            return _if_any(self.frame_cache.hold(self.read(spark, key).select(*columns)))
         # Files say how many rows they have.
         count = as_dataset(opened).count_rows()
         rows = self.read(spark, key).select(*columns) if count else None
-        return hold(rows) if rows is not None and count <= HELD_ROWS else rows
+        return (
+            self.frame_cache.hold(rows)
+            if rows is not None and count <= self.frame_cache.limits.held_rows
+            else rows
+        )
 
     def broadcasts(self) -> BroadcastBudget:
         """Return the budget for broadcasts, with no notes yet."""
-        return BroadcastBudget(size_in_bytes(self.config.resolve.broadcast_limit))
+        limit = size_in_bytes(self.config.resolve.broadcast_limit)
+        return BroadcastBudget(limit, task_bytes=self.frame_cache.limits.task_bytes)
 
 
 def read(
@@ -96,28 +105,26 @@ def read(
     stored: StoredOutputs,
     now: datetime,
     clock: Stages,
-    frame_cache: FrameCache,
 ) -> NewMessages:
     """Read the new messages of table ``messages_table``, and those that are tried again.
 
-    What ``frame_cache`` is given here must stay until the run has ended. Raises InputError where the messages
-    that are new cannot be told, or have wrong columns.
+    Raises InputError where the messages that are new cannot be told, or have wrong columns.
     """
-    last, broadcasts, spark = stored.last, stored.broadcasts(), lookups.spark
+    last, broadcasts, spark, frame_cache = stored.last, stored.broadcasts(), lookups.spark, stored.frame_cache
     with clock.stage("new messages"):
         new = _new(spark, messages_table, last)
         messages = conform(new.rows, "messages")
     again, requests = None, None
     if last is not None:
         with clock.stage("pending"):
-            again, requests = _left(spark, messages_table, last, stored, broadcasts, frame_cache)
+            again, requests = _left(spark, messages_table, last, stored, broadcasts)
     is_idle = new.count == 0 and again is None
     step = NewMessages(messages, messages, again, lookups.requests, is_idle=is_idle, notes=broadcasts.notes)
     if step.is_idle:
         return step
     with clock.stage("duplicates"):
         if new.count != 0:
-            doubled_keys = _search_doubles(spark, messages_table, new, stored, frame_cache)
+            doubled_keys = _search_doubles(spark, messages_table, new, stored)
             if doubled_keys is None:
                 before = None if last is None else stored.read(spark, "resolved_routes")
                 doubled_keys = rejected_rows.find_doubles(messages, before, frame_cache, broadcasts, new.count)
@@ -143,7 +150,6 @@ def _left(
     last: LastRun,
     stored: StoredOutputs,
     broadcasts: BroadcastBudget,
-    frame_cache: FrameCache,
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """Read the remains of earlier runs: messages to be tried again, and route requests; None for no rows."""
     wanted: dict[str, Sequence[str]] = {"new_route_requests": [*_REQUEST_KEY, *_ENDPOINT]}
@@ -162,7 +168,7 @@ def _left(
     rows, expected = _read_delayed(spark, stored.config.output["resolved_routes"], last, count)
     waiting = broadcasts.join_side("the messages that the last run delayed", rows, count)
     with files_of(tried):
-        again = frame_cache.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
+        again = stored.frame_cache.keep(pending.after_full_run(conform(tried.read(spark), "messages"), waiting))
         row_count = again.count()
     if row_count != expected:
         raise InternalError.delayed(expected, row_count, tried.version)
@@ -202,7 +208,6 @@ def _search_doubles(
     messages_table: TableSnapshot,
     new: AppendedRows,
     stored: StoredOutputs,
-    frame_cache: FrameCache,
 ) -> rejected_rows.DoubledKeys | None:
     """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
     is_first = stored.last is None
@@ -217,7 +222,7 @@ def _search_doubles(
         # Maintenance has moved rows to other files.
         if len(messages.files) != len(new.files):
             return None
-    return rejected_rows.search_doubles(spark, messages, resolved, frame_cache)
+    return rejected_rows.search_doubles(spark, messages, resolved, stored.frame_cache)
 
 
 def _without_duplicates(

@@ -109,7 +109,7 @@ def _event(
     config: Config,
     state: RunState,
     row: ReadRow,
-    besides: Mapping[str, Any],
+    besides: Mapping[str, object],
     facets: Mapping[str, RunFacet],
 ) -> RunEvent:
     """Return an event without datasets, of a ``row`` with run_id, started_at and finished_at.

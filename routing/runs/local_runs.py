@@ -18,6 +18,7 @@ from routing.engines.arrow import open_requests
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
 from routing.engines.arrow.resolved_batches import (
+    ROWS_AT_ONCE,
     BatchResolver,
     MessageScan,
     RejectedRows,
@@ -94,10 +95,11 @@ def _note_what_does_not_apply(config: Config) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Runs by Arrow and delta-rs."""
+    """Runs by Arrow and delta-rs, which decides and writes ``rows_at_once`` messages at a time."""
 
     opener: LocalOpener
     notes: tuple[str, ...] = ()
+    rows_at_once: int = ROWS_AT_ONCE
     name: str = LOCAL_ENGINE
 
     def open_outputs(self, config: Config) -> LocalOutputs:
@@ -108,10 +110,10 @@ class LocalEngine:
         """Resolve everything."""
         base.notes.extend(self.notes)
         with allocating_by_jemalloc():
-            return run_full_locally(base)
+            return run_full_locally(base, self.rows_at_once)
 
 
-def run_full_locally(work: RunWork) -> RunCounts:
+def run_full_locally(work: RunWork, rows_at_once: int) -> RunCounts:
     """Read, check, decide, commit, count. Raises InputError, then StorageError and InternalError."""
     clock, options = work.clock, work.options
     with clock.stage("read"):
@@ -122,7 +124,7 @@ def run_full_locally(work: RunWork) -> RunCounts:
     note_unended_requests(work, checked.count_unended_requests())
     messages = MessageRows.of(tables["messages"], options.as_of)
     with clock.stage("lookups"):
-        scan = MessageScan.of(messages, checked.dialogs, checked)
+        scan = MessageScan.of(messages, checked.dialogs, checked, rows_at_once)
     requests = None
     if open_requests.may_any_ask(scan):
         with clock.stage("requests"):

@@ -24,7 +24,7 @@ from routing.runs.running import run_by
 from routing.runs.spark_outputs import compile_tables, telling_what_may_change
 from routing.runs.spark_runs import SparkWork, run_full, run_incremental
 from routing.sessions.existing_session import ExistingSession
-from routing.tables.cached_frames import FrameCache, released_on_failure
+from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from routing.tables.spark_forms import last_rows
 from routing.tables.table_columns import Table
 from routing.tables.times import as_utc
@@ -102,7 +102,14 @@ def resolve(
         broadcast_limit=broadcast_limit,
         missing_route_namespace=missing_route_namespace,
     )
-    with released_on_failure() as frame_cache:
+    return resolve_with(tables, options)
+
+
+def resolve_with(
+    tables: Mapping[str, Table], options: ResolveOptions, limits: FrameLimits = FRAME_LIMITS
+) -> Resolution:
+    """Resolve as `resolve` does, with all options of a run and limits of what is held of a frame."""
+    with released_on_failure(limits) as frame_cache:
         job = compile_tables(tables, options, frame_cache, UntimedStages())
         return Resolution(
             results.resolved_routes(job),
@@ -174,6 +181,7 @@ class SparkEngine:
     """Runs by Spark, full and incremental."""
 
     opener: TableOpener
+    limits: FrameLimits = FRAME_LIMITS
     name: str = SPARK
 
     def open_outputs(self, config: Config) -> DeltaTables:
@@ -182,7 +190,7 @@ class SparkEngine:
 
     def run(self, base: RunWork, moment: datetime | None) -> RunCounts:
         """Resolve everything, or where there is a moment what is new and delayed; returns what was written."""
-        with FrameCache() as frame_cache, telling_what_may_change(base.inputs):
+        with FrameCache(self.limits) as frame_cache, telling_what_may_change(base.inputs):
             work = SparkWork(**vars(base), frame_cache=frame_cache)
             return run_full(work) if moment is None else run_incremental(work, moment)
 

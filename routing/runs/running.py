@@ -61,7 +61,7 @@ def run_by(
     # Before anything is written: what cannot be told in JSON must not stop a run whose outputs are committed.
     settings = config.as_json()
     clock = Stages(progress)
-    opener.waiting = lambda: clock.stage("session")
+    opener.time_session(clock)
     for key, location in config.output.items():
         check_writable(key, location)
     outputs = engine.open_outputs(config)

@@ -32,7 +32,7 @@ from routing.runs.run_results import COMMAND, WrittenPaths, count_paths
 from routing.runs.run_work import Progress, Stages
 from routing.runs.spark_runs import open_inputs
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
-from routing.tables.cached_frames import FrameCache, released_on_failure
+from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from routing.tables.spark_forms import conform
 from routing.tables.table_columns import Table, check_given
 from routing.tables.times import as_utc
@@ -401,8 +401,15 @@ def trace_all(
     """
     # No row of the paths names a run.
     options = ResolveOptions("", None if as_of is None else as_utc(as_of), dialog_hash, broadcast_limit)
-    with released_on_failure() as frame_cache:
-        job = compile_tables(tables, options, frame_cache, clock or Stages(lambda stage: None), keying=OF_ESTATE)
+    return trace_with(tables, options, clock or Stages(lambda stage: None))
+
+
+def trace_with(
+    tables: Mapping[str, Table], options: ResolveOptions, clock: StageClock, limits: FrameLimits = FRAME_LIMITS
+) -> TracedPaths:
+    """Follow all messages as `trace_all` does, with all options of a run and limits of what is held of a frame."""
+    with released_on_failure(limits) as frame_cache:
+        job = compile_tables(tables, options, frame_cache, clock, keying=OF_ESTATE)
         counts = job.counted.counts
         paths = message_paths(job)
         return TracedPaths(paths, counts.rows_read, counts.rows_read - counts.rows_valid, job.notes, frame_cache)

@@ -185,7 +185,7 @@ def _find_keys(
         counts = message_keys.count_keys(messages, checked.dialogs, checked, work.options.as_of)
         tally.rows = counts.rows_read
     with clock.stage("plan") as tally:
-        prepared = plan_of(counts, checked)
+        prepared = plan_of(counts, checked, work.frame_cache.limits.held_rows)
         tally.rows = len(counts.keys)
     with clock.stage("lookups"):
         # A session that has just started takes its time for the first of everything.
@@ -211,14 +211,14 @@ def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
         ledger.check_succession(work.config, last)
     is_first = last is None
     versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
-    stored = increment.StoredOutputs(work.config, last, dict(versions), work.opener)
+    stored = increment.StoredOutputs(work.config, last, dict(versions), work.opener, work.frame_cache)
     with clock.stage("read"):
         inputs = validate.read(work.open_tables())
     with clock.stage("validate"):
         checked = validate.check(inputs)
     with clock.stage("lookups"):
         lookups = look_into(work.spark, checked, work.frame_cache)
-    step = increment.read(lookups, messages_table, stored, now, clock, work.frame_cache)
+    step = increment.read(lookups, messages_table, stored, now, clock)
     work.notes.extend(step.notes)
     if step.is_idle and not is_first:
         return RunCounts(versions)

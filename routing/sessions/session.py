@@ -159,7 +159,8 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ and "SPARK_REMOTE" not in os.environ
 
 
-def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
+def _start_local(settings: Mapping[str, str], *, verbose: bool, logs: list[Path] = _java_logs) -> SparkSession:
+    """Start Spark in this process, with a log of Java, which ``logs`` get, unless its messages are shown."""
     from pyspark.sql import SparkSession
 
     # Workers must run the interpreter of this command: another one may lack pyspark or differ in version.
@@ -168,7 +169,7 @@ def _start_local(settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     builder, has_new_jars = _with_delta(builder, settings)
-    log = None if verbose else _new_java_log()
+    log = None if verbose else _new_java_log(logs)
     try:
         with _java_messages_in(log):
             session = builder.getOrCreate()
@@ -205,10 +206,10 @@ def _with_delta(builder: SparkSession.Builder, settings: Mapping[str, str]) -> t
     return configure_spark_with_delta_pip(builder, named), False
 
 
-def _new_java_log() -> Path:
+def _new_java_log(logs: list[Path] = _java_logs) -> Path:
     with tempfile.NamedTemporaryFile(prefix="sbroute-java-", suffix=".log", delete=False) as log:
-        _java_logs.append(Path(log.name))
-    return _java_logs[-1]
+        logs.append(Path(log.name))
+    return logs[-1]
 
 
 def java_logs() -> list[Path]:

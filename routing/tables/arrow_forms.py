@@ -155,7 +155,7 @@ def find_codes(
         for name in ("instance_name", "database_name", "conversation_id")
     )
     guid = pc.fill_null(is_guid(columns["conversation_id"]), fill_value=False)
-    codes: dict[str, Any] = {Rejection.missing(name): _is_missing(columns[name]) for name in REQUIRED}
+    codes: dict[str, pyarrow.Array] = {Rejection.missing(name): _is_missing(columns[name]) for name in REQUIRED}
     codes |= {Rejection.not_utf8(name): mask for name, mask in undecodable.items()}
     codes[Rejection.out_of_range("hops_remaining")] = pc.invert(is_int(columns["hops_remaining"]))
     codes[str(Rejection.CONVERSATION_ID_NOT_A_GUID)] = pc.and_not(names_conversation, guid)

@@ -27,11 +27,26 @@ from pyspark.sql.types import (
 from routing.sessions.existing_session import find_setting, let_go, takes_persist
 from routing.tables.frames import has_arrow, nullable
 
-# Up to this many rows, of this many bytes of text each, a frame is carried by the driver: 80 MB at most.
-HELD_ROWS, HELD_BYTES = 20_000, 4_000
-# Up to so many rows, and bytes of all of them, are carried by the client of a session that keeps nothing itself,
-# and of frames that others are made of: serverless compute takes 128 MB of local data at a time.
-CLIENT_ROWS, CLIENT_BYTES = 200_000, 32 * 1024**2
+
+@dataclass(frozen=True)
+class FrameLimits:
+    """Limits of how much of a frame the driver, a client and a task hold in memory.
+
+    The driver carries a frame of up to ``held_rows`` rows, of ``held_bytes`` bytes of text each: 80 MB at most.
+    The client of a session that keeps nothing itself carries up to ``client_rows`` rows, of ``client_bytes``
+    together; so does the driver of frames that others are made of. Serverless compute takes 128 MB of local data
+    at a time.
+    A task holds up to ``task_bytes`` of a join's side; more is sorted, which goes to disk where it must.
+    """
+
+    held_rows: int = 20_000
+    held_bytes: int = 4_000
+    client_rows: int = 200_000
+    client_bytes: int = 32 * 1024**2
+    task_bytes: int = 64 * 1024**2
+
+
+FRAME_LIMITS = FrameLimits()
 # Besides its texts a row is about so many bytes for each column.
 _COLUMN = 8
 _OF_ANY_SIZE = (StringType, BinaryType, ArrayType, MapType, StructType)
@@ -51,7 +66,8 @@ _AS_READ: _Forms = {
 class FrameCache:
     """Keeps frames that are read more than once, until `release`, or the end of a ``with`` block."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: FrameLimits = FRAME_LIMITS) -> None:
+        self.limits = limits
         self.frames: list[DataFrame] = []
         """What the session's block storage holds."""
 
@@ -73,23 +89,34 @@ class FrameCache:
         that reads them.
         """
         if not takes_persist(small.sparkSession):
-            return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema)).rows
+            return self._carry_by_client(small).rows
         stored = self.store(small)
-        return self._instead(stored, _carry(stored, HELD_ROWS, _is_long_row(small.schema))).rows
+        return self._instead(stored, self._carry_by_driver(stored)).rows
 
     def keep_sized(self, small: DataFrame) -> CarriedFrame:
         """Return a frame of which other kept frames are made, computed once, now; and its size.
 
         A plan that is printed has all that a frame in storage was made of, each time that the frame is read. So
-        more rows are carried by the driver here: up to CLIENT_ROWS, of CLIENT_BYTES together.
+        more rows are carried by the driver here: up to ``client_rows``, of ``client_bytes`` together.
         """
         if not takes_persist(small.sparkSession):
-            return _carry(small, CLIENT_ROWS, _are_many_bytes(small.schema))
+            return self._carry_by_client(small)
         stored = self.store(small)
-        carried = _carry(stored, HELD_ROWS, _is_long_row(small.schema))
-        if carried.rows is stored and _is_for_a_client(stored):
-            carried = _carry(stored, CLIENT_ROWS, F.lit(False))
+        carried = self._carry_by_driver(stored)
+        if carried.rows is stored and _is_for_a_client(stored, self.limits):
+            carried = _carry(stored, self.limits.client_rows, F.lit(False))
         return self._instead(stored, carried)
+
+    def hold(self, frame: DataFrame) -> DataFrame:
+        """Read a frame once into the driver; one of many or long rows, or without Arrow, stays as it is."""
+        return self._carry_by_driver(frame).rows if has_arrow() else frame
+
+    def _carry_by_driver(self, frame: DataFrame) -> CarriedFrame:
+        return _carry(frame, self.limits.held_rows, bytes_of_texts(frame.schema) > self.limits.held_bytes)
+
+    def _carry_by_client(self, frame: DataFrame) -> CarriedFrame:
+        are_many_bytes = _all_bytes(frame.schema) > self.limits.client_bytes
+        return _carry(frame, self.limits.client_rows, are_many_bytes)
 
     def _instead(self, stored: DataFrame, found: CarriedFrame) -> CarriedFrame:
         """Return the rows that the driver carries in place of a frame in storage, or that frame."""
@@ -119,10 +146,10 @@ class FrameCache:
 
 
 @contextmanager
-def released_on_failure() -> Iterator[FrameCache]:
+def released_on_failure(limits: FrameLimits = FRAME_LIMITS) -> Iterator[FrameCache]:
     """Yield a cache that outlives the block, unless the block fails."""
     with ExitStack() as on_failure:
-        yield on_failure.enter_context(FrameCache())
+        yield on_failure.enter_context(FrameCache(limits))
         on_failure.pop_all()
 
 
@@ -131,15 +158,6 @@ class CarriedFrame(NamedTuple):
 
     rows: DataFrame
     size: int | None
-
-
-def hold(frame: DataFrame) -> DataFrame:
-    """Read a frame once into the driver; one of many or long rows, or without Arrow, stays as it is."""
-    return _carry(frame, HELD_ROWS, _is_long_row(frame.schema)).rows if has_arrow() else frame
-
-
-def _is_long_row(schema: StructType) -> Column:
-    return bytes_of_texts(schema) > HELD_BYTES
 
 
 def _carry(frame: DataFrame, most: int, is_long: Column) -> CarriedFrame:
@@ -189,17 +207,18 @@ def _without_long(rows: DataFrame, is_long: Column) -> DataFrame:
     return marked.select(_IS_LONG, *(F.when(~F.col(_IS_LONG), _loose(f)).alias(f.name) for f in rows.schema))
 
 
-def _is_for_a_client(stored: DataFrame) -> bool:
+def _is_for_a_client(stored: DataFrame, limits: FrameLimits) -> bool:
     """Return True if a client may carry a frame that is in storage: few enough rows and bytes."""
     size = F.coalesce(F.sum(_bytes_of_row(stored.schema)), F.lit(0))
-    [row] = stored.agg((F.count(F.lit(1)) <= CLIENT_ROWS) & (size <= CLIENT_BYTES)).collect()
+    is_small = (F.count(F.lit(1)) <= limits.client_rows) & (size <= limits.client_bytes)
+    [row] = stored.agg(is_small).collect()
     return bool(row[0])
 
 
-def _are_many_bytes(schema: StructType) -> Column:
-    """Return whether the rows are together more than a client carries, which each of them says."""
+def _all_bytes(schema: StructType) -> Column:
+    """Return the bytes of all rows together, which each of them says."""
     # One partition for all: without any Spark warns of its size.
-    return F.sum(_bytes_of_row(schema)).over(Window.partitionBy(F.lit(0))) > CLIENT_BYTES
+    return F.sum(_bytes_of_row(schema)).over(Window.partitionBy(F.lit(0)))
 
 
 def _bytes_of_row(schema: StructType) -> Column:
@@ -243,8 +262,6 @@ _BROADCAST, _HASH, _MERGE = "broadcast", "shuffle_hash", "merge"
 _CALLED = {_HASH: "shuffled hash join", _MERGE: "sort-merge join"}
 # What a row takes in a join's table besides its texts, roughly: for itself, and for each column.
 _ROW, _BROADCAST_COLUMN = 100, 16
-# Up to this many bytes of a side a task holds in memory; more is sorted, which goes to disk where it must.
-TASK_BYTES = 64 * 1024**2
 
 
 def small_side(rows: DataFrame) -> DataFrame:
@@ -283,7 +300,7 @@ class BroadcastBudget:
 
     limit: int
     notes: list[str] = field(default_factory=list)
-    task_bytes: int = TASK_BYTES
+    task_bytes: int = FRAME_LIMITS.task_bytes
 
     def join_side(self, what: str, rows: DataFrame, count: int | None = None) -> JoinSide:
         """Return a side of the size that its rows have, which are read for it; ``what`` names them in the notes.

@@ -241,9 +241,8 @@ def test_only_the_gate_makes_a_missed_gate_a_failure(monkeypatch: pytest.MonkeyP
             "bare-reader": Process("bare-reader", lambda out: [reader]),
             "lint": Process("lint", lambda out: [lint]),
         }
-        monkeypatch.setattr(floor, "_prepared", lambda prepared: (both, tmp_path))
         asked = ["--rounds", "1", "--only", "lint"]
-        return [floor.main(asked), floor.main([*asked, "--gate"])]
+        return [floor.main(line, lambda given: (both, tmp_path)) for line in (asked, [*asked, "--gate"])]
 
     monkeypatch.setattr(processes, "taken_by", _as_told)
     assert exits("1.0", "4.1") == [0, 1]

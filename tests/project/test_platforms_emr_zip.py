@@ -76,25 +76,20 @@ def test_a_library_with_compiled_code_is_refused() -> None:
         package_script().files_of("fast", Compiled())
 
 
-def test_without_a_wheel_the_packing_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = package_script()
-    monkeypatch.setattr(script, "ROOT", tmp_path)
-    assert script.main() == 2
+def test_without_a_wheel_the_packing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert package_script().main(tmp_path) == 2
     assert "run make wheel" in capsys.readouterr().err
 
 
 def test_packing_takes_the_only_wheel_and_names_what_is_in_the_zip(
-    monkeypatch: pytest.MonkeyPatch, wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = package_script()
-    monkeypatch.setattr(script, "ROOT", tmp_path)
     (tmp_path / "dist").mkdir()
     shutil.copy(wheel, tmp_path / "dist")
-    assert script.main() == 0
+    assert script.main(tmp_path) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"build/emr/sbroute.zip: {wheel.name} with markdown-it-py ")
     assert zipfile.is_zipfile(tmp_path / "build/emr/sbroute.zip")
     shutil.copy(wheel, tmp_path / "dist" / "another.whl")
-    assert script.main() == 2
+    assert script.main(tmp_path) == 2

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-import routing
-from routing.tables import cached_frames
+from routing.plan.checked_inputs import ResolveOptions
+from routing.runs.pipeline import resolve_with
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.frames import Tables, frames
 from tests.reference.estates import joined, random_estate
+from tests.spark.test_plan_law import AS_IF_LARGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,10 +46,8 @@ def _no_requests_and_no_addresses() -> Tables:
 
 
 @pytest.fixture(autouse=True)
-def _planned_as_for_many(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Frames are kept as those of a large configuration are; plans are whole from the start."""
-    for most in ("HELD_ROWS", "CLIENT_ROWS"):
-        monkeypatch.setattr(cached_frames, most, -1)
+def _planned_at_once(spark: SparkSession) -> Iterator[None]:
+    """Plans are whole from the start."""
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     yield
     spark.conf.unset("spark.sql.adaptive.enabled")
@@ -79,7 +78,7 @@ def test_no_method_is_too_long(
         inputs[key].write.parquet(str(tmp_path / key))
         inputs[key] = spark.read.parquet(str(tmp_path / key))
     with _told_by_spark(spark) as told:
-        done = routing.resolve(spark, inputs, run_id="size")
+        done = resolve_with(inputs, ResolveOptions("size"), AS_IF_LARGE)
         try:
             uses, source = jobs[0].plan.uses, jobs[0].source
             assert (uses.has_times, uses.reads_addresses, uses.asks, uses.asks_msdb) == in_use

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 import routing
 from routing.tables import cached_frames, frames
+from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from tests import askers
 from tests.frames import frame_of
 from tests.frames import frames as frames_of
@@ -29,26 +30,28 @@ INSTANCES: list[dict[str, Any]] = [
     {"instance_name": "third", "is_message_forwarding_enabled": None, "addresses": []},
 ]
 
+# The tables of three rows are too many to be held.
+HELD_TWO = FrameLimits(held_rows=2)
+
 
 def _whole(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_held_is_what_was_read(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
     from routing.schemas import ROUTES as ROUTES_SCHEMA
 
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     stored_frames = {
         "routes": frame_of(spark, ROUTES, ROUTES_SCHEMA).coalesce(1),
         "instances": frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1),
     }
-    held = {key: cached_frames.hold(frame) for key, frame in stored_frames.items()}
+    held = {key: FrameCache(HELD_TWO).hold(frame) for key, frame in stored_frames.items()}
     assert frames.rows_of(held["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
     # Two rows are as many as are held.
     assert held["instances"] is stored_frames["instances"]
     assert (held["routes"] is stored_frames["routes"]) is not frames.has_arrow()
-    with cached_frames.FrameCache() as frame_cache:
+    with FrameCache(HELD_TWO) as frame_cache:
         kept = {key: frame_cache.keep(frame) for key, frame in stored_frames.items()}
         assert frames.rows_of(kept["instances"]) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
         assert frames.rows_of(kept["routes"]) == _whole(ROUTES, ROUTES_SCHEMA.names)
@@ -62,11 +65,10 @@ def test_what_is_held_is_what_was_read(spark: SparkSession, monkeypatch: pytest.
     assert not stored_frames["instances"].storageLevel.useMemory
 
 
-def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_rows_are_not_held(spark: SparkSession) -> None:
     """A few rows may be many bytes: one name of a million characters is enough."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(cached_frames, "HELD_BYTES", 50)
     names = INSTANCES_SCHEMA.names
     bytes_of_them: dict[str, dict[str, Any]] = {
         "a name": {"instance_name": "é" * 25, "addresses": None},
@@ -77,9 +79,9 @@ def test_long_rows_are_not_held(spark: SparkSession, monkeypatch: pytest.MonkeyP
         short = {**row, "instance_name": row["instance_name"][:5], "addresses": None}
         long = {**row, "instance_name": row["instance_name"] + "x"}
         few, many = (frame_of(spark, [short, last], INSTANCES_SCHEMA).coalesce(1) for last in (short, long))
-        assert (cached_frames.hold(few) is few) is not frames.has_arrow(), what
-        assert cached_frames.hold(many) is many, what
-        with cached_frames.FrameCache() as frame_cache:
+        with FrameCache(FrameLimits(held_bytes=50)) as frame_cache:
+            assert (frame_cache.hold(few) is few) is not frames.has_arrow(), what
+            assert frame_cache.hold(many) is many, what
             assert frames.rows_of(frame_cache.keep(many)) == _whole([short, long], names), what
             assert frame_cache.frames, what
 
@@ -90,16 +92,14 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
     monkeypatch.setattr(cached_frames, "takes_persist", lambda spark: False)
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     for has_arrow in {False, frames.has_arrow()}:
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
         four = frame_of(spark, [*INSTANCES, INSTANCES[0]], INSTANCES_SCHEMA).coalesce(1)
         # 31 bytes of text, arrays as they are printed, and 8 for each of nine values.
         for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
-            monkeypatch.setattr(cached_frames, "CLIENT_ROWS", most)
-            monkeypatch.setattr(cached_frames, "CLIENT_BYTES", size)
-            with cached_frames.FrameCache() as frame_cache:
+            limits = FrameLimits(held_rows=2, client_rows=most, client_bytes=size)
+            with FrameCache(limits) as frame_cache:
                 kept = frame_cache.keep_sized(three)
                 assert (kept.rows is not three) is fits, (most, size)
                 assert (kept.size is not None) is fits
@@ -111,22 +111,19 @@ def test_a_session_that_keeps_nothing_has_its_client_carry_some(
 
 def test_a_client_carries_much_less_than_it_may_send() -> None:
     """128 MB of local data at a time are what serverless compute takes."""
-    assert cached_frames.CLIENT_BYTES * 3 < 128_000_000
-    assert cached_frames.HELD_ROWS * cached_frames.HELD_BYTES < 128_000_000
+    assert FRAME_LIMITS.client_bytes * 3 < 128_000_000
+    assert FRAME_LIMITS.held_rows * FRAME_LIMITS.held_bytes < 128_000_000
 
 
 @pytest.mark.core
-def test_what_is_kept_is_computed_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_kept_is_computed_once(spark: SparkSession, tmp_path: Path) -> None:
     """Kept in a classic session and on Spark Connect: once its files are gone a table can be read no other way."""
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     table = tmp_path / "instances"
     frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1).write.parquet(str(table))
     read = spark.read.parquet(str(table))
-    with cached_frames.FrameCache() as frame_cache:
+    with FrameCache(HELD_TWO) as frame_cache:
         kept = frame_cache.keep(read)
         is_kept = [kept.storageLevel.useMemory]
         for file in table.glob("part-*"):
@@ -171,7 +168,7 @@ def test_few_rows_are_kept_exactly(spark: SparkSession, monkeypatch: pytest.Monk
     ]
     for has_arrow in _with_and_without_arrow():
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
-        with cached_frames.FrameCache() as frame_cache:
+        with FrameCache() as frame_cache:
             kept = frame_cache.keep(nested)
             assert kept.schema.simpleString() == nested.schema.simpleString()
             assert [tuple(row) for row in kept.selectExpr(*form).orderBy("id").collect()] == expected, has_arrow
@@ -185,7 +182,7 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
     for has_arrow in _with_and_without_arrow():
         monkeypatch.setattr(cached_frames, "has_arrow", lambda known=has_arrow: known)
         lengths = []
-        with cached_frames.FrameCache() as frame_cache:
+        with FrameCache() as frame_cache:
             kept = frame_cache.keep(spark.range(3).groupBy("id").count())
             for _ in range(3):
                 kept = frame_cache.keep(
@@ -218,18 +215,14 @@ def test_many_requests_print_no_longer_plans_than_few(spark: SparkSession) -> No
     assert lengths[1] < lengths[0] * 1.2, lengths
 
 
-def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
     # 31 bytes of text, arrays as they are printed, and 8 for each of nine values.
     for most, size, fits in ((3, 103, True), (2, 103, False), (3, 102, False)):
-        monkeypatch.setattr(cached_frames, "CLIENT_ROWS", most)
-        monkeypatch.setattr(cached_frames, "CLIENT_BYTES", size)
-        with cached_frames.FrameCache() as frame_cache:
+        limits = FrameLimits(held_rows=2, client_rows=most, client_bytes=size)
+        with FrameCache(limits) as frame_cache:
             kept = frame_cache.keep_sized(three)
             assert (kept.size is not None) is fits, (most, size)
             assert three.storageLevel.useMemory is not fits
@@ -238,14 +231,13 @@ def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(
             assert frame_cache.keep(three).storageLevel.useMemory
 
 
-def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
 
     def work() -> None:
-        with cached_frames.FrameCache() as frame_cache:
+        with FrameCache(HELD_TWO) as frame_cache:
             assert frame_cache.keep(frame).storageLevel.useMemory
             raise LookupError
 
@@ -254,16 +246,13 @@ def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession, monkeypatch: py
     assert not frame.storageLevel.useMemory
 
 
-def test_what_outlives_a_block_is_released_only_when_that_fails(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_outlives_a_block_is_released_only_when_that_fails(spark: SparkSession) -> None:
     from routing.schemas import INSTANCES as INSTANCES_SCHEMA
 
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", 2)
     frame = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
 
-    def work(error: type[Exception] | None) -> cached_frames.FrameCache:
-        with cached_frames.released_on_failure() as frame_cache:
+    def work(error: type[Exception] | None) -> FrameCache:
+        with released_on_failure(HELD_TWO) as frame_cache:
             assert frame_cache.keep(frame).storageLevel.useMemory
             if error is not None:
                 raise error

@@ -12,13 +12,13 @@ from routing.messages.keying import OF_ESTATE
 from routing.messages.results import message_paths
 from routing.plan.checked_inputs import ResolveOptions
 from routing.runs.run_work import UntimedStages
-from routing.runs.spark_outputs import TracedPaths, compile_tables, trace_all
-from routing.tables import cached_frames
+from routing.runs.spark_outputs import TracedPaths, compile_tables, trace_all, trace_with
+from routing.tables.cached_frames import FrameCache
 from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of
 from tests.plans import broadcast_tables, columns_read, join_keys
 from tests.random_estates import TRACED_AS_OF as AS_OF
 from tests.random_estates import assert_traces, networks, own_rows, with_own_hosts
-from tests.spark.test_plan_law import breaches, main_path
+from tests.spark.test_plan_law import AS_IF_LARGE, breaches, main_path
 from tests.stored import SALES, message, small_estate, store
 
 if TYPE_CHECKING:
@@ -96,9 +96,8 @@ def stored(spark: SparkSession, tables: Tables, tmp_path: Path) -> Path:
     return store(frames(spark, {"messages": tables["messages"]})["messages"], tmp_path / "messages")
 
 
-def _traced(spark: SparkSession, tables: Tables, stored: Path, **options: Any) -> TracedPaths:
-    read = spark.read.format("delta").load(str(stored))
-    return trace_all(spark, {**frames(spark, tables), "messages": read}, **options)
+def _with_stored(spark: SparkSession, tables: Tables, stored: Path) -> dict[str, Any]:
+    return {**frames(spark, tables), "messages": spark.read.format("delta").load(str(stored))}
 
 
 def _assert_as_followed(found: TracedPaths, as_of: datetime | None) -> None:
@@ -108,14 +107,10 @@ def _assert_as_followed(found: TracedPaths, as_of: datetime | None) -> None:
 
 
 @pytest.mark.classic
-def test_random_networks_under_the_plan_law(
-    spark: SparkSession, tables: Tables, stored: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables, stored: Path) -> None:
     """Between the scan of the messages and the result no Exchange, no Sort and no Python node."""
-    # Frames are planned and kept as those of a large configuration are, not held as rows.
-    for most in ("HELD_ROWS", "CLIENT_ROWS"):
-        monkeypatch.setattr(cached_frames, most, -1)
-    found = _traced(spark, tables, stored)
+    input_tables = _with_stored(spark, tables, stored)
+    found = trace_with(input_tables, ResolveOptions(""), UntimedStages(), AS_IF_LARGE)
     try:
         frame = found.message_paths
         planned = main_path(frame, stored)
@@ -140,7 +135,7 @@ def test_random_networks_under_the_plan_law(
 def test_over_the_limit_and_at_one_time_rows_are_as_followed(
     spark: SparkSession, tables: Tables, stored: Path
 ) -> None:
-    found = _traced(spark, tables, stored, as_of=AS_OF, broadcast_limit="1B")
+    found = trace_all(spark, _with_stored(spark, tables, stored), as_of=AS_OF, broadcast_limit="1B")
     try:
         _assert_as_followed(found, AS_OF)
         assert "ShuffledHashJoin" in main_path(found.message_paths, stored)
@@ -172,7 +167,7 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     garbage = spark.range(GARBAGE).crossJoin(clean).withColumns(columns).drop("id")
     tables["routes"].append({**tables["routes"][0], "name": "T", "address": "TRANSPORT"})
     input_tables = {**frames(spark, tables), "messages": garbage}
-    with cached_frames.FrameCache() as frame_cache:
+    with FrameCache() as frame_cache:
         job = compile_tables(input_tables, ResolveOptions(""), frame_cache, UntimedStages(), keying=OF_ESTATE)
         # A known service or two classes of others; no broker instance or an unknown; the same of senders, or none.
         assert 3 * 2 * 3 < len(job.counted.counts.keys) <= 3 * 2 * 4

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import routing
-from routing.tables import cached_frames
+from routing.plan.checked_inputs import ResolveOptions
+from routing.runs.pipeline import resolve_with
+from routing.tables.cached_frames import FrameLimits
 from tests.frames import arrow_of, frame_of, frames, rows_of
 from tests.plans import (
     EXCHANGE,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 SORTS = ("Sort", "TakeOrderedAndProject", "SortMergeJoin", "SortAggregate", "Window")
 GARBAGE = 20_000
+# Frames are planned and kept as those of a large configuration are, not held as rows.
+AS_IF_LARGE = FrameLimits(held_rows=-1, client_rows=-1)
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +55,6 @@ def messages(
     return store(frames(spark, {"messages": tables["messages"]})["messages"], folder)
 
 
-@pytest.fixture(autouse=True)
-def _as_in_a_large_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames are planned and kept as those of a large configuration are, not held as rows."""
-    for most in ("HELD_ROWS", "CLIENT_ROWS"):
-        monkeypatch.setattr(cached_frames, most, -1)
-
-
 @pytest.fixture
 def without_adaptive(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.adaptive.enabled", "false")
@@ -66,10 +63,15 @@ def without_adaptive(spark: SparkSession) -> Iterator[None]:
 
 
 def resolved(
-    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, **options: str
+    spark: SparkSession,
+    tables: dict[str, list[dict[str, Any]]],
+    messages: Path,
+    limits: FrameLimits = AS_IF_LARGE,
+    **options: str,
 ) -> Resolution:
     read = spark.read.format("delta").load(str(messages))
-    return routing.resolve(spark, {**frames(spark, tables), "messages": read}, run_id="law", **options)  # type: ignore[arg-type]
+    input_tables = {**frames(spark, tables), "messages": read}
+    return resolve_with(input_tables, ResolveOptions("law", **options), limits)  # type: ignore[arg-type]
 
 
 def main_path(frame: DataFrame, messages: Path) -> list[str]:
@@ -160,7 +162,7 @@ def test_requests_on_record_change_no_plan(
     record = pyarrow.concat_tables([arrow_of(tables["route_requests"], ROUTE_REQUESTS), like])
     read = spark.read.format("delta").load(str(messages))
     input_tables = {**frames(spark, tables), "messages": read, "route_requests": record}
-    done = routing.resolve(spark, input_tables, run_id="law")
+    done = resolve_with(input_tables, ResolveOptions("law"), AS_IF_LARGE)
     try:
         assert breaches(main_path(done.resolved_routes, messages)) == []
         assert jobs[0].notes == []
@@ -208,12 +210,10 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
     tables: dict[str, list[dict[str, Any]]],
     messages: Path,
     jobs: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
     held_by_tasks: bool,
 ) -> None:
-    if not held_by_tasks:
-        monkeypatch.setattr(cached_frames, "TASK_BYTES", 0)
-    done = resolved(spark, tables, messages, broadcast_limit="1B")
+    limits = AS_IF_LARGE if held_by_tasks else replace(AS_IF_LARGE, task_bytes=0)
+    done = resolved(spark, tables, messages, limits, broadcast_limit="1B")
     try:
         path = main_path(done.resolved_routes, messages)
         # The dialogs, the plan's keys and its rows; the openers of requests and who waits, each in their own scope
@@ -270,7 +270,9 @@ def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any])
             }
         )
     )
-    done = routing.resolve(spark, {**frames(spark, tables), "messages": garbage.drop("id")})
+    done = resolve_with(
+        {**frames(spark, tables), "messages": garbage.drop("id")}, ResolveOptions("law"), AS_IF_LARGE
+    )
     try:
         # At most two scopes, two roles, a known service or two classes of others, no broker instance or an
         # unknown.

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import routing
+from routing.plan.checked_inputs import ResolveOptions
+from routing.runs.pipeline import resolve_with
 from routing.tables import cached_frames
+from routing.tables.cached_frames import FrameLimits
 from tests.frames import assert_same_frames, frames, moment, rows_of
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
@@ -70,17 +72,18 @@ def _without_run(row: dict[str, object]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "most",
+    "limits",
     [
-        pytest.param(cached_frames.HELD_ROWS, id="small"),
-        pytest.param(-1, id="as if large", marks=pytest.mark.long),
+        pytest.param(cached_frames.FRAME_LIMITS, id="small"),
+        pytest.param(FrameLimits(held_rows=-1), id="as if large", marks=pytest.mark.long),
     ],
 )
-def test_rows_are_the_same_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(cached_frames, "HELD_ROWS", most)
-    with_arrow = routing.resolve(spark, frames(spark, _estate()), run_id="rows")
+def test_rows_are_the_same_without_arrow(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: FrameLimits
+) -> None:
+    with_arrow = resolve_with(frames(spark, _estate()), ResolveOptions("rows"), limits)
     monkeypatch.setattr(cached_frames, "has_arrow", lambda: False)
-    without = routing.resolve(spark, frames(spark, _estate()), run_id="rows")
+    without = resolve_with(frames(spark, _estate()), ResolveOptions("rows"), limits)
     try:
         assert_same_frames(without.resolved_routes, with_arrow.resolved_routes)
         assert_same_frames(without.new_route_requests, with_arrow.new_route_requests)

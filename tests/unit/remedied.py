@@ -87,7 +87,7 @@ class Asked:
                 for name, state in states
             ],
             [
-                (name, each.name, each.service_broker_guid, each.is_broker_enabled)
+                (name, rules.Database.of_row(each.name, each.service_broker_guid, each.is_broker_enabled))
                 for name, state in states
                 for each in state.databases
             ],

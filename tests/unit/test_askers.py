@@ -26,11 +26,7 @@ from tests.unit.test_local_engine import decide_locally
 
 def decide_few_at_a_time(tables: Tables, as_of: datetime | None) -> Decided:
     """The rows of a run by the local engine, which reads five messages at a time."""
-    from routing.engines.arrow import resolved_batches
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resolved_batches, "ROWS_AT_ONCE", 5)
-        return decide_locally(tables, as_of)
+    return decide_locally(tables, as_of, rows_at_once=5)
 
 
 @cache

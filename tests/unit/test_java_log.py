@@ -112,14 +112,15 @@ def test_a_failed_start_says_where_there_is_more(tmp_path: Path, monkeypatch: py
     # It looks at Spark's own builder when it is imported.
     pytest.importorskip("delta")
     monkeypatch.setattr("pyspark.sql.SparkSession", Sessions)
-    monkeypatch.setattr(session, "_java_logs", [])
     monkeypatch.setattr("routing.sessions.session.find_remembered_jars", lambda: ["/a.jar"])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     (tmp_path / "java" / "bin").mkdir(parents=True)
     (tmp_path / "java" / "bin" / "java").touch()
+    logs: list[Path] = []
     with pytest.raises(EnvironmentFault, match="Could not create the Java Virtual Machine") as caught:
-        session._start_local({}, verbose=False)
+        session._start_local({}, verbose=False, logs=logs)
     (log,) = tmp_path.glob("sbroute-java-*.log")
+    assert logs == [log]
     assert f"(more in {log})" in str(caught.value)
     assert log.read_text().startswith("hello\n")

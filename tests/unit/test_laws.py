@@ -87,6 +87,15 @@ def _is_side(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {"Side", "side_of"}
 
 
+def _is_patch(node: ast.AST) -> bool:
+    """A function or method put into an object that is another's."""
+    if not (isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Attribute)):
+        return False
+    if ast.unparse(target.value) == "self":
+        return False
+    return isinstance(node.value, ast.Lambda) or ast.unparse(node.value) == f"self.{target.attr}"
+
+
 def _is_builder(node: ast.AST) -> bool:
     return _attribute(node, {"builder"})
 
@@ -130,6 +139,8 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
             "process.py",
         ),
     ),
+    # Whoever needs a function of another is given it, or what has it, when it is made.
+    "functions put into others": (_is_patch, ()),
     "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.
     "hints to joins": (_is_hint, ("tables/cached_frames.py", "errors.py")),
@@ -263,6 +274,8 @@ def test_what_is_imported_at_once(source: str, found: set[str]) -> None:
         ("reading tables", "spark.read.table('x')"),
         ("writing tables", "frame.write.save('x')"),
         ("writing tables", "from delta import DeltaTable"),
+        ("functions put into others", "progress.as_line = lambda text: text"),
+        ("functions put into others", "calls.walk = self.walk"),
         ("building a session", "SparkSession.builder.getOrCreate()"),
         ("hints to joins", "F.broadcast(doubled)"),
         ("hints to joins", "doubled.hint('merge')"),

@@ -34,7 +34,8 @@ from routing.commands import terminal_streams
 from routing.errors import StorageError
 from routing.runs.run_work import Stages
 from routing.sessions import session
-terminal_streams._PAUSE = 0.05
+pause = float(os.environ.get("PAUSE", "0.05"))
+cli.open_line = lambda: terminal_streams.open_line(pause)
 
 def command(options, console):
     exec(os.environ["PROGRAM"], {**globals(), "console": console, "clock": Stages(console.progress)})
@@ -220,10 +221,8 @@ def test_in_a_pipe_nothing_is_told_of_it(options: list[str]) -> None:
 
 
 def test_a_command_that_answers_at_once_has_none() -> None:
-    program = (
-        "terminal_streams._PAUSE = 60\nwith console.during('reading'): pass\nassert 'rich' not in sys.modules"
-    )
-    code, written = run(program)
+    program = "with console.during('reading'): pass\nassert 'rich' not in sys.modules"
+    code, written = run(program, PAUSE="60")
     assert (code, seen(written)) == (0, ["reading: 0.0 s", "|"])
 
 
@@ -266,11 +265,10 @@ class OnScreen:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.screen, end = open_terminal()
-        monkeypatch.setattr(terminal_streams, "_PAUSE", 0.01)
         monkeypatch.setenv("TERM", "xterm")
         for name in ("COLUMNS", "NO_COLOR"):
             monkeypatch.delenv(name, raising=False)
-        self.line = terminal_streams.LiveLine(os.fdopen(end, "w", encoding="utf-8"))
+        self.line = terminal_streams.LiveLine(os.fdopen(end, "w", encoding="utf-8"), pause=0.01)
 
     def wait_for(self, text: str) -> str:
         """What is written until it holds a text."""
@@ -390,9 +388,8 @@ class _Broken(io.StringIO):
 def test_whatever_fails_in_it_ends_the_line_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(terminal_streams, "_PAUSE", 0.01)
     monkeypatch.setenv("TERM", "xterm")
-    ours, line = sys.stderr, terminal_streams.LiveLine(_Broken())
+    ours, line = sys.stderr, terminal_streams.LiveLine(_Broken(), pause=0.01)
     line.begin("read")
     drawer = next(thread for thread in threading.enumerate() if thread.name == "live line")
     drawer.join(10)

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 import routing
+from routing.delta.opening import LocalOpener
+from routing.runs.local_runs import LocalEngine
+from routing.runs.running import run_by
 from routing.schemas import OUTPUTS
 from routing.tables.read_rows import read_rows
 from tests.frames import Tables, load_cases, moment
@@ -22,40 +25,42 @@ from tests.stored import config_of, save_estate
 RESULTS = ("resolved_routes", "new_route_requests", "rejected_messages")
 
 
-def run_on(folder: Path, tables: Tables, *overrides: str, files: int = 2) -> routing.Run:
-    """Store tables, and resolve them."""
-    inputs = save_estate(tables, folder / "in", files)
-    return routing.resolve_local(config_of(inputs, folder / "out", *overrides), run_id=RUN_ID)
+def run_on(
+    folder: Path, tables: Tables, *overrides: str, files: int = 2, rows_at_once: int | None = None
+) -> routing.Run:
+    """Store tables, and resolve them; ``rows_at_once`` in place of what a batch has."""
+    config = config_of(save_estate(tables, folder / "in", files), folder / "out", *overrides)
+    if rows_at_once is None:
+        return routing.resolve_local(config, run_id=RUN_ID)
+    return run_by(LocalEngine(LocalOpener(), rows_at_once=rows_at_once), config, run_id=RUN_ID)
 
 
 def written(folder: Path, key: str) -> list[dict[str, Any]]:
     """The rows of an output."""
     from routing.config import TableLocation
-    from routing.delta.opening import LocalOpener
 
     rows = LocalOpener().open_at(f"output.{key}", TableLocation(str(folder / "out" / key)))
     return read_rows(rows, OUTPUTS[key])
 
 
-def decide_locally(tables: Tables, as_of: datetime | None, files: int = 2) -> Decided:
+def decide_locally(
+    tables: Tables, as_of: datetime | None, files: int = 2, rows_at_once: int | None = None
+) -> Decided:
     """The rows of a run by the local engine, from tables to tables."""
     overrides = [] if as_of is None else [f"resolve.as_of={as_of.isoformat()}"]
     with TemporaryDirectory() as made:
         folder = Path(made)
-        done = run_on(folder, tables, *overrides, files=files)
+        done = run_on(folder, tables, *overrides, files=files, rows_at_once=rows_at_once)
         decided = Decided(*(written(folder, key) for key in RESULTS))
     counts = (done.row["rows_read"], done.row["rows_rejected"], done.row["engine"])
     assert counts == (len(tables["messages"]), len(decided.rejected_messages), "local")
     return decided
 
 
-def test_batches_of_few_rows_are_decided_like_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routing.engines.arrow import resolved_batches
-
-    monkeypatch.setattr(resolved_batches, "ROWS_AT_ONCE", 7)
+def test_batches_of_few_rows_are_decided_like_one() -> None:
     rng = random.Random(7)
     tables = joined([random_estate(rng, 60, f"e{number}/") for number in range(12)])
-    assert_decided(decide_locally(tables, None, files=5), reference(tables, None, run_id=RUN_ID))
+    assert_decided(decide_locally(tables, None, files=5, rows_at_once=7), reference(tables, None, run_id=RUN_ID))
 
 
 CASES = load_cases()

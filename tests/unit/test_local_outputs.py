@@ -91,20 +91,21 @@ def test_a_turn_is_taken_once(tmp_path: Path, turn: int, since: int | None, is_r
 
 def test_a_run_that_comes_between_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever commits after the look at turns and before the commit: it fails, and the turn is looked at again."""
-    from routing.delta import local_tables
+    import deltalake
 
     tables, other = _outputs(tmp_path), _outputs(tmp_path)
     assert tables.record(_run_row("first", 0), A, 1)
     came: list[bool] = []
-    was_next = local_tables._only_next
+    properties = deltalake.CommitProperties
 
-    def between(*arguments: Any) -> Any:
+    def between(**options: Any) -> Any:
         if not came:
             came.append(True)
             assert other.record(_run_row("other", 1), B, 2)
-        return was_next(*arguments)
+        return properties(**options)
 
-    monkeypatch.setattr(local_tables, "_only_next", between)
+    # They are made after the look at turns, and right before the commit.
+    monkeypatch.setattr(deltalake, "CommitProperties", between)
     assert not tables.record(_run_row("late", 2), run_mark("late"), 2)
 
 

@@ -35,11 +35,13 @@ FAR, LATER = "f0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-8000-00
 Key = tuple[Any, ...]
 
 
-def count(tables: Tables, as_of: datetime | None = None, **replaced: Any) -> KeyCounts:
-    """The keys of tables; ``given`` are Arrow tables in place of theirs."""
+def count(
+    tables: Tables, as_of: datetime | None = None, most_unnamed: int = text_numbers.MOST_UNNAMED, **replaced: Any
+) -> KeyCounts:
+    """The keys of tables; ``replaced`` are Arrow tables in place of theirs."""
     tables_of_arrow = {**arrow(tables), **replaced}
     checked = validate.check(validate.read(tables_of_arrow))
-    return message_keys.count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of)
+    return message_keys.count_keys(tables_of_arrow["messages"], checked.dialogs, checked, as_of, most_unnamed)
 
 
 def keys_of(counts: KeyCounts) -> set[Key]:
@@ -86,21 +88,21 @@ def expected_keys(tables: Tables, as_of: datetime | None) -> set[Key]:
     return found
 
 
-@pytest.fixture(params=[True, False], ids=["numbered", "no room"])
-def has_room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether services that nothing names have numbers of their own."""
-    if not request.param:
-        monkeypatch.setattr(text_numbers, "MOST_UNNAMED", 0)
-    return bool(request.param)
+# Whether services that nothing names have numbers of their own.
+room = pytest.mark.parametrize(
+    "most_unnamed",
+    [pytest.param(text_numbers.MOST_UNNAMED, id="numbered"), pytest.param(0, id="no room")],
+)
 
 
+@room
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None, has_room: bool) -> None:
+def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None, most_unnamed: int) -> None:
     rng = random.Random(SEED)
     read = rejected = 0
     for number in range(ESTATES):
         tables = random_estate(rng, MESSAGES_EACH, f"e{number}/")
-        counts = count(tables, as_of)
+        counts = count(tables, as_of, most_unnamed)
         theirs = reference(tables, as_of)
         assert counts.rows_read == len(tables["messages"])
         assert counts.rows_rejected == len(theirs.rejected_messages)
@@ -143,6 +145,7 @@ def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: 
     assert found == {("hub", "Sales", "//stock", *expected)}
 
 
+@room
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
@@ -156,14 +159,14 @@ def test_a_broker_id_counts_however_it_is_written(broker: str | None, expected: 
     ],
 )
 def test_a_name_that_nothing_names_counts_by_the_address_in_it(
-    service: str, expected: tuple[str, int], has_room: bool
+    service: str, expected: tuple[str, int], most_unnamed: int
 ) -> None:
     tables = only(message(1, service), addresses=["tcp://hub.example:4022"])
     # Where no route reads an address from a name, none counts.
-    (key,) = keys_of(count(tables))
+    (key,) = keys_of(count(tables, most_unnamed=most_unnamed))
     assert key[2:] == (expected[0], "", min(expected[1], 3))
     tables["routes"].append(route("By name", None, "transport"))
-    (key,) = keys_of(count(tables))
+    (key,) = keys_of(count(tables, most_unnamed=most_unnamed))
     assert key[2:] == (expected[0], "", expected[1])
 
 
@@ -197,7 +200,8 @@ def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: st
     assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
 
 
-def test_what_messages_hold_in_place_of_keys(has_room: bool) -> None:
+@room
+def test_what_messages_hold_in_place_of_keys(most_unnamed: int) -> None:
     tables = only(
         message(1, "//stock"),
         message(2, "//garbage", to_broker_instance=SALES.upper()),
@@ -206,8 +210,8 @@ def test_what_messages_hold_in_place_of_keys(has_room: bool) -> None:
         message(5, "//more", is_initiator=False),
         message(6, "//rejected", message_id=""),
     )
-    found = count(tables)
-    if not has_room:
+    found = count(tables, most_unnamed=most_unnamed)
+    if not most_unnamed:
         assert found.texts is None
         return
     assert found.texts is not None
@@ -256,7 +260,8 @@ def test_ids_count_as_folded_where_no_pass_can_see_others(
     assert KeyPass(nothing, nothing, counts, may_change).is_folded is expected
 
 
-def test_garbage_takes_no_room(has_room: bool) -> None:
+@room
+def test_garbage_takes_no_room(most_unnamed: int) -> None:
     many = [
         message(
             number,
@@ -267,7 +272,7 @@ def test_garbage_takes_no_room(has_room: bool) -> None:
     ]
     tables = only(*many)
     tables["routes"].append(route("By name", None, "TRANSPORT"))
-    assert {key[2:] for key in keys_of(count(tables))} == {
+    assert {key[2:] for key in keys_of(count(tables, most_unnamed=most_unnamed))} == {
         (name, "", 1 + kind + other) for name, kind in (("//stock", 0), ("", 2), ("", 4)) for other in (0, 8)
     }
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from routing.features.check.stuck_groups import NearMisses
-from routing.rules.estate import EstateRoute, SqlInstance, estate_of
+from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
 
 B, C, D = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "bcd")
 NOW = 100
@@ -38,7 +38,7 @@ def estate(
 ) -> dict[str, SqlInstance]:
     return estate_of(
         [(HUB, False, []), (SHOP, False, [])],
-        [(instance, name, broker, name != off) for instance, name, broker, _ in DATABASES],
+        [(instance, Database.of_row(name, broker, name != off)) for instance, name, broker, _ in DATABASES],
         services,
         [(HUB, database, one) for database, one in routes],
     )

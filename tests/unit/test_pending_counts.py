@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from routing.errors import InternalError
-from routing.runs.run_work import check_pending
+from routing.runs.run_work import ResolvedGroup, check_pending
 
 if TYPE_CHECKING:
     from routing.runs.spark_runs import SparkWork
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 # By outcome, reason and database; what came over the network is not tried again.
 RESOLVED = Counter(
     {
-        ("DELAYED", "NO_ROUTE", "Sales"): 1,
-        ("DELAYED", "ROUTE_REQUESTED", "Sales"): 2,
-        ("DELAYED", "NO_ROUTE", "Stock"): 2,
-        ("DELAYED", "NO_ROUTE", None): 7,
-        ("SENT", "NETWORK_ADDRESS", "Sales"): 5,
+        ResolvedGroup("DELAYED", "NO_ROUTE", "Sales"): 1,
+        ResolvedGroup("DELAYED", "ROUTE_REQUESTED", "Sales"): 2,
+        ResolvedGroup("DELAYED", "NO_ROUTE", "Stock"): 2,
+        ResolvedGroup("DELAYED", "NO_ROUTE", None): 7,
+        ResolvedGroup("SENT", "NETWORK_ADDRESS", "Sales"): 5,
     }
 )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from routing.plan.checked_inputs import instances_of as columns_as_instances
-from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, KeyDecider, TimelineRows, decide_keys
+from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, KeyDecider, KeyRow, TimelineRows, decide_keys
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
@@ -225,7 +225,7 @@ def test_equal_rows_of_routes_are_decided_once_wherever_they_are() -> None:
 
 
 def test_routes_that_are_forgotten_decide_nothing_any_more() -> None:
-    decider, key = KeyDecider(), ("i", "d", UNKNOWN, "", 1)
+    decider, key = KeyDecider(), KeyRow("i", "d", UNKNOWN, "", 1)
     addresses = []
     for address in ("tcp://a:1", "tcp://b:1"):
         route = EstateRoute("any", None, None, None, None, address, None, AddressKind.NETWORK)
@@ -259,14 +259,15 @@ _MANY_KEYS = """
 import tracemalloc
 from routing.plan.key_rows import KEY
 from routing.plan.key_rows import decide_keys
-from routing.rules.estate import EstateRoute, estate_of
+from routing.rules.estate import Database, EstateRoute, estate_of
 from routing.tables.table_columns import TableColumns
 
 side = 100
 ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(side)]
 routes = [("hub", "d0", EstateRoute.of_row(f"r{n}", f"//s/{n}", None, f"tcp://h{n}:1", None, None, None, None))
           for n in range(side)]
-hub = estate_of([("hub", True, [])], [("hub", f"d{n}", one, True) for n, one in enumerate(ids)], [], routes)
+databases = [("hub", Database.of_row(f"d{n}", one, True)) for n, one in enumerate(ids)]
+hub = estate_of([("hub", True, [])], databases, [], routes)
 keys = [("hub", "d0", f"//s/{n}", one, 1) for n in range(side) for one in ids]
 columns = TableColumns(dict(zip(KEY, zip(*keys))))
 tracemalloc.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from routing.engines.traffic_tables import BalancedTarget
 from routing.features.report.dialog_balance import ChoiceScope, InstanceChoice, find_balances, spans_of
 from routing.features.report.facts import BalancedInstance, NeverPicked
 
@@ -16,8 +17,8 @@ def choice(
     return InstanceChoice(scope, bounds, {broker: f"{broker}.db" for broker in ids}, ())
 
 
-def dialogs(scope: ChoiceScope = S, **counts: int) -> dict[tuple[str, str, str, str], int]:
-    return {(*scope, broker): count for broker, count in counts.items()}
+def dialogs(scope: ChoiceScope = S, **counts: int) -> dict[BalancedTarget, int]:
+    return {BalancedTarget(*scope, broker): count for broker, count in counts.items()}
 
 
 def test_each_id_has_its_dialogs_and_what_was_to_be_expected() -> None:

@@ -13,6 +13,7 @@ import pytest
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
+from routing.engines.traffic_tables import BalancedTarget
 from routing.features.report import flows
 from routing.features.report.facts import MessageFlow, MessageSeries, TimePoint
 from routing.features.report.flows import count_all, count_dialogs, count_traffic
@@ -120,9 +121,7 @@ def test_a_step_holds_its_beginning_and_not_its_end() -> None:
     ]
 
 
-def test_many_services_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "_MOST_SERVICES", 1)
-    monkeypatch.setattr(flows, "_MOST_INSTANCES", 1)
+def test_many_services_are_told_together() -> None:
     rows = [
         *(resolved(f"a{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(5)),
         *(resolved(f"b{n}", "//some", "01:00:00", "SENT NETWORK_ADDRESS", instance="BIG") for n in range(3)),
@@ -130,7 +129,7 @@ def test_many_services_are_told_together(monkeypatch: pytest.MonkeyPatch) -> Non
         *(resolved(f"d{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="SAD") for n in range(2)),
         *(resolved(f"e{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="LESS") for n in range(4)),
     ]
-    _, series = count_all(table(rows))
+    _, series = count_all(table(rows), most_services=1, most_instances=1)
     assert [astuple(point)[1:] for point in series.points] == [
         ("BIG", "//many", "SENT", 5),
         ("BIG", None, "SENT", 3),
@@ -156,9 +155,12 @@ def test_dialogs_of_a_span_of_time() -> None:
     shop = ("HUB", "Shop", "//shared")
 
     def counted(since: int | None, until: int | None) -> list[int]:
-        found = count_dialogs(table(BALANCED), {shop: (since, until), ("SPOKE", "Shop", "//shared"): (None, None)})
-        assert found.pop(("SPOKE", "Shop", "//shared", "id-a")) == 1
-        return [found.get((*shop, broker), 0) for broker in ("id-a", "id-b")]
+        spans = {shop: (since, until), ("SPOKE", "Shop", "//shared"): (None, None)}
+        found = count_dialogs(table(BALANCED), spans)
+        assert found[BalancedTarget("SPOKE", "Shop", "//shared", "id-a")] == 1
+        counts = [found.get(BalancedTarget(*shop, broker), 0) for broker in ("id-a", "id-b")]
+        assert sum(counts) + 1 == sum(found.values())
+        return counts
 
     second = 1_000_000
     assert counted(NOON + 2 * second, None) == [1, 2]

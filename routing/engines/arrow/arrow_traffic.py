@@ -14,7 +14,17 @@ from functools import reduce
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from routing.engines.traffic_tables import ALL, COUNT, Filter, RouteUse, TimeSpans, TrafficTable
+from routing.engines.traffic_tables import (
+    ALL,
+    COUNT,
+    BalancedDialogs,
+    BalancedTarget,
+    CountedMessages,
+    Filter,
+    RouteUse,
+    TimeSpans,
+    TrafficTable,
+)
 from routing.schemas import TABLES, ColumnKind
 from routing.tables.arrow_forms import Attempts, fold_texts, read_brokers, split_attempts, without
 from routing.tables.arrow_rows import micros_in, plain_values, values_of, with_readable_texts
@@ -38,7 +48,7 @@ from routing.tables.table_columns import (
     rows_where,
     shape_of,
 )
-from routing.terms import MSDB, MatchingStep
+from routing.terms import MSDB, MatchingStep, ReadRow, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -81,7 +91,7 @@ class ArrowTraffic:
         names: Sequence[str] | None = None,
         *,
         only: Filter = ALL,
-        same: Mapping[str, Any] = ALL,
+        same: ReadRow = ALL,
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
@@ -264,11 +274,11 @@ class ArrowTraffic:
                 )
         groups = uses.all()
         texts = {name: numbering.texts.take(groups[name].cast("int64")) for name, numbering in numbers.items()}
-        return self._columns(pyarrow.table(texts), names).rows(*names)
+        return map(RouteUse._make, self._columns(pyarrow.table(texts), names).rows(*names))
 
     def points(
         self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
-    ) -> Iterator[tuple[int, str | None, str | None, str, int]]:
+    ) -> Iterator[CountedMessages]:
         """Yield how many messages were decided in each step; texts are numbers until all rows are read."""
         import pyarrow
 
@@ -287,7 +297,7 @@ class ArrowTraffic:
         groups, words = sums.all().to_pydict(), plain_values(outcomes.texts)
         for at, instance, service, outcome, messages in zip(*groups.values(), strict=True):
             if messages:
-                yield (
+                yield CountedMessages(
                     at,
                     None if instance is None else instances[instance],
                     None if service is None else services[service][1],
@@ -295,7 +305,7 @@ class ArrowTraffic:
                     messages,
                 )
 
-    def balanced_dialogs(self, spans: TimeSpans) -> dict[tuple[str, str, str, str], int]:
+    def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
         """Return how many dialogs were balanced to each broker instance."""
         import pyarrow
         import pyarrow.compute as pc
@@ -315,10 +325,13 @@ class ArrowTraffic:
             dialogs.add(rows_where(pyarrow.table({**columns, "dialog": part["conversation_id"]}), counts))
         groups = dialogs.all().group_by(["scope", "broker"]).aggregate([("dialog", "count")]).to_pydict()
         words = plain_values(brokers.texts)
-        return {
-            (*names[scope], None if broker is None else words[broker]): count
-            for scope, broker, count in zip(*groups.values(), strict=True)
-        }
+        counted = dict[BalancedTarget, int]()
+        for scope, broker, count in zip(*groups.values(), strict=True):
+            instance, database, service = names[scope]
+            # Step 3 picks an id, so that none is null in what a run has written.
+            named: Any = None if broker is None else words[broker]
+            counted[BalancedTarget(instance, database, service, named)] = count
+        return counted
 
     def _type_of(self, name: str) -> pyarrow.DataType:
         return self.dataset.schema.field(self.shape[name]).type
@@ -328,7 +341,7 @@ class ArrowTraffic:
 
         return name in self.shape and pyarrow.types.is_string(self._type_of(name))
 
-    def _fields(self, names: Iterable[str]) -> dict[str, Any]:
+    def _fields(self, names: Iterable[str]) -> TableRow:
         """Return columns as expressions, without those that the dataset lacks."""
         import pyarrow.compute as pc
 
@@ -532,7 +545,7 @@ def _plain(column: pyarrow.ChunkedArray) -> list[Any]:
     return values_of(column, ColumnKind.STRING) if is_text else plain_values(column)
 
 
-def _are_same(table: pyarrow.Table, same: Mapping[str, Any]) -> pyarrow.Array:
+def _are_same(table: pyarrow.Table, same: ReadRow) -> pyarrow.Array:
     """Return which rows have some values, null and empty text being equal."""
     import pyarrow
     import pyarrow.compute as pc

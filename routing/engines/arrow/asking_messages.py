@@ -115,7 +115,7 @@ class AskingRows(NamedTuple):
             yield from objects_of(rows, [names[place] for place in plain_values(used.indices)], scopes)
 
 
-def kinds_of_rows() -> dict[str, Any]:
+def kinds_of_rows() -> dict[str, pyarrow.DataType]:
     """Return the types of the columns of `AskingRows`, ``service`` included; texts may have gigabytes."""
     import pyarrow
 

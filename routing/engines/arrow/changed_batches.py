@@ -277,7 +277,7 @@ def _changed_batch(
     """Return messages that change, with both decisions, counted and with examples."""
     import pyarrow
 
-    columns_of_messages: dict[str, Any] = {name: rows[name] for name in ("message_id", "is_initiator")}
+    columns_of_messages: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
     columns_of_messages["conversation_id"] = rows[_AS_READ]
     columns_of_messages |= {name: _readable(used_words(texts_of(rows, name))).array() for name in NUMBERED}
     has_number = "message_sequence_number" in rows.schema.names
@@ -312,7 +312,7 @@ def _group(table: pyarrow.Table, decided_rows: list[_DecidedRows]) -> pyarrow.Ta
     import pyarrow
     import pyarrow.compute as pc
 
-    numbers: dict[str, Any] = {}
+    numbers: dict[str, pyarrow.Array] = {}
     for name in _GROUPED:
         [column] = table[name].chunks
         numbers[name] = column.indices
@@ -339,7 +339,7 @@ def _find_lowest(
 
     before, after = (compared_columns.ends.take(rows_of_side.numbers) for rows_of_side in decided_rows)
     changes = pc.add(pc.multiply(before, len(compared_columns.ends)), after).dictionary_encode()
-    columns: dict[str, Any] = {}
+    columns: dict[str, pyarrow.Array] = {}
     for name in _EXAMPLE:
         texts = table[name].cast(pyarrow.string()).combine_chunks()
         columns |= {f"has_{name}": texts.is_valid().cast("int8"), name: texts}

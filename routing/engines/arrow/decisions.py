@@ -17,7 +17,7 @@ from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
 from routing.tables.arrow_forms import hash_dialog_ids
 from routing.tables.column_kinds import arrow_type
-from routing.terms import MatchingStep, Outcome, Reason
+from routing.terms import MatchingStep, Outcome, Reason, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -293,7 +293,7 @@ class DecisionTable:
         if not rows:
             return
         self._known_keys += len(rows)
-        if self._estate.add(service for _, _, service, _, _ in rows):
+        if self._estate.add(row.service for row in rows):
             self._decider.forget_routes()
         for number in self._decider.decide(rows, self._estate.instances):
             self._timeline_of.add(number)
@@ -332,7 +332,7 @@ class DecisionTable:
             )
         return number
 
-    def _add_row(self, values: dict[str, Any]) -> int:
+    def _add_row(self, values: TableRow) -> int:
         number, self._rows = self._rows, self._rows + 1
         for name, column in self._texts.items():
             column.add(values.get(name))
@@ -344,7 +344,7 @@ class DecisionTable:
         return number
 
 
-def _decision_without_route(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> dict[str, Any]:
+def _decision_without_route(outcome: Outcome, reason: Reason, step: MatchingStep | None) -> TableRow:
     """Return a decision of no route, which is not the plan's."""
     values = {"outcome": str(outcome), "reason": str(reason), "matching_step": None if step is None else int(step)}
     return {**values, **dict.fromkeys(_FLAGS, False)}

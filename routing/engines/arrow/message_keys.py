@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from routing.engines.arrow.dialog_ends import DialogEnds
-from routing.engines.arrow.text_numbers import NONE, OTHER, TextNumbers
+from routing.engines.arrow.text_numbers import MOST_UNNAMED, NONE, OTHER, TextNumbers
 from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import READ, KeyCounts
 from routing.process import no_search_for_cycles
@@ -108,7 +108,7 @@ class MessageRows:
         return cls(as_dataset(messages), shape_of(messages, "messages"), at)
 
     def scan(
-        self, columns: Mapping[str, Any], numbered: Collection[str], size: int
+        self, columns: Mapping[str, pyarrow.compute.Expression], numbered: Collection[str], size: int
     ) -> Iterator[pyarrow.RecordBatch]:
         """Read some expressions, batch by batch; the ``numbered`` columns as numbers of texts."""
         rows = encoded(self.rows, [self.shape[name] for name in numbered if name in self.shape])
@@ -186,7 +186,11 @@ def _has_large_groups(rows: Any, names: Collection[str], most: int) -> bool:
 
 
 def _stream(
-    rows: pyarrow.dataset.FileSystemDataset, file: Any, names: list[str], columns: Mapping[str, Any], size: int
+    rows: pyarrow.dataset.FileSystemDataset,
+    file: Any,
+    names: list[str],
+    columns: Mapping[str, pyarrow.compute.Expression],
+    size: int,
 ) -> Iterator[pyarrow.RecordBatch]:
     """Read expressions of the rows in a file of a dataset, so many rows at a time."""
     import pyarrow
@@ -214,14 +218,19 @@ _ROWS_AT_ONCE = 262_144
 
 
 def count_keys(
-    messages: Table, dialogs: Table | None, checked: CheckedInputs, as_of: datetime | None
+    messages: Table,
+    dialogs: Table | None,
+    checked: CheckedInputs,
+    as_of: datetime | None,
+    most_unnamed: int = MOST_UNNAMED,
 ) -> KeyCounts:
     """Return one pass over Arrow's messages: their keys (`key_rows.KEY`), how many are read, how many rejected.
 
-    ``dialogs`` are Arrow's too, without a fault; ``checked`` is the configuration. Raises InputError where the
-    columns of messages are not those of their table.
+    ``dialogs`` are Arrow's too, without a fault; ``checked`` is the configuration. Up to ``most_unnamed`` services
+    that it does not name are kept apart. Raises InputError where the columns of messages are not those of their
+    table.
     """
-    numbers = TextNumbers.of(checked)
+    numbers = TextNumbers.of(checked, most_unnamed)
     message_rows = MessageRows.of(messages, as_of)
     ends = DialogEnds.of(dialogs, numbers)
     mapped = _mapped(numbers)
@@ -262,7 +271,7 @@ def _number(
     import pyarrow
     import pyarrow.compute as pc
 
-    columns: dict[str, Any] = {"is_initiator": batch["is_initiator"]}
+    columns: dict[str, pyarrow.Array] = {"is_initiator": batch["is_initiator"]}
     for name, (numbers, absent) in mapped.items():
         is_there = name in batch.schema.names
         texts = batch[name] if is_there else pyarrow.nulls(len(batch), pyarrow.string())

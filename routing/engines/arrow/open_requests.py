@@ -34,7 +34,7 @@ from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables.arrow_rows import plain_values
 from routing.tables.column_kinds import arrow_schema
 from routing.tables.encoded_texts import WAITING, PartReducer
-from routing.terms import MSDB
+from routing.terms import MSDB, SortKey
 
 if TYPE_CHECKING:
     import pyarrow
@@ -194,7 +194,7 @@ def missing_routes(services: Any, namespace: str) -> Any:
     return pc.binary_join_element_wise(before, names, after, "")
 
 
-def _place_of(opened: tuple[str, str, RouteRequest]) -> tuple[str, str, int, str]:
+def _place_of(opened: tuple[str, str, RouteRequest]) -> SortKey:
     database, service, request = opened
     return database, service, request.requested_at, request.message_id
 

@@ -49,14 +49,24 @@ class MessageScan:
     messages: MessageRows
     ends: DialogEnds | None
     decisions: DecisionTable
+    rows_at_once: int = ROWS_AT_ONCE
 
     @classmethod
-    def of(cls, messages: MessageRows, dialogs: Table | None, checked: CheckedInputs) -> MessageScan:
+    def of(
+        cls,
+        messages: MessageRows,
+        dialogs: Table | None,
+        checked: CheckedInputs,
+        rows_at_once: int = ROWS_AT_ONCE,
+    ) -> MessageScan:
         """Return the messages of a run; ``dialogs`` are Arrow's, without a fault."""
         numbers = TextNumbers.of(checked, most_unnamed=0)
-        return cls(checked, numbers, messages, DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers))
+        ends, decisions = DialogEnds.of(dialogs, numbers), DecisionTable(checked, numbers)
+        return cls(checked, numbers, messages, ends, decisions, rows_at_once)
 
-    def batches(self, more: Mapping[str, Any] | None = None) -> Iterator[pyarrow.RecordBatch]:
+    def batches(
+        self, more: Mapping[str, pyarrow.compute.Expression] | None = None
+    ) -> Iterator[pyarrow.RecordBatch]:
         """Read the columns that decide a message and those that are written of it, and expressions ``more``."""
         import pyarrow.compute as pc
 
@@ -76,7 +86,7 @@ class MessageScan:
             columns["conversation"] = self.ends.find_conversation(rows.column("conversation_id"))
         else:
             columns["conversation"] = pc.scalar(0)
-        return rows.scan({**columns, **(more or {})}, NUMBERED, ROWS_AT_ONCE)
+        return rows.scan({**columns, **(more or {})}, NUMBERED, self.rows_at_once)
 
 
 class KeyedBatch(NamedTuple):
@@ -148,9 +158,10 @@ class BatchResolver:
         decisions = scan.decisions.choose(timelines, batch["at"], batch["conversation_id"])
         return KeyedBatch(batch, keys, decisions, self._named.read(named_brokers), of_dialogs, is_expired)
 
-    def own_columns(self, rows: pyarrow.RecordBatch) -> dict[str, Any]:
+    def own_columns(self, rows: pyarrow.RecordBatch) -> dict[str, pyarrow.Array]:
         """Return the columns that outputs have of messages themselves, whatever becomes of them."""
-        columns: dict[str, Any] = {name: rows[name] for name in ("message_id", "conversation_id", "is_initiator")}
+        whole = ("message_id", "conversation_id", "is_initiator")
+        columns: dict[str, pyarrow.Array] = {name: rows[name] for name in whole}
         columns |= {name: self.read_texts(rows, name) for name in NUMBERED[:3]}
         columns["message_sequence_number"] = _numbers(rows, "message_sequence_number")
         return columns | {"enqueue_time": _times(rows["enqueued"]), "decided_at": _times(rows["at"])}
@@ -222,7 +233,7 @@ def _words_of(decided: DecisionColumns, name: str, decisions: pyarrow.Array) -> 
 
 
 def _with_alternatives(
-    columns: Mapping[str, Any], alternatives: pyarrow.Array, places: pyarrow.Array
+    columns: Mapping[str, pyarrow.Array], alternatives: pyarrow.Array, places: pyarrow.Array
 ) -> Iterator[pyarrow.Table]:
     import pyarrow
     import pyarrow.compute as pc

@@ -52,20 +52,21 @@ class TextNumbers:
     services: TextNumbering
     brokers: list[str]
     addresses: dict[str, int] | None
+    most_unnamed: int
 
     @classmethod
-    def of(cls, checked: CheckedInputs, most_unnamed: int | None = None) -> TextNumbers:
+    def of(cls, checked: CheckedInputs, most_unnamed: int) -> TextNumbers:
         """Number the names of a configuration, and leave room for so many services that it does not name."""
         named = checked.named
-        most = MOST_UNNAMED if most_unnamed is None else most_unnamed
         return cls(
             checked,
             named,
             sorted(checked.instances),
             sorted({FROM_NETWORK}.union(*(instance.databases for instance in checked.instances.values()))),
-            _numbering({service for _, service in named.services}, most),
+            _numbering({service for _, service in named.services}, most_unnamed),
             sorted({broker for _, broker in named.brokers}),
             _number_addresses(named.addresses) if checked.has_transport else None,
+            most_unnamed,
         )
 
     def number_instances(self, words: pyarrow.Array) -> pyarrow.Array:
@@ -105,7 +106,7 @@ class TextNumbers:
 
     def keys_of(self, groups: Iterable[tuple[Any, ...]]) -> KeyCounts:
         """Return the keys of groups: numbers of what `key_rows.READ` names, and how many rows, and sound ones."""
-        read, valid, keys = 0, 0, dict[tuple[Any, ...], set[tuple[Any, ...]]]()
+        read, valid, keys = 0, 0, dict[KeyRow, set[tuple[Any, ...]]]()
         for instance_number, database_number, service, broker, is_initiator, rows, sound in groups:
             read += rows
             if not sound or instance_number < 0 or database_number < 0:
@@ -115,11 +116,11 @@ class TextNumbers:
             if database == FROM_NETWORK or database in instance.databases:
                 valid += sound
                 key = self.key_of(instance, database, service, broker, is_initiator=is_initiator)
-                role = key[-1] % SERVICE_FACTOR + key[-1] // OTHER_BROKER * OTHER_BROKER
-                texts = (instance.name, database, self._service_of.get(service), key[3], role)
+                role = key.kind % SERVICE_FACTOR + key.kind // OTHER_BROKER * OTHER_BROKER
+                texts = (instance.name, database, self._service_of.get(service), key.broker, role)
                 keys.setdefault(key, set()).add(texts)
         sorted_keys = sorted(keys)
-        texts_of = _texts_of([keys[key] for key in sorted_keys])
+        texts_of = _texts_of([keys[key] for key in sorted_keys], self.most_unnamed)
         return KeyCounts(_columns(KEY, sorted_keys), read, valid, is_exact=True, texts=texts_of)
 
     def key_of(
@@ -128,7 +129,8 @@ class TextNumbers:
         """Return the key of a service and a broker instance by their numbers, from a database of an instance."""
         name, kind = self._service(instance, service)
         broker_id, other = self._broker(instance.name, broker)
-        return instance.name, database, name, broker_id, int(is_initiator) + other + kind * SERVICE_FACTOR
+        of_services = int(is_initiator) + other + kind * SERVICE_FACTOR
+        return KeyRow(instance.name, database, name, broker_id, of_services)
 
     def _service(self, instance: SqlInstance, number: int) -> tuple[str, int]:
         """Return a key's service in an instance: its name where anything there names it, and its class."""
@@ -178,10 +180,10 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> TableColu
     return TableColumns(dict(zip(names, columns, strict=True)))
 
 
-def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]]) -> KeyTexts | None:
-    """Return the texts that messages hold for each key; None where one is not known, or they are far more."""
+def _texts_of(keys: Sequence[Collection[tuple[Any, ...]]], most_more: int) -> KeyTexts | None:
+    """Return the texts that messages hold for each key; None where one is not known, or too many more."""
     numbered_texts = [(texts, place) for place, of_key in enumerate(keys) for texts in of_key]
-    if len(numbered_texts) > len(keys) + MOST_UNNAMED or any(None in texts for texts, _ in numbered_texts):
+    if len(numbered_texts) > len(keys) + most_more or any(None in texts for texts, _ in numbered_texts):
         return None
     return KeyTexts(
         _columns(TEXTS, [texts for texts, _ in numbered_texts]), [place for _, place in numbered_texts]

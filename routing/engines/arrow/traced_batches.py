@@ -11,7 +11,7 @@ import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable, WordColumn
 from routing.engines.arrow.message_keys import MessageRows, texts_of
@@ -370,7 +370,7 @@ def _hops_of(paths: PathColumns, hops: pyarrow.Array) -> pyarrow.Array:
     import pyarrow
 
     numbers = hops.flatten()
-    columns: dict[str, Any] = {"matching_step": paths.hop_steps.take(numbers)}
+    columns: dict[str, pyarrow.Array] = {"matching_step": paths.hop_steps.take(numbers)}
     for name, (words, of_hops) in paths.hop_texts.items():
         columns[name] = TextColumn(words, of_hops.take(numbers)).array()
     each = pyarrow.StructArray.from_arrays([columns[name] for name in HopRow._fields], list(HopRow._fields))
@@ -387,8 +387,8 @@ def _offsets_of(lists: pyarrow.Array) -> pyarrow.Array:
 
 
 def _with_addresses(
-    columns: Mapping[str, Any], hops: pyarrow.Array, reads: pyarrow.Array, in_names: pyarrow.Array
-) -> dict[str, Any]:
+    columns: Mapping[str, pyarrow.Array], hops: pyarrow.Array, reads: pyarrow.Array, in_names: pyarrow.Array
+) -> dict[str, pyarrow.Array]:
     """Return the columns that have the address of the message's own service name: its last hop, and its end."""
     import pyarrow
     import pyarrow.compute as pc

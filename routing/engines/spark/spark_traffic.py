@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -11,7 +11,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from routing.engines.traffic_tables import ALL, COUNT, Filter, RouteUse, TimeSpans, TrafficTable
+from routing.engines.traffic_tables import (
+    ALL,
+    COUNT,
+    BalancedDialogs,
+    BalancedTarget,
+    CountedMessages,
+    Filter,
+    RouteUse,
+    TimeSpans,
+    TrafficTable,
+)
 from routing.rules.text import fold
 from routing.schemas import INPUTS, KEYS, ColumnKind, Field, Schema
 from routing.tables import spark_forms
@@ -19,7 +29,7 @@ from routing.tables.cached_frames import small_side
 from routing.tables.frames import collect, frame_of_tuples
 from routing.tables.spark_forms import conform, is_missing, is_utf8, last_rows, readable
 from routing.tables.table_columns import TableColumns
-from routing.terms import MSDB, MatchingStep
+from routing.terms import MSDB, MatchingStep, ReadRow
 
 # What decides of a message besides its time, first what tells the order in which messages ask: rows equal in all
 # of it are decided alike.
@@ -50,7 +60,7 @@ class SparkTraffic:
         names: Sequence[str] | None = None,
         *,
         only: Filter = ALL,
-        same: Mapping[str, Any] = ALL,
+        same: ReadRow = ALL,
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
@@ -158,11 +168,11 @@ class SparkTraffic:
         """Return the distinct routes of messages, and where."""
         others = F.coalesce(F.transform("alternative_routes", lambda route: route["route_name"]), F.array())
         names = F.explode(F.concat(F.array("route_name"), others)).alias("route_name")
-        return collect(self.frame.select(*_USE, names).distinct()).rows(*_USE, "route_name")
+        return map(RouteUse._make, collect(self.frame.select(*_USE, names).distinct()).rows(*_USE, "route_name"))
 
     def points(
         self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
-    ) -> Iterator[tuple[int, str | None, str | None, str, int]]:
+    ) -> Iterator[CountedMessages]:
         """Yield how many messages were decided in each step."""
         shape = Schema(tuple(Field(name, ColumnKind.STRING) for name in (*_SERVICE, "service")))
         pairs = ((instance, service, service) for instance, service in services)
@@ -177,9 +187,10 @@ class SparkTraffic:
             "outcome": F.col("outcome"),
         }
         groups = rows.groupBy(*(value.alias(name) for name, value in by.items()))
-        return collect(groups.agg(F.count(F.lit(1)).alias(COUNT))).rows(*by, COUNT)
+        counted = collect(groups.agg(F.count(F.lit(1)).alias(COUNT)))
+        return map(CountedMessages._make, counted.rows(*by, COUNT))
 
-    def balanced_dialogs(self, spans: TimeSpans) -> dict[tuple[str, str, str, str], int]:
+    def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
         """Return how many dialogs were balanced to each broker instance."""
         if not spans:
             return {}
@@ -196,7 +207,8 @@ class SparkTraffic:
         is_not_over = F.coalesce(decided < F.col("until"), F.lit(True))
         dialogs = rows.where(is_begun & is_not_over).groupBy(*_SCOPE, "broker_instance")
         counted = collect(dialogs.agg(F.count_distinct("conversation_id").alias("dialogs")))
-        return {tuple(scope): count for *scope, count in counted.rows(*_SCOPE, "broker_instance", "dialogs")}
+        groups = counted.rows(*_SCOPE, "broker_instance", "dialogs")
+        return {BalancedTarget(*target): count for *target, count in groups}
 
     def _with(self, frame: DataFrame) -> SparkTraffic:
         return SparkTraffic(self.source, frame)
@@ -239,7 +251,7 @@ def _place(as_of: int | None) -> Column:
     return F.struct(t.alias("t"), *texts)
 
 
-def _place_of(row: Mapping[str, Any], as_of: int | None) -> tuple[Any, ...]:
+def _place_of(row: ReadRow, as_of: int | None) -> tuple[Any, ...]:
     """Return the place of a row that was read; texts are compared by their code points here and there."""
     seen = row["enqueue_time"] if row["observed_at"] is None else row["observed_at"]
     read = {"conversation_id": fold(row["conversation_id"] or ""), "role": "1" if row["is_initiator"] else "0"}

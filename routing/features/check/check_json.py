@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from routing.features.check.checking import Check, find_notes, severity_of
 from routing.features.check.evidence import FileEvidence, ScriptRead, views_read
@@ -22,6 +22,7 @@ from routing.render.wording import format_time
 from routing.rules.following import HOP_COLUMNS, PathHop
 from routing.rules.observed import NumberAgreement
 from routing.tables.times import moment_of
+from routing.terms import JsonObject, ReadRow
 
 # What a script that is tried changes: messages decided twice, by what they were and what they become.
 
@@ -49,7 +50,7 @@ class Change:
     service: str
     before: ChangeableResult
     after: ChangeableResult
-    results: Sequence[MessageResult]
+    results: Sequence[MessageResult] = ()
 
 
 def end_of(result: MessageResult) -> ChangeableResult:
@@ -68,26 +69,21 @@ def find_changes(before: Sequence[MessageResult], after: Sequence[MessageResult]
 
     Both are the same messages in the same order.
     """
-    results_by_change: dict[tuple[str, str, str, ChangeableResult, ChangeableResult], list[MessageResult]] = (
-        defaultdict(list)
-    )
+    results_by_change: dict[Change, list[MessageResult]] = defaultdict(list)
     for old, new in zip(before, after, strict=True):
         if end_of(old) != end_of(new):
             row = old.row
             who = (row["instance_name"], row["database_name"], row["to_service_name"])
-            results_by_change[(*who, end_of(old), end_of(new))].append(old)
+            results_by_change[Change(*who, end_of(old), end_of(new))].append(old)
     changes = [
-        Change(*key, sorted(results, key=lambda result: result.row["enqueue_time"]))
-        for key, results in results_by_change.items()
+        replace(change, results=sorted(results, key=lambda result: result.row["enqueue_time"]))
+        for change, results in results_by_change.items()
     ]
     changes.sort(key=lambda one: (-len(one.results), one.instance, one.database, one.service, str(one.before)))
     return changes, len(before) - sum(len(one.results) for one in changes)
 
 
-Object = dict[str, Any]
-
-
-def as_object(done: Check) -> Object:
+def as_object(done: Check) -> JsonObject:
     """Convert a check to JSON values: times in ISO 8601, lists in the order in which they are printed."""
     return {
         "read": _read(done.evidence),
@@ -104,7 +100,7 @@ def as_object(done: Check) -> Object:
     }
 
 
-def _read(evidence: FileEvidence) -> Object:
+def _read(evidence: FileEvidence) -> JsonObject:
     return {
         "views": [
             {
@@ -130,12 +126,12 @@ def _read(evidence: FileEvidence) -> Object:
     }
 
 
-def _script(one: ScriptRead) -> Object:
+def _script(one: ScriptRead) -> JsonObject:
     counts = {"statements": one.statements, "left_out": one.left_out, "rejected": one.rejected}
     return {"file": one.file, "instance_name": one.instance, **counts}
 
 
-def gap_object(gap: KnowledgeGap) -> Object:
+def gap_object(gap: KnowledgeGap) -> JsonObject:
     """Convert a gap to JSON values, with the view to export."""
     return {
         "instance_name": gap.instance,
@@ -146,7 +142,7 @@ def gap_object(gap: KnowledgeGap) -> Object:
     }
 
 
-def _group(one: MessageGroup, done: Check) -> Object:
+def _group(one: MessageGroup, done: Check) -> JsonObject:
     row, verdict = one.first.row, one.verdict
     reason = None if verdict is None else str(verdict.reason)
     return {
@@ -184,7 +180,7 @@ def _group(one: MessageGroup, done: Check) -> Object:
     }
 
 
-def _advice(advice: GroupAdvice) -> Object:
+def _advice(advice: GroupAdvice) -> JsonObject:
     return {
         "instance_name": advice.instance,
         "count": advice.count,
@@ -194,7 +190,7 @@ def _advice(advice: GroupAdvice) -> Object:
     }
 
 
-def path_object(path: MessagePath, knowledge: EstateKnowledge) -> Object:
+def path_object(path: MessagePath, knowledge: EstateKnowledge) -> JsonObject:
     """Return the path of messages that leave their instance: every way there and back, and what was not read."""
     unread = [_unread(address, knowledge) for address in path.unread_addresses]
     return {
@@ -208,7 +204,7 @@ def path_object(path: MessagePath, knowledge: EstateKnowledge) -> Object:
     }
 
 
-def _path_way(one: PathWay, path: MessagePath) -> Object:
+def _path_way(one: PathWay, path: MessagePath) -> JsonObject:
     hop_path = one.hop_path
     return {
         "direction": "BACK" if one.is_return else "THERE",
@@ -223,12 +219,12 @@ def _path_way(one: PathWay, path: MessagePath) -> Object:
     }
 
 
-def _hop(hop: PathHop) -> Object:
+def _hop(hop: PathHop) -> JsonObject:
     plain = hop.plain()
     return {name: plain[name] for name in HOP_COLUMNS if name != "broker_instance"}
 
 
-def _unread(address: str, knowledge: EstateKnowledge) -> Object:
+def _unread(address: str, knowledge: EstateKnowledge) -> JsonObject:
     maybe = knowledge.may_be_at(address)
     return {
         "instance_name": maybe[0] if len(maybe) == 1 else None,
@@ -240,7 +236,7 @@ def _unread(address: str, knowledge: EstateKnowledge) -> Object:
     }
 
 
-def _near(miss: NearMiss) -> Object:
+def _near(miss: NearMiss) -> JsonObject:
     return {
         "what": miss.what,
         "instance_name": miss.instance,
@@ -252,7 +248,7 @@ def _near(miss: NearMiss) -> Object:
     }
 
 
-def _reported_status(one: MessageGroup, status_text: StatusText, count: int) -> Object:
+def _reported_status(one: MessageGroup, status_text: StatusText, count: int) -> JsonObject:
     compared = one.compared(status_text)
     return {
         "error_number": status_text.number,
@@ -263,18 +259,18 @@ def _reported_status(one: MessageGroup, status_text: StatusText, count: int) -> 
     }
 
 
-def _message(result: MessageResult) -> Object:
-    row: Mapping[str, Any] = result.row
+def _message(result: MessageResult) -> JsonObject:
+    row: ReadRow = result.row
     names = ("message_id", "conversation_id", "from_service_name", "message_sequence_number")
     identifying = {name: row.get(name) for name in names}
     return {**identifying, "conversation_handle": result.handle, "enqueue_time": format_time(row["enqueue_time"])}
 
 
-def _finding(one: LintFinding) -> Object:
+def _finding(one: LintFinding) -> JsonObject:
     return {**one._asdict(), "severity": str(severity_of(one))}
 
 
-def _then(done: Check, tried: Check) -> Object:
+def _then(done: Check, tried: Check) -> JsonObject:
     changes, unchanged = find_changes(done.results, tried.results)
     return {
         "scripts": [_script(one) for one in tried.evidence.scripts],
@@ -285,7 +281,7 @@ def _then(done: Check, tried: Check) -> Object:
     }
 
 
-def _change(one: Change) -> Object:
+def _change(one: Change) -> JsonObject:
     return {
         "count": len(one.results),
         "instance_name": one.instance,
@@ -297,5 +293,5 @@ def _change(one: Change) -> Object:
     }
 
 
-def _end(end: ChangeableResult) -> Object:
+def _end(end: ChangeableResult) -> JsonObject:
     return end._asdict()

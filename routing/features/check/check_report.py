@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import starmap
+from typing import NamedTuple
 
 from routing.document import (
     Block,
@@ -306,7 +307,17 @@ def _state_result(result: ChangeableResult) -> str:
 # A check as what the page shows.
 
 
-_Key = tuple[str, "str | None", str, str, "str | None", "str | None", "str | None", "str | None"]
+class _FlowKey(NamedTuple):
+    """The fields of a `MessageFlow` that its messages have in common."""
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None = None
+    route: str | None = None
+    address: str | None = None
+    destination_database: str | None = None
 
 
 def as_report(done: Check) -> Report:
@@ -347,19 +358,20 @@ def _not_known(done: Check) -> Iterator[str]:
 
 def _flows(results: Sequence[MessageResult]) -> tuple[MessageFlow, ...]:
     """Return the messages by sender, service and result, the most first."""
-    enqueued: dict[_Key, list[int]] = defaultdict(list)
+    enqueued: dict[_FlowKey, list[int]] = defaultdict(list)
     for result in results:
         enqueued[_key(result)].append(micros_of(result.row["enqueue_time"]))
     flows = [MessageFlow(*key, messages=len(times), oldest=min(times)) for key, times in enqueued.items()]
     return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
 
 
-def _key(result: MessageResult) -> _Key:
+def _key(result: MessageResult) -> _FlowKey:
     row, verdict = result.row, result.verdict
     who = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
     if verdict is None:
-        return (*who, None, None, None, None)
-    return (*who, str(verdict.reason), verdict.route_name, verdict.address, verdict.destination_database)
+        return _FlowKey(*who)
+    where_to = verdict.route_name, verdict.address, verdict.destination_database
+    return _FlowKey(*who, str(verdict.reason), *where_to)
 
 
 def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
@@ -370,9 +382,10 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
     for group in done.groups:
         if is_tried and not group.is_failing and group.first.is_on_its_way:
             continue
-        result = _key(group.first)[:5]
+        key = _key(group.first)
+        result = key.instance, key.database, key.service, key.outcome, key.reason
         for advice in group.advice:
-            where = "" if advice.instance == result[0] else f"On {named(advice.instance)}: "
+            where = "" if advice.instance == key.instance else f"On {named(advice.instance)}: "
             yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.words}", advice.remedy.statement)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 from routing.features.check.check_sources import (
     FileOptions,
@@ -56,10 +57,20 @@ VIEW_OF: dict[type[ScriptStatement], str] = {
 _OF_A_DATABASE = ("routes", "services")
 # Of all other views one row tells where the whole view is.
 _NAMED = (*_OF_A_DATABASE, "databases")
-SubjectKey = tuple[str, str, str, str]
-"""View, instance, database and name, these as a collation without case compares them; empty for what has none."""
 Spot = tuple[str, "int | None"]
 """A file, and the line of a script's statement."""
+
+
+class SubjectKey(NamedTuple):
+    """The subject of a row or a statement; ``database`` and ``name`` are empty where it has none.
+
+    These are as a collation without case compares them.
+    """
+
+    view: str
+    instance: str
+    database: str
+    name: str
 
 
 def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling) -> tuple[str, Unit]:
@@ -72,7 +83,7 @@ def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling
 
 def subject_key(view: str, instance: str, database: str | None, name: str | None) -> SubjectKey:
     """Return the key of what has these names; a database is one of its instance."""
-    return view, instance, collated(database or ""), collated(name or "")
+    return SubjectKey(view, instance, collated(database or ""), collated(name or ""))
 
 
 def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey, Spot]:

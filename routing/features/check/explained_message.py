@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from routing.document import Block, DocumentHeading, LabelledFact, Paragraph
 from routing.features.check.check_json import gap_object, path_object
@@ -29,10 +29,18 @@ from routing.rules.following import PathHop
 from routing.rules.text import fold, printed_guid
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.terms import TableRow
+from routing.terms import JsonObject, TableRow
 
 _TABLES = ("instances", "databases", "services", "routes", "dialogs")
-_End = tuple[str, str, object, object]
+
+
+class _MessageEnd(NamedTuple):
+    """The conversation endpoint of a message; None where it was not exported."""
+
+    instance: str
+    database: str
+    conversation: str | None
+    is_initiator: bool | None
 
 
 def find_messages(done: Check, asked: str) -> list[MessageResult]:
@@ -42,12 +50,11 @@ def find_messages(done: Check, asked: str) -> list[MessageResult]:
     """
     wanted = fold(asked.strip())
     ids = [result for result in done.results if wanted in _ids_of(result.row)]
-    ends: dict[_End, list[MessageResult]] = defaultdict(list)
+    ends: dict[_MessageEnd, list[MessageResult]] = defaultdict(list)
     for result in ids or _of_conversation(done.results, asked):
         row = result.row
-        ends[
-            row["instance_name"], row["database_name"], row.get("conversation_id"), row.get("is_initiator")
-        ].append(result)
+        endpoint = row.get("conversation_id"), row.get("is_initiator")
+        ends[_MessageEnd(row["instance_name"], row["database_name"], *endpoint)].append(result)
     if not ends:
         raise unknown_message(asked)
     return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
@@ -66,7 +73,7 @@ def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[M
     return (result for result, theirs in ids if wanted is not None and wanted in theirs)
 
 
-def explain_as_object(done: Check, asked: str) -> dict[str, Any]:
+def explain_as_object(done: Check, asked: str) -> JsonObject:
     """Explain the messages as JSON values, those without a verdict with the exports that would be needed."""
     matching_results = find_messages(done, asked)
     return {

@@ -24,7 +24,7 @@ from routing.features.explain.background import StatusText
 from routing.features.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
-from routing.terms import MSDB, Outcome, Word
+from routing.terms import MSDB, Outcome, SortKey, Word
 
 
 class ProblemKind(Word):
@@ -174,7 +174,7 @@ class MessageGroup:
         return self.kind is not ProblemKind.NOTHING
 
     @property
-    def place(self) -> tuple[int, int, datetime, int]:
+    def place(self) -> SortKey:
         """Its place in a list: by what is wrong, the most messages and the oldest first, then by outcome."""
         outcome = 0 if self.verdict is None else _OUTCOMES[self.verdict.outcome]
         return (_KINDS[self.kind], -len(self.results), self.oldest, outcome)

@@ -42,20 +42,21 @@ class PossibleVerdicts:
     def __init__(self, instances: Mapping[str, SqlInstance], times: Mapping[str, int]) -> None:
         self._instances, self._times = instances, times
         self._judges: dict[str, MessageJudge] = {}
-        self._known: dict[tuple[str, str, str, str | None], tuple[Verdict, ...]] = {}
+        self._known: dict[RoutedMessage, tuple[Verdict, ...]] = {}
 
     def of_row(self, row: TableRow) -> tuple[Verdict, ...]:
         """Return the verdicts of a row of a queue, of whose dialog nothing is known."""
         broker = text.broker_id(row["to_broker_instance"])
-        place = row["instance_name"], row["database_name"], row["to_service_name"], broker
-        if place not in self._known:
-            message = RoutedMessage(_ANY_MESSAGE, None, True, self._times[place[0]], *place)
+        instance, t = row["instance_name"], self._times[row["instance_name"]]
+        place = instance, row["database_name"], row["to_service_name"], broker
+        message = RoutedMessage(_ANY_MESSAGE, None, True, t, *place)
+        if message not in self._known:
             brokers = [broker] if broker is not None else [None, *sorted(self._brokers_of(message))]
             possible_verdicts = (
                 each for one in brokers for each in self.of_message(message, DialogFacts(far_broker=one))
             )
-            self._known[place] = tuple(possible_verdicts)
-        return self._known[place]
+            self._known[message] = tuple(possible_verdicts)
+        return self._known[message]
 
     def of_message(self, message: RoutedMessage, dialog: DialogFacts) -> Iterator[Verdict]:
         """Yield the verdicts of a message with a dialog: several where the dialog's hash or a request decides."""

@@ -14,7 +14,7 @@ from routing.rules.deciding import Decision, RouteSearch
 from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.resolving import Verdict
-from routing.terms import LOOPBACK_HOSTS
+from routing.terms import LOOPBACK_HOSTS, SortKey
 
 # Near misses: routes and services that a message missed by case, blanks, slashes, an old id or by time.
 
@@ -156,7 +156,7 @@ class _Table:
         return any(version.is_live(t) for version in self._versions[route.name])
 
 
-def _few_first(near: NearMiss) -> tuple[int, str, str, str]:
+def _few_first(near: NearMiss) -> SortKey:
     return (len(near.differences), near.instance, near.database, near.name)
 
 

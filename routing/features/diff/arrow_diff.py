@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from routing.tables.column_kinds import arrow_schema
 from routing.tables.encoded_texts import GroupSums
 from routing.tables.read_rows import condition_of
 from routing.tables.table_columns import Table, as_dataset, in_files_with, rows_where, shape_of
+from routing.terms import ReadRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -145,14 +146,14 @@ class _CountedChanges:
         del lowest[SHOWN:]
 
     @property
-    def groups(self) -> list[Mapping[str, Any]]:
+    def groups(self) -> list[ReadRow]:
         """As `decision_comparison.MessageChanges` has them."""
         groups = self.sums.all()
         rows = zip(*(plain_values(groups[name]) for name in KEY_CHANGES.names), strict=True)
         return [dict(zip(KEY_CHANGES.names, row, strict=True)) for row in rows]
 
     @property
-    def examples(self) -> list[Mapping[str, Any]]:
+    def examples(self) -> list[ReadRow]:
         """As `decision_comparison.MessageChanges` has them."""
         return [
             {

@@ -16,6 +16,7 @@ from routing.schemas import FINDING_CHANGES, FINDINGS, ROUTE_CHANGES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import with_moments
+from routing.terms import ReadRow, TableRow
 
 _NAME = ("instance_name", "database_name", "name")
 _SAID = ("remote_service_name", "broker_instance", "lifetime", "address", "mirror_address")
@@ -79,16 +80,16 @@ def _compared(route_values: RouteValues | None) -> RouteValues | None:
     return tuple(_COMPARED[name](value) if name in _COMPARED else value for name, value in pairs)
 
 
-def _row(name: Name, old: RouteValues | None, new: RouteValues | None) -> dict[str, Any]:
+def _row(name: Name, old: RouteValues | None, new: RouteValues | None) -> TableRow:
     change = ADDED if old is None else REMOVED if new is None else CHANGED
-    row: dict[str, Any] = {"change": change, **dict(zip(_NAME, name, strict=True))}
+    row: TableRow = {"change": change, **dict(zip(_NAME, name, strict=True))}
     for before_or_after, route_values in (("before", old), ("after", new)):
         values = (None,) * len(_SAID) if route_values is None else route_values
         row.update({f"{column}_{before_or_after}": value for column, value in zip(_SAID, values, strict=True)})
     return {column: row[column] for column in ROUTE_CHANGES.names}
 
 
-def list_differences(row: Mapping[str, Any], before_or_after: str) -> str | None:
+def list_differences(row: ReadRow, before_or_after: str) -> str | None:
     """Write the columns of a route of ROUTE_CHANGES on a side; of a changed route those that differ."""
     is_changed = row["change"] == CHANGED
     differs = [name for name in _CALLED if not is_changed or row[f"{name}_before"] != row[f"{name}_after"]]
@@ -138,6 +139,6 @@ def _columns(one_side: OneSide, dialogs: TableColumns | None) -> Mapping[str, Ta
     return {**one_side.settings, **({} if dialogs is None else {"dialogs": dialogs})}
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _place(row: ReadRow) -> tuple[Any, ...]:
     column_values = ((row[name] is not None, row[name] or "") for name in FINDINGS.names if name != "error_number")
     return (_WORST_FIRST.index(row["severity"]), *column_values, row["error_number"] or 0)

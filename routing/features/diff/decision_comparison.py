@@ -13,7 +13,7 @@ from routing.rules.requesting import RouteRequest
 from routing.schemas import CHANGE_COUNTS, EXAMPLES, KEY_CHANGES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE, REJECTED, Outcome
+from routing.terms import BROKER_CONFIGURATION_SERVICE, REJECTED, Outcome, ReadRow, TableRow
 
 DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
 """What of a decision is compared; of a message that is set aside the outcome is REJECTED, the reason its codes."""
@@ -39,8 +39,8 @@ class MessageChanges:
     """
 
     compared: int
-    groups: Sequence[Mapping[str, Any]]
-    examples: Sequence[Mapping[str, Any]]
+    groups: Sequence[ReadRow]
+    examples: Sequence[ReadRow]
     messages: Table | None
 
 
@@ -49,18 +49,18 @@ def rank(outcome: str) -> int:
     return _RANKS.get(outcome, 0)
 
 
-def step_of(row: Mapping[str, Any]) -> int:
+def step_of(row: ReadRow) -> int:
     """Return 1 where messages of a row get worse, -1 where they get better, else 0."""
     before, after = rank(row["outcome_before"]), rank(row["outcome_after"])
     return (after > before) - (after < before)
 
 
-def is_worse(row: Mapping[str, Any]) -> bool:
+def is_worse(row: ReadRow) -> bool:
     """Return True if messages of a row get worse."""
     return step_of(row) > 0
 
 
-def fails(counts: Iterable[Mapping[str, Any]], words: Collection[str]) -> bool:
+def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
     """Return True if any message gets worse, and becomes one of some words (`WORSE`)."""
     return any(is_worse(row) and row["outcome_after"].lower() in words for row in counts)
 
@@ -90,19 +90,19 @@ def count_changes(changed: MessageChanges) -> SchemaRows:
     return SchemaRows(CHANGE_COUNTS, tuple(count_rows))
 
 
-def lowest(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def lowest(rows: Iterable[ReadRow]) -> list[TableRow]:
     """Return the first examples of some, in their order and without what becomes of them."""
     names = [name for name in EXAMPLES.names if name not in ENDS]
     ordered = sorted(rows, key=lambda row: _order(row, names))
     return [{name: row[name] for name in names} for row in ordered[:SHOWN]]
 
 
-def _place(row: Mapping[str, Any]) -> tuple[int, int, int]:
+def _place(row: ReadRow) -> tuple[int, int, int]:
     """Return the sort key of a row: messages that get worse first, the worst of them, then the most."""
     return -step_of(row), -rank(row["outcome_after"]), -row["messages"]
 
 
-def _order(row: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+def _order(row: ReadRow, names: Sequence[str]) -> tuple[Any, ...]:
     """Return a total order by some columns, nulls first."""
     return tuple((row[name] is not None, row[name] or "") for name in names if name != "messages")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
@@ -314,7 +314,7 @@ def _compare(
 
 def _compare_in_spark(
     tables: Mapping[str, Table] | Config,
-    traffic: Mapping[str, Any],
+    traffic: Mapping[str, Table],
     both: DiffSides,
     opener: TableOpener,
     with_messages: bool,

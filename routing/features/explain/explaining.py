@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.config import Config
 from routing.features.check.stuck_groups import MessageRemedy
@@ -37,7 +37,7 @@ from routing.schemas import EXPLAINED_STEPS, RESOLVED_ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table
 from routing.tables.times import micros_of
-from routing.terms import MSDB, MatchingStep, Outcome, Reason
+from routing.terms import MSDB, MatchingStep, Outcome, Reason, TableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +131,7 @@ def pending_request_lines(judged: JudgedQuestion, search: ShownSearch, step: int
 
 
 def path(
-    judged: JudgedQuestion, known_tables: KnownTables, verdict: dict[str, Any], background: MessageBackground
+    judged: JudgedQuestion, known_tables: KnownTables, verdict: TableRow, background: MessageBackground
 ) -> list[Line]:
     """Return all lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
     shown_searches, instance = searches(judged), known_tables.network.instances[judged.message.instance]
@@ -319,7 +319,7 @@ def _hops(verdict: Verdict, hops: int | None) -> str:
     return "NONE_LEFT" if verdict.reason is Reason.HOP_LIMIT else "LEFT"
 
 
-def _outcome_line(verdict: dict[str, Any]) -> Line:
+def _outcome_line(verdict: TableRow) -> Line:
     return line(
         "OUTCOME",
         "DEPENDS_ON_DIALOG" if verdict["outcome"] is None else "DECIDED",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from routing.features.check.remedies import remedy_of
 from routing.features.check.stuck_groups import MessageRemedy, NearMisses, StuckGroup
@@ -20,7 +19,7 @@ from routing.rules.requesting import InstanceRequests, RequestScope
 from routing.rules.resolving import ALTERNATIVE_COLUMNS, DialogFacts, RoutedMessage, Verdict
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of
-from routing.terms import MSDB, ZERO_GUID, Outcome, ReadRow
+from routing.terms import MSDB, ZERO_GUID, Outcome, ReadRow, TableRow
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _asked_scopes(
 RUN_ID = "explain"
 
 
-def verdict_row(judged: JudgedQuestion) -> dict[str, Any]:
+def verdict_row(judged: JudgedQuestion) -> TableRow:
     """Return the columns of ``resolved_routes``; null where they hang on a dialog that is not given."""
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
     rows = [{**_of_message(judged.asked, judged.message), **_columns_of(verdict)} for verdict in verdicts]
@@ -132,7 +131,7 @@ def verdict_row(judged: JudgedQuestion) -> dict[str, Any]:
     } | {"run_id": RUN_ID, "attempt": 1}
 
 
-def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> dict[str, Any]:
+def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> TableRow:
     return {
         "message_id": message.message_id,
         "conversation_id": message.conversation_id,
@@ -147,7 +146,7 @@ def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> dict[str, A
     }
 
 
-def _columns_of(verdict: Verdict) -> dict[str, Any]:
+def _columns_of(verdict: Verdict) -> TableRow:
     columns = verdict.plain()
     alternatives = columns["alternative_routes"]
     alternative_rows = [dict(zip(ALTERNATIVE_COLUMNS, each, strict=True)) for each in alternatives or ()]

@@ -19,12 +19,12 @@ from routing.rules.resolving import MESSAGE_COLUMNS, DialogFacts, RoutedMessage
 from routing.schemas import EXPLAINED_STEPS
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of
-from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending, ReadRow, Reason
+from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending, ReadRow, Reason, TableRow
 
 # The lines of a path: one flat row each, so that two explanations can be compared line by line.
 
 
-Line = dict[str, Any]
+Line = TableRow
 # How many routes, databases or ids one list shows; the rest are counted.
 SHOWN = 20
 _TIMES = ("valid_from", "valid_to", "at")

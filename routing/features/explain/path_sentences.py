@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from routing.features.status_meanings import WORDS, find_trouble
 from routing.render.wording import count, format_time, printable
@@ -19,10 +18,11 @@ from routing.terms import (
     Ending,
     MatchingStep,
     Outcome,
+    ReadRow,
     Reason,
 )
 
-Line = Mapping[str, Any]
+Line = ReadRow
 _LONGEST = 1_000
 """So much of a name or a text is shown; those of SQL Server's own are shorter."""
 _LONGEST_STATUS = 4_000

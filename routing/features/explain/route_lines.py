@@ -26,7 +26,7 @@ from routing.rules.deciding import RouteSearch
 from routing.rules.estate import EstateRoute, SqlInstance
 from routing.rules.matching import MatchKey, comes_before, names_service, routes_to_search, step_of
 from routing.rules.resolving import RoutedMessage
-from routing.terms import MatchingStep, Reason
+from routing.terms import MatchingStep, Reason, SortKey
 
 # The searches that a message makes of routing tables, and which of their parts are shown.
 
@@ -114,7 +114,7 @@ class SearchedRoute:
     is_near: bool
 
     @property
-    def place(self) -> tuple[int, str, int, str]:
+    def place(self) -> SortKey:
         """Its place in the list of its step; versions of a route share a name, and begin at different times."""
         route = self.route
         start = -(2**63) if route.live_from is None else route.live_from

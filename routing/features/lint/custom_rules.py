@@ -20,6 +20,7 @@ from routing.plan.checked_inputs import routes_of
 from routing.schemas import INPUTS, ColumnKind
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of
+from routing.terms import TableRow
 
 # The argument of a custom rule: whole tables as plain rows, which stay as they are described here.
 
@@ -135,7 +136,7 @@ def configuration_of(columns: Mapping[str, TableColumns], now: int) -> Configura
     )
 
 
-def _rows(columns: TableColumns, key: str) -> list[dict[str, Any]]:
+def _rows(columns: TableColumns, key: str) -> list[TableRow]:
     times = [field.name for field in INPUTS[key] if field.kind == ColumnKind.TIMESTAMP]
     rows = list(columns.dicts())
     for row in rows:

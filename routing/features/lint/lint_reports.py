@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -16,7 +15,7 @@ from routing.features.lint.catalogue import LintRule, Severity
 from routing.features.lint.custom_rules import CustomRule
 from routing.features.lint.linting import kinds_with
 from routing.render.wording import count, printable
-from routing.terms import ReadRow
+from routing.terms import JsonObject, ReadRow
 
 # A finding in one line, as reports for other programs have it.
 
@@ -24,7 +23,7 @@ from routing.terms import ReadRow
 _NAMES = ("instance_name", "database_name", "object")
 
 
-def name_of(row: Mapping[str, Any]) -> str:
+def name_of(row: ReadRow) -> str:
     """Name a finding's place: instance, database and object with dots between them.
 
     Left out is the name of a script that stands for itself, which is its file's.
@@ -33,7 +32,7 @@ def name_of(row: Mapping[str, Any]) -> str:
     return printable(".".join(dict.fromkeys(names)))
 
 
-def finding_line(row: Mapping[str, Any]) -> str:
+def finding_line(row: ReadRow) -> str:
     """Write a finding: its place, its message, SQL Server's number and what to do."""
     number = f" (SQL Server's number {row['error_number']})" if row["error_number"] else ""
     name = name_of(row)
@@ -41,7 +40,7 @@ def finding_line(row: Mapping[str, Any]) -> str:
     return f"{name}: {message}" if name else message
 
 
-def where(row: Mapping[str, Any]) -> str:
+def where(row: ReadRow) -> str:
     """Return the file of a finding, and its line."""
     line = "" if row["line"] is None else f":{row['line']}"
     return printable(f"{row['file']}{line}")
@@ -222,7 +221,7 @@ def as_sarif(
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _rule(kind: LintRule, page: str) -> dict[str, Any]:
+def _rule(kind: LintRule, page: str) -> JsonObject:
     shown = "\n".join(map(printable, page.splitlines()))
     return {
         "id": kind.code,
@@ -232,11 +231,11 @@ def _rule(kind: LintRule, page: str) -> dict[str, Any]:
     }
 
 
-def _location(row: ReadRow, root: Path) -> dict[str, Any]:
+def _location(row: ReadRow, root: Path) -> JsonObject:
     """Return the place of a finding in a file, and the object that it is about."""
-    location: dict[str, Any] = {}
+    location: JsonObject = {}
     if row.get("file") is not None:
-        place: dict[str, Any] = {"artifactLocation": _artifact(row["file"], root)}
+        place: JsonObject = {"artifactLocation": _artifact(row["file"], root)}
         if row.get("line") is not None:
             place["region"] = {"startLine": row["line"]}
         location["physicalLocation"] = place

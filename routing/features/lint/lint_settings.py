@@ -14,7 +14,6 @@ from importlib import resources
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 from routing.config import is_uri
 from routing.config.config_model import folder_of
@@ -111,12 +110,12 @@ def settings(section: object, file: str, rule_files: Sequence[str] = ()) -> Lint
     """
     faults: list[str] = []
     values = _mapping(section, "lint", _KEYS, faults)
-    days = values.get("expiring_within_days")
-    if days is None:
-        days = DEFAULT_DAYS
-    elif isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= _MOST_DAYS:
+    days, wanted_days = DEFAULT_DAYS, values.get("expiring_within_days")
+    if isinstance(wanted_days, int) and not isinstance(wanted_days, bool) and 0 <= wanted_days <= _MOST_DAYS:
+        days = wanted_days
+    elif wanted_days is not None:
         faults.append(
-            f"lint.expiring_within_days must be a number of days from 0 to {_MOST_DAYS}, not {quote(days)}"
+            f"lint.expiring_within_days must be a number of days from 0 to {_MOST_DAYS}, not {quote(wanted_days)}"
         )
     loaded_rules = load_rules([*_files(values.get("rules"), file, faults), *rule_files])
     suppressions = values.get("suppress")
@@ -170,7 +169,7 @@ def _suppression(value: object, name: str, custom_codes: Sequence[str], faults: 
     return LintSuppression(**texts)
 
 
-def _mapping(value: object, name: str, keys: tuple[str, ...], faults: list[str]) -> Mapping[str, Any]:
+def _mapping(value: object, name: str, keys: tuple[str, ...], faults: list[str]) -> Mapping[str, object]:
     if value is None and name == "lint":
         return {}
     if not isinstance(value, Mapping):

@@ -34,6 +34,7 @@ from routing.schemas import FINDINGS, ROUTE_COVERAGE, ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
 from routing.tables.times import micros_of
+from routing.terms import ReadRow, TableRow
 
 # Every family of findings, in one order; each is a named function from the evidence to findings.
 
@@ -130,12 +131,12 @@ def rows_of(findings: Iterable[LintFinding], kinds: Mapping[str, LintRule]) -> S
     return SchemaRows(FINDINGS, tuple(full))
 
 
-def place_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def place_of(row: ReadRow) -> tuple[Any, ...]:
     """Return a row's place in the order of its columns, null first."""
     return tuple((value is not None, value or "") for value in row.values())
 
 
-def full_row(one: LintFinding, kinds: Mapping[str, LintRule]) -> dict[str, Any]:
+def full_row(one: LintFinding, kinds: Mapping[str, LintRule]) -> TableRow:
     """Return a finding in its full columns."""
     kind = kinds[one.code]
     values = {**one._asdict(), "severity": str(kind.severity), "advice": kind.advice}

@@ -27,7 +27,15 @@ from routing.rules.following import OPEN_STEPS
 from routing.rules.matching import UNNAMED
 from routing.rules.resolving import DialogFacts
 from routing.tables.table_columns import Table, TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE, ERROR_NUMBERS, MSDB, MatchingStep, Outcome, Reason
+from routing.terms import (
+    BROKER_CONFIGURATION_SERVICE,
+    ERROR_NUMBERS,
+    MSDB,
+    MatchingStep,
+    Outcome,
+    Reason,
+    TableRow,
+)
 
 _NOT_HERE = (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
 _NO_WAY = (Reason.NO_ROUTE, *_NOT_HERE, Reason.TRANSPORT_ADDRESS_INVALID)
@@ -292,10 +300,10 @@ def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
     transport may take any of these.
     """
     used: set[RouteName] = set()
-    for instance, database, rerouted_from, name in resolved.route_uses():
-        here = MSDB if database is None else database
-        there = here if rerouted_from is None else MSDB
-        used |= {(instance, here, rerouted_from), (instance, there, name)}
+    for use in resolved.route_uses():
+        here = MSDB if use.database is None else use.database
+        there = here if use.rerouted_from is None else MSDB
+        used |= {(use.instance, here, use.rerouted_from), (use.instance, there, use.route)}
     return {route for route in used if route[2] is not None}
 
 
@@ -339,7 +347,7 @@ def route_names(routes: TableColumns) -> set[RouteName]:
     return set(routes.rows("instance_name", "database_name", "name"))
 
 
-def coverage(routes: TableColumns, used: set[RouteName]) -> Iterator[dict[str, Any]]:
+def coverage(routes: TableColumns, used: set[RouteName]) -> Iterator[TableRow]:
     """Yield the number of routes that messages used, by instance."""
     counts: dict[str | None, list[int]] = {}
     for route in route_names(routes):

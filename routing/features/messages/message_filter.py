@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from routing.engines.traffic_tables import COUNT, Filter, TrafficTable
 from routing.features.explain.questions import QuestionError
@@ -147,7 +146,7 @@ def select(
     resolved: TrafficTable, asked: MessageFilter, queued: TrafficTable | TableColumns | None
 ) -> SelectedMessages:
     """Return the messages that are asked for; with ``queued`` (columns `MESSAGE_KEY`) those it names."""
-    messages, only = resolved.last_attempts(READ), dict[str, Any](asked.only)
+    messages, only = resolved.last_attempts(READ), dict(asked.only)
     if queued is not None:
         messages, only = messages.matching(queued, MESSAGE_KEY, names=READ, only=only), {}
     listed = messages.rows(READ, only=only, order=asked.order, limit=asked.limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from routing.config import Config
 from routing.delta import counted_runs
@@ -22,7 +22,7 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import cannot_hold, types_of
 from routing.tables.table_columns import Table, TableColumns
 from routing.tables.times import SECOND, micros_of, moment_of
-from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason
+from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason, TableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -243,7 +243,7 @@ def _age(enqueue_time: datetime, now: int) -> int:
     return (now - micros_of(enqueue_time)) // SECOND
 
 
-def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) -> dict[str, Any]:
+def _listed(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
     """Return a message in the columns of a list."""
     listed = {**row, "age_seconds": _age(row["enqueue_time"], now)}
     if status is not None:
@@ -262,7 +262,7 @@ def _listed(row: Mapping[str, Any], status: Mapping[str, Any] | None, now: int) 
     return {name: listed.get(name) for name in LISTED_MESSAGES.names}
 
 
-def _waits(row: Mapping[str, Any], status: Mapping[str, Any] | None, newest: Mapping[Queue, int]) -> bool:
+def _waits(row: ReadRow, status: ReadRow | None, newest: Mapping[Queue, int]) -> bool:
     """Return True if the newest export of a message's queue holds it: then its newest status is of that time."""
     at = newest.get((row["instance_name"], row["database_name"]))
     return at is not None and status is not None and status["queued_at"] == at

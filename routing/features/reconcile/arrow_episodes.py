@@ -305,7 +305,7 @@ def _clean_ends(rows: pyarrow.Table) -> pyarrow.Table:
     return pyarrow.table(columns)
 
 
-def _look_up(episodes: pyarrow.Table, ends: pyarrow.Table, names: tuple[str, ...]) -> dict[str, Any]:
+def _look_up(episodes: pyarrow.Table, ends: pyarrow.Table, names: tuple[str, ...]) -> dict[str, pyarrow.Array]:
     """Return columns of the ends of episodes, of which there is one row at most; null where there is none."""
     import pyarrow
 

@@ -46,6 +46,7 @@ from routing.tables.column_kinds import arrow_schema
 from routing.tables.encoded_texts import GroupSums
 from routing.tables.row_faults import read_suspects, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 _SPREAD = {"episodes": "sum", "observations": "sum", "since": "min", "until": "max"}
 
 
-def rows_of(table: pyarrow.Table) -> list[dict[str, Any]]:
+def rows_of(table: pyarrow.Table) -> list[TableRow]:
     """Return rows as plain Python."""
     names = table.column_names
     columns = zip(*(plain_values(table[name]) for name in names), strict=True)
@@ -71,7 +72,7 @@ class EpisodeQuestions:
     """
 
     judge: MessageJudge
-    first: list[dict[str, Any]] = field(default_factory=list)
+    first: list[TableRow] = field(default_factory=list)
     alone: int = 0
     _keys: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _spans: TimelineTable = field(default_factory=TimelineTable)
@@ -312,7 +313,7 @@ class JudgedTables:
         parts = [rows.cast(shape) for bucket in range(self.episodes.count) for rows in self._rows(bucket, answers)]
         return pyarrow.concat_tables([shape.empty_table(), *parts])
 
-    def _answer_columns(self) -> dict[str, Any]:
+    def _answer_columns(self) -> dict[str, pyarrow.Array]:
         """Return the columns of answers, a value for each question, by the names of the output."""
         import pyarrow
 
@@ -326,7 +327,7 @@ class JudgedTables:
         answers["class"] = answers.pop("kind")
         return answers
 
-    def _rows(self, bucket: int, answers: Mapping[str, Any]) -> Iterator[pyarrow.Table]:
+    def _rows(self, bucket: int, answers: Mapping[str, pyarrow.Array]) -> Iterator[pyarrow.Table]:
         """Yield the rows of a bucket, in the order of the sides, and of time within one."""
         import pyarrow
 
@@ -344,7 +345,7 @@ class JudgedTables:
             columns[one.name] = used_words(column).array() if name in _SHARED else column.cast(one.type)
         yield pyarrow.table(columns)
 
-    def sample(self) -> list[tuple[dict[str, Any], PairClass]]:
+    def sample(self) -> list[tuple[TableRow, PairClass]]:
         """Return contradicted episodes and others, of instances that have contradicted ones, evenly over time."""
         import pyarrow
         import pyarrow.compute as pc
@@ -373,7 +374,7 @@ class JudgedTables:
             )
             parts.append(rows_where(part, is_one))
         chosen = _spread(pyarrow.concat_tables(parts))
-        sampled = list[tuple[dict[str, Any], PairClass]]()
+        sampled = list[tuple[TableRow, PairClass]]()
         for bucket in sorted({place >> 32 for place in chosen}):
             places = [place & (2**32 - 1) for place in chosen if place >> 32 == bucket]
             rows = self.episodes.read(bucket)
@@ -414,7 +415,7 @@ def _spread(rows: pyarrow.Table) -> list[int]:
     return chosen
 
 
-def _take(rows: list[Any], names: tuple[str, ...], places: pyarrow.Array) -> dict[str, Any]:
+def _take(rows: list[Any], names: tuple[str, ...], places: pyarrow.Array) -> dict[str, pyarrow.Array]:
     """Return columns of some tuples, each taken for every question that has it; texts as dictionaries."""
     import pyarrow
 

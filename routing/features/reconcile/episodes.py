@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from routing.rules import text
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.schemas import ColumnKind, Field, Schema
 from routing.tables.table_columns import Table
-from routing.terms import FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome, Reason, Word, known_outcome
+from routing.terms import (
+    FORWARD_DROPPED,
+    FORWARD_SENT,
+    UNDELIVERABLE,
+    Outcome,
+    ReadRow,
+    Reason,
+    Word,
+    known_outcome,
+)
 
 APART = 192_000_000
 """Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
@@ -124,7 +133,7 @@ class ObservedEpisode(NamedTuple):
         )
 
 
-def episode_of(row: Mapping[str, Any]) -> ObservedEpisode:
+def episode_of(row: ReadRow) -> ObservedEpisode:
     """Return the episode of a row, which has the columns of `EPISODES`."""
     return ObservedEpisode.of_row(*(row[name] for name in EPISODES.names))
 

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from routing.features.reconcile.episodes import EpisodeGroup, GroupAnswers, ObservedEpisode, PickedInstances
 from routing.plan.verdicts import KeyedMessages, KnownDialogs, MessageJudge, may_ask
@@ -16,7 +16,7 @@ from routing.rules.reconciling import PairClass, PairComparison
 from routing.rules.rejecting import is_sound, rejections
 from routing.rules.resolving import DIALOG_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker
 from routing.rules.text import comparable_address
-from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, Rejection
+from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, ReadRow, Rejection
 
 # What the rules say of an episode as of its start, or of any other time.
 
@@ -26,8 +26,14 @@ END = ("instance_name", "database_name", "conversation_id", "is_initiator")
 OWN = ("is_named", "own", *DIALOG_COLUMNS)
 """What messages and dialogs say of an episode's end: whether messages know it, and their broker instance."""
 
-Side = tuple[str, "str | None", str, "bool | None"]
-"""An end of a conversation: instance, database, folded conversation id, role."""
+
+class EpisodeEnd(NamedTuple):
+    """The end of a conversation that an episode is about; the conversation's id is folded."""
+
+    instance: str
+    database: str | None
+    conversation: str
+    is_initiator: bool | None
 
 
 class EpisodePrediction(NamedTuple):
@@ -66,7 +72,7 @@ class EpisodePredictor:
 
     messages: MessageJudge
     dialogs: KnownDialogs
-    named: Mapping[Side, str | None]
+    named: Mapping[EpisodeEnd, str | None]
 
     def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
         """Find out which episodes open a request for a route (section 5)."""
@@ -118,7 +124,7 @@ class EpisodePredictor:
         timelines = [asked.keyed.timeline]
         if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
             # Whether an event's id is a pick or what the message is bound to depends on the time.
-            for broker in (episode.broker_told, self.named.get(_side_of(episode))):
+            for broker in (episode.broker_told, self.named.get(_end_of(episode))):
                 message = replace(asked.message, broker=broker)
                 timelines.append(self._of_key(message, asked.dialog).keyed.timeline)
         changes = sorted({moment for timeline in timelines for moment in timeline.changes})
@@ -131,12 +137,12 @@ class EpisodePredictor:
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
             return codes
-        episode_side = _side_of(episode)
+        episode_end = _end_of(episode)
         ends = self.dialogs.ends_of(episode.instance, episode.database)
         dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
         is_queued = episode.source == TRANSMISSION_QUEUE
         # Rows of queues that an older release imported do not tell it.
-        named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_side)
+        named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_end)
         hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
         message = RoutedMessage(
             f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
@@ -154,7 +160,7 @@ class EpisodePredictor:
         if (
             is_queued
             or event_broker is None
-            or episode_side in self.named
+            or episode_end in self.named
             or bound_broker(message, dialog) is not None
         ):
             return asked
@@ -175,7 +181,7 @@ class EpisodePredictor:
             conversation, conversation, episode.is_initiator, episode.first_at, episode.service, None
         ):
             return ()
-        row: Mapping[str, Any] = {
+        row: ReadRow = {
             "message_id": conversation,
             "conversation_id": conversation,
             "is_initiator": episode.is_initiator,
@@ -191,25 +197,25 @@ class EpisodePredictor:
         return tuple(codes)
 
 
-def _side_of(episode: ObservedEpisode) -> Side:
-    return episode.instance, episode.database, episode.conversation, episode.is_initiator
+def _end_of(episode: ObservedEpisode) -> EpisodeEnd:
+    return EpisodeEnd(episode.instance, episode.database, episode.conversation, episode.is_initiator)
 
 
 def _not_judged(codes: tuple[str, ...]) -> str:
     return f"Nothing is predicted: {', '.join(codes)}."
 
 
-def predictor_of(judge: MessageJudge, rows: Sequence[Mapping[str, Any]]) -> EpisodePredictor:
+def predictor_of(judge: MessageJudge, rows: Sequence[ReadRow]) -> EpisodePredictor:
     """Return a predictor that knows the messages and dialogs of some episodes, which have the columns `OWN`."""
     dialogs: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
-    named: dict[Side, str | None] = {}
+    named: dict[EpisodeEnd, str | None] = {}
     for row in rows:
-        instance, database, conversation, role = (row[name] for name in END)
+        end = EpisodeEnd(*(row[name] for name in END))
         if row["is_named"]:
-            named[instance, database, conversation, role] = row["own"]
-        if database is not None and role is not None:
-            ends = dialogs.setdefault((instance, database), ({}, {}))
-            ends[role][conversation] = DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS))
+            named[end] = row["own"]
+        if end.database is not None and end.is_initiator is not None:
+            ends = dialogs.setdefault((end.instance, end.database), ({}, {}))
+            ends[end.is_initiator][end.conversation] = DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS))
     return EpisodePredictor(judge, KnownDialogs(dialogs), named)
 
 

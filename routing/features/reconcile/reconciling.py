@@ -23,6 +23,7 @@ from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table, check_given, is_frame
 from routing.tables.times import moment_of
+from routing.terms import JsonObject
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +64,7 @@ def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | Non
 
 def metadata_of(versions: Mapping[str, int | None]) -> str:
     """Return the user metadata of the commit: what was read by which release."""
-    commit_facts: dict[str, Any] = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
+    commit_facts: JsonObject = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
     return json.dumps(commit_facts, sort_keys=True)
 
 

@@ -52,6 +52,7 @@ from routing.tables.cached_frames import small_side
 from routing.tables.frames import collect, frame_of_tuples
 from routing.tables.spark_forms import conform, in_shape, read_brokers
 from routing.tables.table_columns import Table, TableColumns
+from routing.terms import ReadRow
 
 # Observations of a DataFrame, folded into episodes by windows over conversations, as `arrow_episodes` does it.
 
@@ -156,7 +157,7 @@ def find(
     tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
 ) -> ObservedEpisodes:
     """Reconcile DataFrames, as `arrow_reconcile.find` does tables of Arrow. Raises InputError."""
-    frames: dict[str, Any] = dict(tables)
+    frames: dict[str, Table] = dict(tables)
     messages = conform(frames["messages"], "messages") if "messages" in frames else None
     progress("folding observations")
     episodes, observations = fold(frames["observed_routing"], messages)
@@ -242,7 +243,6 @@ def _key() -> Column:
     return F.to_json(F.struct(*(value.alias(name) for name, value in values.items())))
 
 
-_Row = Mapping[str, Any]
 _OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in EPISODES.names]
 
 
@@ -335,7 +335,7 @@ def _first() -> Column:
     return F.min_by(F.struct(*_READ.names), F.struct("first_at", "conversation_id")).alias("first")
 
 
-def _collect(rows: DataFrame) -> list[_Row]:
+def _collect(rows: DataFrame) -> list[ReadRow]:
     return list(collect(rows).dicts())
 
 

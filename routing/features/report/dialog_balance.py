@@ -8,6 +8,7 @@ from itertools import groupby
 from math import exp, lgamma, log, log1p, sqrt
 from typing import NamedTuple
 
+from routing.engines.traffic_tables import BalancedDialogs
 from routing.features.explain.path_sentences import quote_name
 from routing.features.lint.lint_estate import list_names, with_keys
 from routing.features.near_differences import BROKER_OFF, EXPIRED, NOT_YET
@@ -21,6 +22,7 @@ from routing.rules.estate import EstateRoute, SqlInstance
 from routing.rules.timeline import TimeInterval
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import moment_of
+from routing.terms import SortKey
 
 # What chance does where each dialog gets one of several broker instances, each as likely as the others.
 
@@ -259,27 +261,20 @@ def _not_in_force(route: EstateRoute, lifetime: int | None, now: int) -> _Why:
     return NOT_YET, f"it is not valid before {format_time(moment_of(begins))}"
 
 
-Dialogs = Mapping[tuple[str, str, str, str], int]
-"""How many dialogs step 3 shared out, by instance, database of the scope, service and broker instance.
-
-A row of ``resolved_routes`` counts with ``matching_step`` 3 and a ``decided_at`` in the scope's time. Its scope is
-that of msdb where it has no ``database_name`` (it arrived) or has ``rerouted_from`` (it came back).
-"""
-
-
 def spans_of(choices: Iterable[InstanceChoice]) -> dict[tuple[str, str, str], Bounds]:
     """Return the span of ``decided_at`` in which the dialogs of each scope are counted."""
     return {choice.scope: choice.bounds for choice in choices}
 
 
-def find_balances(choices: Iterable[InstanceChoice], dialogs: Dialogs) -> list[DialogBalance]:
+def find_balances(choices: Iterable[InstanceChoice], dialogs: BalancedDialogs) -> list[DialogBalance]:
     """Return a balance for each choice; those that chance explains least first, then those of most dialogs.
 
     ``dialogs`` are those that step 3 shared out in the time of their choice, each counted once. mpmath is needed.
     """
     counted: dict[ChoiceScope, dict[str, int]] = {}
-    for (instance, database, service, broker), count in dialogs.items():
-        counted.setdefault(ChoiceScope(instance, database, service), {})[broker] = count
+    for target, count in dialogs.items():
+        scope = ChoiceScope(target.instance, target.database, target.service)
+        counted.setdefault(scope, {})[target.broker_instance] = count
     balances = [_balance(choice, counted.get(choice.scope, {})) for choice in choices]
     return sorted(_corrected(balances), key=_place)
 
@@ -334,7 +329,7 @@ def _corrected(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
     return [one if one.p_value is None else replace(one, p_value=next(corrected_values)) for one in balances]
 
 
-def _place(balance: DialogBalance) -> tuple[float, int, str, str, str]:
+def _place(balance: DialogBalance) -> SortKey:
     dialogs = sum(pick.dialogs for pick in balance.picks)
     unlikely = 2.0 if balance.p_value is None else balance.p_value
     return (unlikely, -dialogs, balance.instance, balance.database, balance.service)

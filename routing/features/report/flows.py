@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from routing.engines.traffic_tables import COUNT, TimeSpans, TrafficTable, count_by, open_traffic
+from routing.engines.traffic_tables import COUNT, BalancedDialogs, TimeSpans, TrafficTable, count_by, open_traffic
 from routing.features.report.facts import (
     STUCK,
     ContradictedEpisodes,
@@ -20,6 +20,7 @@ from routing.features.report.facts import (
 from routing.rules.reconciling import PairClass
 from routing.tables.table_columns import Table
 from routing.tables.times import SECOND
+from routing.terms import SortKey
 
 # How finely messages are counted: by which columns, over which steps of time, and for which services.
 
@@ -34,12 +35,10 @@ MOST_STEPS = 96
 _DAY = 86_400
 _STEPS = (300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 7 * _DAY, 28 * _DAY)
 # So many with most messages, and as many with most that are stuck or lost, are told apart.
-_MOST_SERVICES, _MOST_INSTANCES = 200, 100
+MOST_SERVICES, MOST_INSTANCES = 200, 100
 _Named = TypeVar("_Named")
 Service = tuple[str, str]
 """An instance, and a service that its messages are for."""
-Dialogs = dict[tuple[str, str, str, str], int]
-"""How many dialogs were balanced, by instance, database, service and broker instance."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class ReportScale:
         return self.seconds * SECOND
 
 
-def choose_scale(counted: CountedFlows) -> ReportScale:
+def choose_scale(counted: CountedFlows, most_services: int, most_instances: int) -> ReportScale:
     """Choose steps as fine as a picture can show, so that the points are few whatever is counted."""
     everything: Counter[Service] = Counter()
     trouble: Counter[Service] = Counter()
@@ -74,9 +73,9 @@ def choose_scale(counted: CountedFlows) -> ReportScale:
         everything[service] += flow.messages
         if flow.outcome in STUCK:
             trouble[service] += flow.messages
-    services = _names_with_most(everything, _MOST_SERVICES) | _names_with_most(trouble, _MOST_SERVICES)
-    instances = _names_with_most(_by_instance(everything), _MOST_INSTANCES) | _names_with_most(
-        _by_instance(trouble), _MOST_INSTANCES
+    services = _names_with_most(everything, most_services) | _names_with_most(trouble, most_services)
+    instances = _names_with_most(_by_instance(everything), most_instances) | _names_with_most(
+        _by_instance(trouble), most_instances
     )
     seconds = choose_seconds(counted.first or 0, counted.last or 0)
     return ReportScale(seconds, sorted(one for one in services if one[0] in instances), sorted(instances))
@@ -112,27 +111,32 @@ def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
 _DIALOG = ("broker_instance", "rerouted_from", "conversation_id", "matching_step")
 
 
-def count_all(resolved: Table) -> tuple[list[MessageFlow], MessageSeries]:
+def count_all(
+    resolved: Table, most_services: int = MOST_SERVICES, most_instances: int = MOST_INSTANCES
+) -> tuple[list[MessageFlow], MessageSeries]:
     """Return every flow of the messages of ``resolved_routes``, and the messages over time (`count_traffic`)."""
-    return count_traffic(open_traffic(resolved))
+    return count_traffic(open_traffic(resolved), most_services, most_instances)
 
 
-def count_traffic(resolved: TrafficTable) -> tuple[list[MessageFlow], MessageSeries]:
+def count_traffic(
+    resolved: TrafficTable, most_services: int = MOST_SERVICES, most_instances: int = MOST_INSTANCES
+) -> tuple[list[MessageFlow], MessageSeries]:
     """Return every flow of the messages, most first, and the messages over time, in the order of time.
 
     ``resolved`` is the table ``resolved_routes``, of which a row that a later attempt has replaced does not count.
     Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
-    then it is known how finely a picture can show them (`choose_scale`).
+    then it is known how finely a picture can show them (`choose_scale`). So many services and instances with most
+    messages are kept apart, and as many with most that are stuck or lost.
     """
     messages = resolved.last_attempts((*FLOW, ENQUEUED, DECIDED))
     counted = _count_flows(messages)
-    scale = choose_scale(counted)
+    scale = choose_scale(counted, most_services, most_instances)
     points = (TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances))
     ordered = sorted(points, key=_place_of_point)
     return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
 
 
-def count_dialogs(resolved: Table, spans: TimeSpans) -> Dialogs:
+def count_dialogs(resolved: Table, spans: TimeSpans) -> BalancedDialogs:
     """Return how many dialogs were balanced to each broker instance (matching step 3), by where they were.
 
     ``spans`` name the instances, databases whose routes are searched, and services, each with the time, in
@@ -149,13 +153,13 @@ def _count_flows(messages: TrafficTable) -> CountedFlows:
     return CountedFlows(flows, min(first, default=None), max(last, default=None))
 
 
-def _place_of_flow(flow: MessageFlow) -> tuple[Any, ...]:
+def _place_of_flow(flow: MessageFlow) -> SortKey:
     # No text in the outputs is empty.
     where = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
     return (-flow.messages, *where, flow.route or "", flow.address or "", flow.destination_database or "")
 
 
-def _place_of_point(point: TimePoint) -> tuple[Any, ...]:
+def _place_of_point(point: TimePoint) -> SortKey:
     return (point.at, *map(_text, (point.instance, point.service, point.outcome)))
 
 

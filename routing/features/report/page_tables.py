@@ -17,7 +17,7 @@ from routing.features.report.message_cells import (
 )
 from routing.render.wording import count, format_time, printable
 from routing.tables.times import SECOND, moment_of
-from routing.terms import NOT_KNOWN, Outcome, ReadRow
+from routing.terms import NOT_KNOWN, Outcome, ReadRow, TableRow
 
 # Cells and moments by numbers of names, as the page holds them: each name stands there once.
 #
@@ -46,8 +46,8 @@ class CodedCells:
     """
 
     names: Sequence[str]
-    cells: Sequence[Mapping[str, Any]]
-    moments: Sequence[Mapping[str, Any]]
+    cells: Sequence[ReadRow]
+    moments: Sequence[ReadRow]
     others: Mapping[str, Mapping[str, int]]
     nodes: Mapping[int, str]
 
@@ -90,7 +90,7 @@ def _others(kind: str, names: ShownNames) -> str:
     return count(names.others, f"other {kind}") if names.names else f"all {count(names.others, kind)}"
 
 
-def _numbered(row: MessageCell | MessageMoment, numbers: Mapping[_Key, int]) -> dict[str, Any]:
+def _numbered(row: MessageCell | MessageMoment, numbers: Mapping[_Key, int]) -> TableRow:
     return {
         name: _number(name, value, numbers) if name in _BY_NUMBER else value
         for name, value in row._asdict().items()

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.resources import files
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -40,7 +39,7 @@ from routing.features.report.pictures.picture_theme import to_vega
 from routing.features.report.report_network import ReportNetwork, network_of
 from routing.rules.observed import numbers_of
 from routing.tables.times import SECOND
-from routing.terms import ReadRow, Reason
+from routing.terms import JsonObject, ReadRow, Reason
 
 # The pictures of a page, each compiled, by the id of its place; the page's script gives them their rows.
 
@@ -48,7 +47,7 @@ from routing.terms import ReadRow, Reason
 LANES = {"strips": over_time.STRIPS, "instances": bar_pictures.INSTANCES, "services": bar_pictures.SERVICES}
 """How many lanes of their own pictures have."""
 _NO_ROWS: tuple[str, ...] = ("rows", "estate_edges", "estate_stops")
-Spec = dict[str, Any]
+Spec = JsonObject
 
 
 BALANCE = "balance"
@@ -57,7 +56,7 @@ BALANCE = "balance"
 
 def draw(report: Report, network: ReportNetwork) -> dict[str, Spec]:
     """Draw all pictures; return their specifications by id."""
-    charts: dict[str, Any] = {
+    charts: JsonObject = {
         "instances-picture": bar_pictures.outcomes_by_instance(report.flows),
         "reasons-picture": bar_pictures.reasons_of_trouble(report.flows),
         "stuck-picture": bar_pictures.most_stuck(report.flows),
@@ -145,7 +144,7 @@ def _data(
     advice: Mapping[int, Sequence[str]],
     kinds: Iterable[MessageGrid],
     sections: Sequence[PageSection],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Collect the data of the page's script."""
     start = _start(report)
     parts = [picture for section in sections for part in section.parts for picture in part.pictures]

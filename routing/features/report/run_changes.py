@@ -36,7 +36,7 @@ def list_altered(
     return tuple(map(_change, find_route_changes(diff_sides)))
 
 
-def _change(row: Mapping[str, Any]) -> RouteChange:
+def _change(row: ReadRow) -> RouteChange:
     sentences = [list_differences(row, "before"), list_differences(row, "after")]
     who = row["instance_name"], row["database_name"], row["name"]
     return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(filter(None, sentences)))

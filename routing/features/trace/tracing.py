@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from routing.config import Config
 from routing.features.explain.explain_source import open_source, pose
@@ -23,6 +23,7 @@ from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table
+from routing.terms import TableRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,14 +58,14 @@ def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
     )
 
 
-def _places(paths: Sequence[PathWithReturn]) -> Iterator[tuple[dict[str, Any], HopPath]]:
+def _places(paths: Sequence[PathWithReturn]) -> Iterator[tuple[TableRow, HopPath]]:
     for number, path in enumerate(paths, 1):
         for direction, trace in traces_of(path):
             for place, hop_path in enumerate(trace.ways, 1):
                 yield {"path": number, "direction": direction, "way": place}, hop_path
 
 
-def _path_row(hop_path: HopPath) -> dict[str, Any]:
+def _path_row(hop_path: HopPath) -> TableRow:
     return {
         "outcome": str(hop_path.ending),
         "reason": None if hop_path.reason is None else str(hop_path.reason),

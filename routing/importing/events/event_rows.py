@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.parsers import expat
 
 from routing.config import parse_time
 from routing.errors import quote
 from routing.rules import text
-from routing.terms import CLASSIFY_EVENT, FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome, TableRow
+from routing.terms import CLASSIFY_EVENT, FORWARD_DROPPED, FORWARD_SENT, UNDELIVERABLE, Outcome, ReadRow, TableRow
 
 # The XML of one event → its fields by name. No document type, no entity and no file is ever opened.
 #
@@ -220,7 +220,7 @@ def _common(event: ParsedEvent, instance: str, source: str) -> TableRow:
     }
 
 
-def _classified(event: ParsedEvent, row: Mapping[str, Any]) -> TableRow:
+def _classified(event: ParsedEvent, row: ReadRow) -> TableRow:
     route_field = event.first("route_type", "event_subclass", "eventsubclass")
     kind = None if route_field is None else _mapped(route_field.text, route_field.value)
     if kind is None:
@@ -244,7 +244,7 @@ def _is_from_network(event: ParsedEvent) -> bool | None:
     return True if "network" in words else False if "local" in words else None
 
 
-_OF_SOURCE: dict[str, Callable[[ParsedEvent, Mapping[str, Any]], TableRow]] = {
+_OF_SOURCE: dict[str, Callable[[ParsedEvent, ReadRow], TableRow]] = {
     CLASSIFY_EVENT: _classified,
     FORWARD_SENT: lambda event, row: {"outcome": str(Outcome.FORWARDED), "is_from_network": True},
     FORWARD_DROPPED: lambda event, row: {"outcome": str(Outcome.DROPPED), "is_from_network": True},

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from routing.importing.tsql.batch_course import StatementCondition
 from routing.importing.tsql.constants import KnownValue, read_type
@@ -46,22 +47,23 @@ _IS_NARROW = "of a text that is not nvarchar, which sp_executesql refuses"
 _IS_BUILT = "of a text built by string concatenation, which only the server can do"
 
 
-def _unset_walk(nodes: Sequence[ScriptNode | None], condition: StatementCondition) -> None:
-    raise RuntimeError("calls run statements by an interpreter")
+class NodeRunner(Protocol):
+    """The runner of a script's nodes, those of calls included."""
 
+    def walk(self, nodes: Sequence[ScriptNode | None], condition: StatementCondition) -> None:
+        """Run nodes."""
 
-def _unset_apply(statements: Sequence[ScriptStatement], condition: StatementCondition, place: Place) -> None:
-    raise RuntimeError("calls apply statements by an interpreter")
+    def apply(self, statements: Sequence[ScriptStatement], effective: StatementCondition, place: Place) -> None:
+        """Apply statements where they run."""
 
 
 class CallRunner:
-    """Follows the calls of one run; ``walk`` runs nodes, ``apply`` applies statements."""
+    """Follows the calls of one run; ``nodes`` runs what they hold."""
 
-    def __init__(self, run: ScriptRun, settings: ParserSettings) -> None:
+    def __init__(self, run: ScriptRun, settings: ParserSettings, nodes: NodeRunner) -> None:
         self._run = run
         self._settings = settings
-        self.walk: Callable[[Sequence[ScriptNode | None], StatementCondition], None] = _unset_walk
-        self.apply: Callable[[Sequence[ScriptStatement], StatementCondition, Place], None] = _unset_apply
+        self._nodes = nodes
 
     # Texts
 
@@ -146,7 +148,7 @@ class CallRunner:
             line = faults[0].place[1]
             condition = effective.not_run(f"it does not run, since its batch cannot be parsed: see line {line}")
         run.frames.append(frame)
-        self.walk(batch.nodes, condition)
+        self._nodes.walk(batch.nodes, condition)
         for where, why, is_remark in frame.texts.find_problems():
             run.report(where, why, counted=is_remark)
         run.frames.pop()
@@ -311,7 +313,7 @@ class CallRunner:
         if statements and effective.runs and run.connection.transaction.is_open:
             self._fail(node.place, name, "it is not allowed in a transaction", _IN_TRANSACTION, effective)
             return True
-        self.apply(statements, effective, node.place)
+        self._nodes.apply(statements, effective, node.place)
         if not statements:
             self._pass_texts(node, name, effective)
         return True
@@ -433,7 +435,7 @@ class CallRunner:
         run, module = self._run, procedure.module
         why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
         run.frames.append(BatchFrame())
-        self.walk(module.body, condition.not_run(why))
+        self._nodes.walk(module.body, condition.not_run(why))
         for place, reason, is_remark in run.frame.texts.find_problems():
             run.report(place, reason, counted=is_remark)
         run.frames.pop()

@@ -31,6 +31,7 @@ from routing.importing.tsql.session_statements import (
     starts_transaction,
 )
 from routing.importing.tsql.state_changes import change
+from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tree import (
     AssignNode,
     BlockNode,
@@ -64,9 +65,9 @@ _DEEPEST = 150
 class ScriptInterpreter:
     """Runs nodes into a ``ScriptRun``; what does not run is walked through all the same, to name what it holds."""
 
-    def __init__(self, run: ScriptRun, calls: CallRunner) -> None:
+    def __init__(self, run: ScriptRun, settings: ParserSettings) -> None:
         self._run = run
-        self._calls = calls
+        self.calls = calls = CallRunner(run, settings, self)
         self._nesting = 0
         self._handlers: dict[type[ScriptNode], Callable[..., None]] = {
             AssignNode: lambda node, condition: assign(run, node, condition),
@@ -89,8 +90,6 @@ class ScriptInterpreter:
             TryCatch: self._try,
             UseNode: self._use,
         }
-        calls.walk = self.walk
-        calls.apply = self.apply
 
     def run_batch(self, batch: ParsedBatch, condition: StatementCondition) -> None:
         """Run one batch; nothing of it where it has faults, which are not told of one that is not sent."""

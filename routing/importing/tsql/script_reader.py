@@ -12,7 +12,6 @@ from hashlib import sha256
 
 from routing.importing.import_files import FilePlace, count_undecodable
 from routing.importing.tsql.batch_course import ALWAYS
-from routing.importing.tsql.calling import CallRunner
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.instance_state import InstanceState
 from routing.importing.tsql.interpreter import ScriptInterpreter
@@ -131,8 +130,7 @@ def apply_script(
 
 def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
     settings = ParserSettings(script.scripted_at, script.template_defaults, is_script=True)
-    calls = CallRunner(run, settings)
-    interpreter = ScriptInterpreter(run, calls)
+    interpreter = ScriptInterpreter(run, settings)
     connection = 0
     for part in script.parts:
         if isinstance(part, StatementProblem):
@@ -149,7 +147,7 @@ def _run_script(script: ReadScript, run: ScriptRun) -> ScriptRun:
         if failed is not None and part.exits and run.ended is None:
             run.ended = f"sqlcmd ends the script after the error in line {failed}, as :on error exit says"
     run.close("the script ends")
-    calls.name_uncalled()
+    interpreter.calls.name_uncalled()
     return run
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from routing.rules import hashing, text
 from routing.rules.deciding import ConcerningRoutes, Decision
-from routing.rules.estate import EstateRoute, SqlInstance, estate_of
+from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
 from routing.rules.requesting import ConversationEndpoint, InstanceRequests, RouteRequest
 from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict, judge, key_of
 
@@ -48,7 +48,7 @@ def instances_of(tables: Tables) -> dict[str, SqlInstance]:
             for r in tables["instances"]
         ),
         (
-            (r["instance_name"], r["name"], r["service_broker_guid"], r.get("is_broker_enabled"))
+            (r["instance_name"], Database.of_row(r["name"], r["service_broker_guid"], r.get("is_broker_enabled")))
             for r in tables["databases"]
         ),
         ((r["instance_name"], r["database_name"], r["name"]) for r in tables.get("services", [])),

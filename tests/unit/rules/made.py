@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey
-from routing.rules.estate import EstateRoute, SqlInstance, estate_of
+from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
 from routing.rules.resolving import RoutedMessage
 from routing.rules.timeline import TimeInterval
 from routing.terms import BROKER_CONFIGURATION_SERVICE
@@ -44,7 +44,7 @@ def instance(
     routes_of_hub = [("hub", database, one) for database, some in (routes or {}).items() for one in some]
     return estate_of(
         [("hub", forwards, addresses)],
-        [("hub", *database) for database in databases],
+        [("hub", Database.of_row(*database)) for database in databases],
         [("hub", *service) for service in services],
         routes_of_hub,
     )["hub"]

@@ -110,7 +110,10 @@ def test_an_instance_of_rows() -> None:
 
 def test_what_is_not_listed_is_left_out() -> None:
     found = estate.estate_of(
-        [("hub", None, None)], [("gone", "Orders", B, None)], [("hub", "Orders", "S")], [("gone", "d", route())]
+        [("hub", None, None)],
+        [("gone", estate.Database.of_row("Orders", B, None))],
+        [("hub", "Orders", "S")],
+        [("gone", "d", route())],
     )
     assert list(found) == ["hub"]
     assert found["hub"] == estate.SqlInstance("hub", is_forwarding_known=False)

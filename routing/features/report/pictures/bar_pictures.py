@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import altair as alt
 
 from routing.features.report.facts import STUCK, BalancedInstance, DialogBalance, MessageFlow
 from routing.features.report.pictures import picture_theme
 from routing.render.wording import printable
-from routing.terms import NOT_KNOWN, Outcome, ReadRow
+from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
 
 if TYPE_CHECKING:
     from routing.features.diff.diffing import Diff
@@ -107,7 +107,7 @@ class LargestPlaces:
     others: int | None = None
     """The place of all others together."""
 
-    def named(self, field: str, place: int) -> dict[str, Any]:
+    def named(self, field: str, place: int) -> JsonObject:
         """Begin a row: place, the label in the field, and whether this is all others together."""
         return {"place": place, field: self.labels[place], "others": place == self.others}
 
@@ -328,7 +328,7 @@ def before_and_after(done: Diff) -> picture_theme.Picture:
     return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
-def change_rows(keys: Iterable[Mapping[str, Any]]) -> list[ReadRow]:
+def change_rows(keys: Iterable[ReadRow]) -> list[ReadRow]:
     """Return the rows of `before_and_after`, from rows of `schemas.KEY_CHANGES`."""
     named = [(f"{key['to_service_name']} on {key['instance_name']}", key) for key in keys]
     largest_places = largest(((name, key["messages"]) for name, key in named), CHANGED_SERVICES, "other services")

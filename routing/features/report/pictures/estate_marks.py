@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from routing.features.report.pictures import picture_theme
 from routing.features.report.pictures.estate_layout import (
@@ -18,9 +18,9 @@ from routing.features.report.pictures.estate_layout import (
     as_wide_as,
 )
 from routing.features.report.report_network import NetworkEdge
-from routing.terms import NOT_KNOWN
+from routing.terms import NOT_KNOWN, JsonObject
 
-Mark = dict[str, Any]
+Mark = JsonObject
 _SIZE = 12
 _COLOUR = {"scale": "colour", "field": "outcome"}
 _GLYPH = {"scale": "glyph", "field": "outcome"}
@@ -176,19 +176,52 @@ _LETTER, _LINE_HEIGHT = 7.2, 15
 _PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)
 
 Point = tuple[float, float]
-Area = tuple[float, float, float, float]
+
+
+class PictureArea(NamedTuple):
+    """A rectangle of the picture, y counted downwards."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlaps(self, other: PictureArea) -> bool:
+        """Return True if the two have more in common than an edge."""
+        is_beside = self.left < other.right and other.left < self.right
+        return is_beside and self.top < other.bottom and other.top < self.bottom
+
+
+class BezierPoints(NamedTuple):
+    """A cubic Bézier curve: its start, two points that bend it, its end."""
+
+    start: Point
+    leave: Point
+    reach: Point
+    end: Point
+
+    def down(self, by: float) -> BezierPoints:
+        """Return the curve further down."""
+        return BezierPoints(*((x, y + by) for x, y in self))
+
+    def at(self, along: float) -> Point:
+        """Return the point that lies along the curve, from 0 at its start to 1 at its end."""
+        back = 1 - along
+        shares = (back**3, 3 * back**2 * along, 3 * back * along**2, along**3)
+        x, y = (sum(share * point[axis] for share, point in zip(shares, self, strict=True)) for axis in (0, 1))
+        return x, y
 
 
 @dataclass(frozen=True)
 class EdgeCurve:
-    """The curve of an edge: start, two points that bend it, end. ``is_rightwards``: how its end points.
+    """The curve of an edge. ``is_rightwards``: how its end points.
 
     ``is_inside``: it stays in a box, where its number stands beside the name. ``number`` is where that of another
     one stands, None where there is no room.
     """
 
     edge: NetworkEdge
-    points: tuple[Point, Point, Point, Point]
+    points: BezierPoints
     is_rightwards: bool
     is_inside: bool = False
     number: Point | None = None
@@ -203,7 +236,8 @@ class EdgeCurve:
 def curves_of(edges: Sequence[NetworkEdge], layout: NodeLayout) -> list[EdgeCurve]:
     """Return the curves of the largest edges, the largest first."""
     drawn = list(_apart(_curve_of(edge, layout.spots) for edge in edges[:MOST]))
-    occupied = [(spot.x, spot.y, spot.x + BOX, spot.y + spot.height) for spot in layout.spots.values()]
+    spots = layout.spots.values()
+    occupied = [PictureArea(spot.x, spot.y, spot.x + BOX, spot.y + spot.height) for spot in spots]
     return list(_numbered(drawn, occupied))
 
 
@@ -213,8 +247,7 @@ def _apart(drawn: Iterable[EdgeCurve]) -> Iterator[EdgeCurve]:
     for curve in drawn:
         down = _APART * seen[curve.edge.source, curve.edge.target]
         seen[curve.edge.source, curve.edge.target] += 1
-        begin, leave, reach, end = ((x, y + down) for x, y in curve.points)
-        yield replace(curve, points=(begin, leave, reach, end))
+        yield replace(curve, points=curve.points.down(down))
 
 
 def _curve_of(edge: NetworkEdge, spots: Mapping[str, NodeSpot]) -> EdgeCurve:
@@ -233,7 +266,7 @@ def _inside(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
     # A database that sends to itself: a small loop.
     apart = 8 if source is target else 0
     begin, end = source.middle - apart, target.middle + apart
-    points = ((edge_of_lane + _TIP - 2, begin), (bow, begin), (bow, end), (edge_of_lane, end))
+    points = BezierPoints((edge_of_lane + _TIP - 2, begin), (bow, begin), (bow, end), (edge_of_lane, end))
     return EdgeCurve(edge, points, is_rightwards=True, is_inside=True)
 
 
@@ -241,7 +274,8 @@ def _bow(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
     """Draw a curve to another box of the same column: a bow at its right."""
     x, begin, end = source.x + BOX, source.middle + _PORT, target.middle - _PORT
     bow = x + min(GUTTER * 0.62, 30 + abs(end - begin) / 8)
-    return EdgeCurve(edge, ((x, begin), (bow, begin), (bow, end), (x + _TIP, end)), is_rightwards=False)
+    points = BezierPoints((x, begin), (bow, begin), (bow, end), (x + _TIP, end))
+    return EdgeCurve(edge, points, is_rightwards=False)
 
 
 def _across(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
@@ -250,10 +284,11 @@ def _across(edge: NetworkEdge, source: NodeSpot, target: NodeSpot) -> EdgeCurve:
     begin = (source.x + BOX * is_rightwards, source.middle + _PORT)
     end = (target.x + BOX * (not is_rightwards) + (-_TIP if is_rightwards else _TIP), target.middle - _PORT)
     reach = (end[0] - begin[0]) * 0.5
-    return EdgeCurve(edge, (begin, (begin[0] + reach, begin[1]), (end[0] - reach, end[1]), end), is_rightwards)
+    points = BezierPoints(begin, (begin[0] + reach, begin[1]), (end[0] - reach, end[1]), end)
+    return EdgeCurve(edge, points, is_rightwards)
 
 
-def _numbered(drawn: Iterable[EdgeCurve], occupied: list[Area]) -> Iterator[EdgeCurve]:
+def _numbered(drawn: Iterable[EdgeCurve], occupied: list[PictureArea]) -> Iterator[EdgeCurve]:
     """Yield the ways with places for numbers where none covers a box or another number, the largest first."""
     left = _MOST_NUMBERS
     for curve in drawn:
@@ -264,28 +299,16 @@ def _numbered(drawn: Iterable[EdgeCurve], occupied: list[Area]) -> Iterator[Edge
         yield replace(curve, number=number_point)
 
 
-def _free(curve: EdgeCurve, occupied: Sequence[Area]) -> Point | None:
+def _free(curve: EdgeCurve, occupied: Sequence[PictureArea]) -> Point | None:
     """Return the first place on a curve where its number covers nothing."""
     for along in _PLACES:
-        point = _at(curve.points, along)
+        point = curve.points.at(along)
         area = _area(curve, point)
-        if not any(_overlap(area, other) for other in occupied):
+        if not any(area.overlaps(other) for other in occupied):
             return point
     return None
 
 
-def _at(points: tuple[Point, Point, Point, Point], along: float) -> Point:
-    """Return the point of a cubic Bézier curve."""
-    back = 1 - along
-    shares = (back**3, 3 * back**2 * along, 3 * back * along**2, along**3)
-    x, y = (sum(share * point[axis] for share, point in zip(shares, points, strict=True)) for axis in (0, 1))
-    return x, y
-
-
-def _area(curve: EdgeCurve, point: Point) -> Area:
+def _area(curve: EdgeCurve, point: Point) -> PictureArea:
     half = (_LETTER * len(as_wide_as(curve.edge.messages)) + 4) / 2
-    return point[0] - half, point[1] - _LINE_HEIGHT / 2, point[0] + half, point[1] + _LINE_HEIGHT / 2
-
-
-def _overlap(one: Area, other: Area) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    return PictureArea(point[0] - half, point[1] - _LINE_HEIGHT / 2, point[0] + half, point[1] + _LINE_HEIGHT / 2)

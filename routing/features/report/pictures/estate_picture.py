@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import vl_convert
 
@@ -25,7 +24,7 @@ from routing.features.report.report_network import (
     network_of,
 )
 from routing.render.wording import printable
-from routing.terms import Outcome, TableRow
+from routing.terms import JsonObject, Outcome, TableRow
 
 THINNEST, THICKEST = 1.25, 9
 _FEW = 50
@@ -265,9 +264,9 @@ _SCALE = 2
 class DrawnPicture:
     """A specification of Vega that a notebook shows as PNG, drawn here without a network."""
 
-    spec: Mapping[str, Any]
+    spec: JsonObject
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+    def _repr_png_(self) -> tuple[bytes, JsonObject]:
         """Return the image for IPython, and the size at which to show it."""
         drawn = vl_convert.vega_to_png(dict(self.spec), scale=_SCALE)
         return drawn, {name: self.spec[name] for name in ("width", "height")}

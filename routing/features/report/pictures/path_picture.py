@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 
@@ -43,7 +43,7 @@ def followed(done: TraceResult) -> picture_theme.Picture:
     return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
-def station_rows(way_rows: Iterable[Mapping[str, Any]], hops: Iterable[Mapping[str, Any]]) -> list[ReadRow]:
+def station_rows(way_rows: Iterable[ReadRow], hops: Iterable[ReadRow]) -> list[ReadRow]:
     """Return the rows of `followed`, from rows of `schemas.TRACED_WAYS` and `schemas.TRACED_HOPS`."""
     stations = {key: list(hop_rows) for key, hop_rows in groupby(hops, key=_way_key)}
     listed = list(way_rows)
@@ -54,11 +54,11 @@ def station_rows(way_rows: Iterable[Mapping[str, Any]], hops: Iterable[Mapping[s
     ]
 
 
-def _way_key(row: Mapping[str, Any]) -> tuple[int, str, int]:
+def _way_key(row: ReadRow) -> tuple[int, str, int]:
     return row["path"], row["direction"], row["way"]
 
 
-def _head(way_row: Mapping[str, Any], way_rows: Sequence[Mapping[str, Any]]) -> str:
+def _head(way_row: ReadRow, way_rows: Sequence[ReadRow]) -> str:
     """Write the heading of a way: there or back, and of several ways which one."""
     others = [other for other in way_rows if other["direction"] == way_row["direction"]]
     if len(others) == 1:
@@ -66,7 +66,7 @@ def _head(way_row: Mapping[str, Any], way_rows: Sequence[Mapping[str, Any]]) -> 
     return f"{_HEADS[way_row['direction']]}, way {others.index(way_row) + 1} of {len(others)}"
 
 
-def _stations_of(way_row: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) -> Iterator[ReadRow]:
+def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]:
     for hop in hops:
         goes_on = hop["outcome"] in _ON
         yield {
@@ -83,7 +83,7 @@ def _stations_of(way_row: Mapping[str, Any], hops: Sequence[Mapping[str, Any]]) 
         yield {**end, "is_stuck": False}
 
 
-def _end(way_row: Mapping[str, Any]) -> str:
+def _end(way_row: ReadRow) -> str:
     """Write the outcome at the last station."""
     if way_row["outcome"] in STUCK:
         return f"{way_row['outcome']}\n{way_row['reason']}"

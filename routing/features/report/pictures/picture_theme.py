@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import altair as alt
 import vl_convert
 
-from routing.terms import NOT_KNOWN, Outcome
+from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
 
 # What is wrong stands next to the axis, where it can be compared.
 OUTCOMES = (*map(str, (Outcome.DROPPED, Outcome.DELAYED)), NOT_KNOWN)
@@ -59,7 +59,7 @@ def by_style_sheet() -> PicturePalette:
     return PicturePalette(ink, soft, line, paper, dict(zip(OUTCOMES, outcomes, strict=True)))
 
 
-def config(palette: PicturePalette) -> dict[str, Any]:
+def config(palette: PicturePalette) -> JsonObject:
     """Return Vega-Lite's config: it holds all colours and fonts, so that a picture can be dressed anew."""
     words = {"labelColor": palette.soft, "titleColor": palette.soft, "labelFontSize": 12, "titleFontSize": 12}
     lines = {"gridColor": palette.line, "domainColor": palette.line, "tickColor": palette.line}
@@ -102,12 +102,12 @@ def outcome_order(chart: alt.Chart) -> alt.Chart:
     return chart.transform_calculate(order=f"indexof({list(OUTCOMES)}, datum.outcome)")
 
 
-def named(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
+def named(rows: Sequence[ReadRow]) -> alt.InlineData:
     """Return the rows as the data set that the page replaces by ``view.data("rows", others)``."""
     return alt.InlineData(values=[dict(row) for row in rows], name="rows")
 
 
-def above(words: str) -> dict[str, Any]:
+def above(words: str) -> JsonObject:
     """Return the properties of a vertical axis that says above itself what it counts, where it takes no width."""
     return {
         "title": words,
@@ -148,7 +148,7 @@ window.draw = (element, spec) => vegaEmbed(element, spec, {
 """
 
 
-def to_vega(picture: Picture) -> dict[str, Any]:
+def to_vega(picture: Picture) -> JsonObject:
     """Convert the picture to Vega: as wide as its container, in the colours of the page's style sheet.
 
     Its rows are the data set ``rows``.
@@ -156,7 +156,7 @@ def to_vega(picture: Picture) -> dict[str, Any]:
     # The pictures' tests look whether they are right, which takes longer than all else.
     spec = picture.to_dict(validate=False)
     spec |= {"width": "container", "config": config(by_style_sheet()) | {"background": None}}
-    compiled: dict[str, Any] = vl_convert.vegalite_to_vega(spec)
+    compiled: JsonObject = vl_convert.vegalite_to_vega(spec)
     return compiled
 
 
