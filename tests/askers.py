@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
+from tests.estate_rows import ASK, SALES, STOCK, STORE, database, estate, instance, request, route
 from tests.frames import Tables, merged, prefixed
 
 Row = dict[str, Any]
 _NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 _OWN = "tcp://hub:4022"
-_ASK = "SQL/ServiceBroker/BrokerConfiguration"
 SERVICE = "//elsewhere"
 
 
@@ -255,29 +255,17 @@ CASES = (
 
 def estate_of(case: Case) -> Tables:
     """The tables of a case."""
-    databases = ("Parts", "Sales", "msdb")
-    return {
-        "instances": [{"instance_name": "hub", "is_message_forwarding_enabled": True, "addresses": [_OWN]}],
-        "databases": [
-            {
-                "instance_name": "hub",
-                "name": name,
-                "service_broker_guid": f"{n}0000000-0000-4000-8000-000000000000",
-            }
-            for n, name in enumerate(databases, 1)
+    databases = {"Parts": STOCK, "Sales": SALES, "msdb": STORE}
+    return estate(
+        instances=[instance("hub", _OWN, is_message_forwarding_enabled=True)],
+        databases=[database(name, guid) for name, guid in databases.items()],
+        routes=[
+            *(route("Ask", ASK, "tcp://config:4022", database_name=name) for name in databases),
+            *(route("Any", None, _OWN if name == "Parts" else "LOCAL", database_name=name) for name in databases),
         ],
-        "services": [],
-        "routes": [
-            {"instance_name": "hub", "database_name": database, **route}
-            for database in databases
-            for route in (
-                {"name": "Ask", "remote_service_name": _ASK, "address": "tcp://config:4022"},
-                {"name": "Any", "address": _OWN if database == "Parts" else "LOCAL"},
-            )
-        ],
-        "messages": [_message(one) for one in case.messages],
-        "route_requests": [_request(one) for one in case.record],
-    }
+        messages=[_message(one) for one in case.messages],
+        route_requests=[_request(one) for one in case.record],
+    )
 
 
 def estates() -> Tables:
@@ -305,16 +293,15 @@ def _message(one: Asker) -> Row:
 
 def _request(one: OnRecord) -> Row:
     conversation_id, is_initiator = conversation(one.whose) if isinstance(one.whose, str) else one.whose
-    return {
-        "instance_name": "hub",
-        "database_name": one.database,
-        "service_name": SERVICE,
-        "requested_at": at(one.at),
-        "message_id": one.message_id,
-        "ended_at": None if one.ended is None else at(one.ended),
-        "conversation_id": conversation_id,
-        "is_initiator": is_initiator,
-    }
+    return request(
+        SERVICE,
+        database_name=one.database,
+        requested_at=at(one.at),
+        message_id=one.message_id,
+        ended_at=None if one.ended is None else at(one.ended),
+        conversation_id=conversation_id,
+        is_initiator=is_initiator,
+    )
 
 
 def expected_stops(case: Case) -> list[tuple[Any, ...]]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-Row = dict[str, Any]
+from tests.estate_rows import Row, database, endpoint, instance, route, service
+from tests.frames import Tables
 
 _ALPHA_0, _ALPHA_1, _BETA_0 = (f"{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "abc")
 _B1, _B2, _K1, _NOBODY = (f"{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "1234")
@@ -18,55 +19,51 @@ _NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 _BEFORE, _AFTER = _NOON.replace(hour=9), _NOON.replace(hour=15)
 
 
-def _route(instance: str, database: str, name: str, service: str | None, address: str, **more: str) -> Row:
-    keys = {"instance_name": instance, "database_name": database, "name": name}
-    return {**keys, "remote_service_name": service, "address": address, **more}
-
-
-def _database(instance: str, name: str, guid: str) -> Row:
-    return {"instance_name": instance, "name": name, "service_broker_guid": guid}
-
-
-def _service(database: str, name: str) -> Row:
-    return {"instance_name": "alpha", "database_name": database, "name": name}
-
-
-def _dialog(conversation: str, **ids: Any) -> Row:
-    ends = {"instance_name": "alpha", "database_name": "app_0", "is_initiator": True}
-    return {**ends, "conversation_id": conversation, **ids}
-
-
+_ALPHA, _BETA = {"instance_name": "alpha"}, {"instance_name": "beta"}
+_APP = {**_ALPHA, "database_name": "app_0"}
+_MSDB_OF_ALPHA, _MSDB_OF_BETA = ({**one, "database_name": "msdb"} for one in (_ALPHA, _BETA))
 _FAR, _ACKNOWLEDGED, _LATER = (f"20000000-0000-4000-8000-00000000000{n}" for n in range(3))
 
-TABLES: dict[str, list[Row]] = {
+TABLES: Tables = {
     "instances": [
-        {"instance_name": "alpha", "is_message_forwarding_enabled": True},
-        {"instance_name": "beta", "is_message_forwarding_enabled": False},
+        instance("alpha", is_message_forwarding_enabled=True),
+        instance("beta", is_message_forwarding_enabled=False),
     ],
     "databases": [
-        _database("alpha", "app_0", _ALPHA_0),
-        _database("alpha", "app_1", _ALPHA_1),
-        _database("alpha", "msdb", "00000000-0000-4000-8000-00000000000a"),
-        _database("beta", "app_0", _BETA_0),
-        _database("beta", "msdb", "00000000-0000-4000-8000-00000000000b"),
+        database("app_0", _ALPHA_0, **_ALPHA),
+        database("app_1", _ALPHA_1, **_ALPHA),
+        database("msdb", "00000000-0000-4000-8000-00000000000a", **_ALPHA),
+        database("app_0", _BETA_0, **_BETA),
+        database("msdb", "00000000-0000-4000-8000-00000000000b", **_BETA),
     ],
-    "services": [_service("app_1", "//held"), _service("app_0", "//both"), _service("app_1", "//both")],
+    "services": [
+        service("app_1", "//held", **_ALPHA),
+        service("app_0", "//both", **_ALPHA),
+        service("app_1", "//both", **_ALPHA),
+    ],
     "routes": [
-        _route("alpha", "app_0", "any", None, "LOCAL"),
-        _route("alpha", "app_0", "named", "//named", "tcp://named:1"),
-        _route("alpha", "app_0", "named k1", "//named", "tcp://k1:1", broker_instance=_K1),
-        _route("alpha", "app_0", "first", "//balanced", "tcp://first:1", broker_instance=_B1),
-        _route("alpha", "app_0", "second", "//balanced", "tcp://second:1", broker_instance=_B2),
-        _route("alpha", "app_0", "mirrored", "//mirrored", "tcp://p:1", mirror_address="tcp://m:1"),
-        _route("alpha", "app_0", "in no step", None, "tcp://odd:1", broker_instance=_NOBODY),
-        _route("alpha", "msdb", "msdb named", "//named", "tcp://msdb:1"),
-        _route("beta", "msdb", "msdb any", None, "LOCAL"),
-        _route("beta", "msdb", "msdb named", "//named", "tcp://beta:1"),
+        route("any", None, "LOCAL", **_APP),
+        route("named", "//named", "tcp://named:1", **_APP),
+        route("named k1", "//named", "tcp://k1:1", **_APP, broker_instance=_K1),
+        route("first", "//balanced", "tcp://first:1", **_APP, broker_instance=_B1),
+        route("second", "//balanced", "tcp://second:1", **_APP, broker_instance=_B2),
+        route("mirrored", "//mirrored", "tcp://p:1", **_APP, mirror_address="tcp://m:1"),
+        route("in no step", None, "tcp://odd:1", **_APP, broker_instance=_NOBODY),
+        route("msdb named", "//named", "tcp://msdb:1", **_MSDB_OF_ALPHA),
+        route("msdb any", None, "LOCAL", **_MSDB_OF_BETA),
+        route("msdb named", "//named", "tcp://beta:1", **_MSDB_OF_BETA),
     ],
     "dialogs": [
-        _dialog(_FAR, far_broker_instance=_B1),
-        _dialog(_ACKNOWLEDGED, far_broker_instance=_B1, acknowledged_at=_BEFORE, acknowledged_broker_instance=_B2),
-        _dialog(_LATER, acknowledged_at=_AFTER, acknowledged_broker_instance=_B1),
+        endpoint(0, **_APP, conversation_id=_FAR, far_broker_instance=_B1),
+        endpoint(
+            0,
+            **_APP,
+            conversation_id=_ACKNOWLEDGED,
+            far_broker_instance=_B1,
+            acknowledged_at=_BEFORE,
+            acknowledged_broker_instance=_B2,
+        ),
+        endpoint(0, **_APP, conversation_id=_LATER, acknowledged_at=_AFTER, acknowledged_broker_instance=_B1),
     ],
     "messages": [],
 }

@@ -6,8 +6,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
+from tests.estate_rows import conversation, message, observation, route, small_estate
 from tests.frames import Tables
-from tests.stored import conversation, message, route, small_estate
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 BROKEN = "broken"
@@ -43,16 +43,9 @@ def crowded() -> Tables:
 
 def _observed(number: int, minute: int, error: int | None, text: str | None, **columns: Any) -> dict[str, Any]:
     """What the queue of hub said of message m<number> some minutes after noon."""
-    return {
-        "instance_name": "hub",
-        "conversation_id": conversation(number).lower(),
-        "message_id": f"m{number}",
-        "observed_at": f"2026-01-05T12:{minute:02}:00Z",
-        "source": "TRANSMISSION_QUEUE",
-        "status_text": text,
-        "error_number": error,
-        **columns,
-    }
+    unsaid = dict.fromkeys(("database_name", "is_initiator"))
+    said = {**unsaid, "status_text": text, "error_number": error, **columns}
+    return observation(number, f"2026-01-05T12:{minute:02}:00Z", **said)
 
 
 _EVENT = {"source": "CLASSIFY_EVENT", "is_initiator": True, "is_from_network": False, "outcome": "DELAYED"}
@@ -103,17 +96,8 @@ def handle(number: int) -> str:
 
 def _seen(by: str, number: int, day: int, **columns: Any) -> dict[str, Any]:
     """A message of a conversation that an import saw under a handle."""
-    return {
-        "instance_name": "hub",
-        "database_name": "Sales",
-        "is_initiator": True,
-        "conversation_id": conversation(number).lower(),
-        "conversation_handle": by,
-        "message_id": f"seen on {day}",
-        "observed_at": f"2026-01-{day:02}T12:00:00Z",
-        "source": "TRANSMISSION_QUEUE",
-        **columns,
-    }
+    seen = {"conversation_handle": by, "message_id": f"seen on {day}", **columns}
+    return observation(number, f"2026-01-{day:02}T12:00:00Z", **seen)
 
 
 SEEN = [

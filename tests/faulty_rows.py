@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from tests.estate_rows import conversation, database, endpoint, instance, message, request, route, service
 from tests.frames import Tables
-from tests.stored import conversation, message, route
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 BETWEEN = "2026-01-15T00:00:00Z"
 
 
 def faulty_rows() -> Tables:
-    hub = {"instance_name": "hub"}
-    sales = {**hub, "database_name": "Sales"}
     far = "tcp://far:4022"
-    dialog = {**sales, "conversation_id": conversation(1), "is_initiator": True}
     return {
         "routes": [
             route("doubled", "a", far),
@@ -36,35 +33,35 @@ def faulty_rows() -> Tables:
             route("ipv6", "a", " TCP://[::1]:4022// "),
             route("no port", "a", "tcp://far"),
             route("empty address", "a", ""),
-            route("null address", "a", None),  # type: ignore[arg-type]
+            route("null address", "a", None),
             route("mirror beside local", "a", "local", mirror_address=far),
             route("mirror beside transport", "a", "TRANSPORT", mirror_address=far),
             route("bad mirror", "a", far, mirror_address="LOCAL"),
             route("empty mirror", "a", "LOCAL", mirror_address=""),
             route("", "a", far),
-            {**route("null instance", "a", far), "instance_name": None},
+            route("null instance", "a", far, instance_name=None),
         ],
         "databases": [
-            {**hub, "name": "doubled", "service_broker_guid": "x"},
-            {**hub, "name": "doubled", "service_broker_guid": "y"},
-            {**hub, "name": "no guid"},
-            {**hub, "name": "blank guid", "service_broker_guid": " {} "},
-            {**hub, "name": "zero guid", "service_broker_guid": "00000000-0000-0000-0000-000000000000"},
-            {"name": "null instance", "service_broker_guid": "z"},
+            database("doubled", "x"),
+            database("doubled", "y"),
+            {**instance(), "name": "no guid"},
+            database("blank guid", " {} "),
+            database("zero guid", "00000000-0000-0000-0000-000000000000"),
+            database("null instance", "z", instance_name=None),
         ],
-        "services": [{**sales, "name": name} for name in ("doubled", "doubled", "DOUBLED", "")],
+        "services": [service("Sales", name) for name in ("doubled", "doubled", "DOUBLED", "")],
         "instances": [
-            hub,
-            hub,
-            {"instance_name": "bad", "addresses": ["tcp://fine:1", "LOCAL"]},
-            {"instance_name": "nothing", "addresses": [None, ""]},
+            instance(),
+            instance(),
+            instance("bad", "tcp://fine:1", "LOCAL"),
+            instance("nothing", addresses=[None, ""]),
         ],
         "messages": [message(1, "//stock")],
         "dialogs": [
-            dialog,
-            {**dialog, "conversation_id": conversation(1).lower()},
-            {**dialog, "is_initiator": False},
-            {**dialog, "conversation_id": conversation(2), "is_initiator": None},
+            endpoint(1),
+            endpoint(1, conversation_id=conversation(1).lower()),
+            endpoint(1, is_initiator=False),
+            endpoint(2, is_initiator=None),
         ],
-        "route_requests": [{**sales, "service_name": "a", "message_id": "m1"}],
+        "route_requests": [request("a", requested_at=None, message_id="m1")],
     }

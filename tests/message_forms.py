@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
+from tests.estate_rows import database, estate, instance
 from tests.frames import Tables
 
 Row = dict[str, Any]
@@ -105,16 +106,11 @@ OF_ITS_PLACE = {
 def rejection_tables() -> Tables:
     """The table as tables; each message has its place in the table as its sequence number."""
     rows = [{**SOUND, **other} for other, _ in REJECTIONS]
-    return {
-        "instances": [{"instance_name": name} for name in PLACES],
-        "databases": [
-            {"instance_name": name, "name": database, "service_broker_guid": f"{name}'s"}
-            for name, database in PLACES.items()
-        ],
-        "services": [],
-        "routes": [],
-        "messages": [{**row, "message_sequence_number": place} for place, row in enumerate(rows)],
-    }
+    return estate(
+        instances=[instance(name) for name in PLACES],
+        databases=[database(place, f"{name}'s", instance_name=name) for name, place in PLACES.items()],
+        messages=[{**row, "message_sequence_number": place} for place, row in enumerate(rows)],
+    )
 
 
 def expected_reasons() -> dict[int, list[str]]:

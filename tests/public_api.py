@@ -23,8 +23,9 @@ from typing import Any
 import yaml
 
 import routing
+from tests.estate_rows import conversation, small_estate
 from tests.frames import Tables
-from tests.stored import conversation, save_estate, small_estate
+from tests.stored import save_estate
 
 GIVEN = ("spark", "tables")
 """What an example may use without having made it, besides ``routing``."""

@@ -1,6 +1,7 @@
 """Random estates that whatever decides is held to: every row as the tests' own resolver has it.
 
-What each function is given decides, traces or compares: another engine is one parameter more.
+What each function is given decides, runs, traces or compares: another engine is one parameter more. The estates
+are drawn, and resolved by the tests' own resolver, once for all that decides.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from functools import lru_cache
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tests.frames import Tables, arrow, prefixed, rows_in
 from tests.hostile import UNDECODABLE
 from tests.reference.altered import altered
+from tests.reference.cells import Cell
 from tests.reference.differing import both, has_changed
-from tests.reference.estates import joined, random_estate, reachable_cells, reachable_rerouted_cells
+from tests.reference.estate_words import MOMENTS
+from tests.reference.estates import draw_estates, joined, random_estate, reachable_cells, reachable_rerouted_cells
+from tests.reference.increments import Increments
 from tests.reference.networks import random_network
 from tests.reference.paths import path_rows
 from tests.reference.resolver import Resolution as Expected
@@ -36,7 +40,9 @@ MESSAGES = int(os.environ.get("SBROUTE_RANDOM_MESSAGES", "60"))
 SEED = int(os.environ.get("SBROUTE_RANDOM_SEED", "20260105"))
 # Batches of other estates, one after the other, so that a long run (make test-rules) needs no more memory.
 BATCHES = int(os.environ.get("SBROUTE_RANDOM_BATCHES", "1"))
-AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
+# Of the few times that bounds of estates are drawn from, so that many are hit exactly.
+AS_OF = MOMENTS[4]
+RUN_TIMES = (MOMENTS[1], AS_OF, MOMENTS[6])
 RUN_ID = "random"
 # So many more have messages with texts that are no UTF-8.
 _SPOILT = 6
@@ -50,14 +56,20 @@ TEXTS = (
 
 @dataclass(frozen=True)
 class Decided:
-    """The rows of a run; tables of which a decider has no more than some columns have those alone."""
+    """The rows of a run; of a table that a decider does not make, none.
+
+    Unless it ``is_whole``, a decider has some columns alone, which are compared.
+    """
 
     resolved_routes: Sequence[Row]
-    new_route_requests: Sequence[Row]
+    new_route_requests: Sequence[Row] | None
     rejected_messages: Sequence[Row]
+    is_whole: bool = field(default=True, kw_only=True)
 
 
 Decider = Callable[[Tables, datetime | None], Decided]
+PartRunner = Callable[[int, list[Row], datetime], Mapping[str, Sequence[Row]]]
+"""Runs over the next part of the messages at a time, as ``run<number>``, and returns the rows of output tables."""
 Tracer = Callable[[Tables, datetime | None], Sequence[Row]]
 """Tables and a time to rows of ``message_paths``."""
 TableMaker = Callable[[Tables], Mapping[str, Any]]
@@ -89,12 +101,13 @@ def assert_same(got: Sequence[Row], expected: Sequence[Row], table: str) -> None
     assert not differs, f"{table}: {sum(only_mine.values())} rows differ\n{shown}"
 
 
-def assert_decided(got: Decided, expected: Expected, *, is_whole: bool = True) -> None:
-    """All rows are those of the tests' own resolver; unless ``is_whole`` in the columns that they have."""
+def assert_decided(got: Decided, expected: Expected) -> None:
+    """All rows are those of the tests' own resolver."""
     for table in ("resolved_routes", "new_route_requests", "rejected_messages"):
         rows, wanted = getattr(got, table), getattr(expected, table)
-        assert rows, table
-        if not is_whole:
+        if rows is None:
+            continue
+        if rows and not got.is_whole:
             wanted = [{name: row[name] for name in rows[0]} for row in wanted]
         assert_same(rows, wanted, table)
 
@@ -108,52 +121,116 @@ def spoil_messages(rng: random.Random, tables: Tables) -> Tables:
     return {**tables, "messages": spoilt}
 
 
-@lru_cache(maxsize=2)
-def estates(as_of: datetime | None, batch: int = 0) -> Tables:
-    """A batch of random estates, of which some are spoilt; not to be changed.
+@dataclass(frozen=True)
+class DrawnEstates:
+    """Random estates, each with what the tests' own resolver decides; not to be changed."""
 
-    The first one adds, of many more, those that reach a cell that none reached.
+    each: tuple[tuple[Tables, Expected], ...]
+
+    @property
+    def has_all_tables(self) -> bool:
+        """Whether messages are resolved, open requests, and are rejected."""
+        return all(getattr(self.expected, field.name) for field in fields(Expected))
+
+    @cached_property
+    def tables(self) -> Tables:
+        """All of them in one set of tables."""
+        return joined([tables for tables, _ in self.each])
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What is decided of all of them: estates of different prefixes do not meet."""
+        names = [field.name for field in fields(Expected)]
+        return Expected(*([row for _, one in self.each for row in getattr(one, name)] for name in names))
+
+
+def _resolve(tables: Iterable[Tables], as_of: datetime | None) -> DrawnEstates:
+    return DrawnEstates(tuple((one, reference(one, as_of, run_id=RUN_ID)) for one in tables))
+
+
+@lru_cache(maxsize=2)
+def draw_batch(as_of: datetime | None, batch: int = 0) -> DrawnEstates:
+    """Draw a batch of estates; some have texts that are no UTF-8.
+
+    The first batch adds, of many more, those that reach a cell that none reached.
     """
     if as_of is None and batch == 0:
-        chosen = _covering()
+        chosen = _draw_covering()
     else:
-        chosen = [_estate(batch, number) for number in range(ESTATES if as_of is None else ESTATES // 4)]
+        many = range(ESTATES if as_of is None else ESTATES // 4)
+        chosen = _resolve((_estate(batch, number) for number in many), as_of)
     spoilt = [spoil_messages(random.Random(SEED), _estate(batch, number, "s")) for number in range(_SPOILT)]
-    return joined([*chosen, *spoilt])
+    return DrawnEstates(chosen.each + _resolve(spoilt, as_of).each)
+
+
+@lru_cache(maxsize=2)
+def draw_few(as_of: datetime | None) -> DrawnEstates:
+    """Draw for what takes its time: of the first batch few estates, which reach every cell among them."""
+    if as_of is not None:
+        return _resolve((tables for tables, _ in draw_few(None).each), as_of)
+    reached = [({*one.cells()}, (tables, one)) for tables, one in _draw_covering().each]
+    left, few = _all_cells(), []
+    while left:
+        cells, most = max(reached, key=lambda found: len(found[0] & left))
+        assert cells & left, left
+        few.append(most)
+        left -= cells
+    return DrawnEstates(tuple(few))
 
 
 def _estate(batch: int, number: int, kind: str = "e") -> Tables:
     return random_estate(random.Random(f"{SEED}/{batch}/{number}"), MESSAGES, f"{kind}{number}/")
 
 
-def _covering() -> list[Tables]:
-    # A reachable cell counts when any message reaches it, and once more where a rerouted one can.
-    wanted = {(c, True) for c in reachable_rerouted_cells()}
-    wanted |= {(c, False) for c in reachable_cells() - reachable_rerouted_cells()}
-    chosen = []
+def _all_cells() -> set[tuple[Cell, bool]]:
+    """A reachable cell counts when any message reaches it, and once more where a rerouted one can."""
+    rerouted = reachable_rerouted_cells()
+    return {(cell, True) for cell in rerouted} | {(cell, False) for cell in reachable_cells() - rerouted}
+
+
+@lru_cache(maxsize=1)
+def _draw_covering() -> DrawnEstates:
+    wanted, chosen = _all_cells(), []
     # With many estates those that reach a rare cell are among them: each is taken once.
     for number in dict.fromkeys((*range(ESTATES), *_REACHING, *range(ESTATES, MOST_ESTATES))):
         if number >= ESTATES and not wanted:
             break
-        estate = _estate(0, number)
-        cells = set(reference(estate).cells())
+        [found] = _resolve([_estate(0, number)], None).each
+        cells = {*found[1].cells()}
         if number < ESTATES or cells & wanted:
-            chosen.append(estate)
+            chosen.append(found)
         wanted -= cells
-    return chosen
+    return DrawnEstates(tuple(chosen))
 
 
-@lru_cache(maxsize=2)
-def _expect(as_of: datetime | None, batch: int) -> Expected:
-    return reference(estates(as_of, batch), as_of=as_of, run_id=RUN_ID)
-
-
-def assert_agrees(decider: Decider, as_of: datetime | None, batch: int = 0, *, is_whole: bool = True) -> None:
+def assert_agrees(decider: Decider, as_of: datetime | None, batch: int = 0) -> None:
     """A decider has the rows of the tests' own resolver."""
-    wanted = _expect(as_of, batch)
-    assert_decided(decider(estates(as_of, batch), as_of), wanted, is_whole=is_whole)
+    drawn = draw_batch(as_of, batch)
+    assert drawn.has_all_tables
+    assert_decided(decider(drawn.tables, as_of), drawn.expected)
     if as_of is None and batch == 0:
-        _print_coverage(Counter(wanted.cells()))
+        _print_coverage(Counter(drawn.expected.cells()))
+
+
+def assert_few_agree(decider: Decider, as_of: datetime | None, *, is_apart: bool = False) -> None:
+    """The same for a decider that takes its time; if ``is_apart``, it has one estate at a time."""
+    drawn = draw_few(as_of)
+    assert drawn.has_all_tables
+    for tables, expected in drawn.each if is_apart else [(drawn.tables, drawn.expected)]:
+        assert_decided(decider(tables, as_of), expected)
+
+
+def assert_runs_agree(
+    run: PartRunner, tables: Tables, parts: Sequence[list[Row]], times: Sequence[datetime]
+) -> Increments:
+    """Incremental runs over messages that come in parts leave what the tests' own runs do; return those."""
+    expected = Increments({key: rows for key, rows in tables.items() if key != "messages"})
+    for number, (part, now) in enumerate(zip(parts, times, strict=True)):
+        left = run(number, part, now)
+        expected.run(part, now, f"run{number}")
+        for key, rows in left.items():
+            assert_same(rows, getattr(expected, key), f"{key} after run {number}")
+    return expected
 
 
 def _print_coverage(cells: Counter[Any]) -> None:
@@ -165,13 +242,10 @@ def _print_coverage(cells: Counter[Any]) -> None:
             f" {cell.reason:<26} {cells[cell, False]:>7} {cells[cell, True]:>8}"
         )
     print("\n".join(lines))  # noqa: T201
-    seen = {cell for cell, _ in cells}
-    assert not reachable_cells() - seen
-    assert not reachable_rerouted_cells() - {cell for cell, rerouted in cells if rerouted}
+    assert not _all_cells() - cells.keys()
 
 
 NETWORKS = 30
-TRACED_AS_OF = datetime(2026, 3, 1, 13, 0, 0, tzinfo=timezone.utc)
 # A host that is no loopback name: another estate has none of it.
 _HOST = re.compile(r"(?i)(tcp://)(?!localhost|127\.)(?=[a-z0-9])")
 _SENDERS = ("//sender", "//nobody", "tcp://elsewhere:1/back", "tcp://hub:4022/back", "", None)
@@ -249,7 +323,7 @@ class ComparedSides:
 def draw_altered(seed: int, *, is_altered: bool = True, count: int = SIDES) -> tuple[Tables, Tables]:
     """Many random estates, and the same altered, where they are to be."""
     rng = random.Random(seed)
-    drawn = [random_estate(rng, 40, f"e{number}/") for number in range(count)]
+    drawn = draw_estates(rng, count, 40)
     first = joined(drawn)
     return first, joined([altered(rng, estate, rng.randint(0, 9)) for estate in drawn]) if is_altered else first
 

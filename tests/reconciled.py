@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from tests import estate_rows
+from tests.estate_rows import SALES, STOCK, STORE, endpoint, instance, observation, route, service
 from tests.frames import Tables
 
 Row = dict[str, Any]
 NOON = datetime(2026, 1, 5, 12, 0, 0, tzinfo=timezone.utc)
-SALES, STOCK, STORE = (f"0000000{n}-aaaa-bbbb-cccc-000000000000" for n in (1, 2, 3))
 STOCK_HOP, STORE_HOP = "tcp://stock.example:4022", "tcp://store.example:4022"
 
 
 def conversation(number: int) -> str:
     """A conversation id, as import writes it."""
-    return f"c0{number:06d}-1111-2222-3333-444444444444"
+    return estate_rows.conversation(number).lower()
 
 
 def after(seconds: float) -> datetime:
@@ -25,18 +26,8 @@ def after(seconds: float) -> datetime:
 
 def event(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:
     """An event of database Sales on hub, of a message for //stock."""
-    return {
-        "instance_name": "hub",
-        "database_name": "Sales",
-        "conversation_id": conversation(number),
-        "is_initiator": True,
-        "observed_at": after(at),
-        "source": "CLASSIFY_EVENT",
-        "outcome": outcome,
-        "to_service_name": "//stock",
-        "is_from_network": False,
-        **columns,
-    }
+    told: Row = {"message_id": None, "outcome": outcome, "is_from_network": False, "to_service_name": "//stock"}
+    return observation(number, after(at), **{"source": "CLASSIFY_EVENT", **told, **columns})
 
 
 def arrival(number: int, outcome: str, at: float = 0, **columns: Any) -> Row:
@@ -58,37 +49,23 @@ def queued(number: int, at: float = 0, **columns: Any) -> Row:
 
 
 def message(number: int, service: str, **columns: Any) -> Row:
-    """A message of Sales on hub at noon."""
-    return {
-        "message_id": f"{conversation(number)}:I:0",
-        "conversation_id": conversation(number).upper(),
-        "is_initiator": True,
-        "enqueue_time": NOON,
-        "instance_name": "hub",
-        "database_name": "Sales",
-        "to_service_name": service,
-        **columns,
-    }
-
-
-def _route(name: str, service: str | None, address: str, database: str = "Sales", **columns: Any) -> Row:
-    fixed = {"instance_name": "hub", "database_name": database, "name": name}
-    return {**fixed, "remote_service_name": service, "address": address, **columns}
+    """A message of Sales on hub at noon, as import writes it but for the case of its conversation."""
+    own = {"message_id": f"{conversation(number)}:I:0", "message_sequence_number": None, "enqueue_time": NOON}
+    return estate_rows.message(number, service, **own, **columns)
 
 
 def estate() -> Tables:
     """An instance with two services afar, one of them balanced, and one of its own; and its messages."""
-    return {
-        "instances": [{"instance_name": "hub", "addresses": ["tcp://hub.example:4022"]}],
-        "databases": [{"instance_name": "hub", "name": "Sales", "service_broker_guid": SALES}],
-        "services": [{"instance_name": "hub", "database_name": "Sales", "name": "//orders"}],
-        "routes": [
-            _route("Stock", "//stock", STOCK_HOP),
-            _route("East", "//balanced", STOCK_HOP, broker_instance=STOCK),
-            _route("West", "//balanced", STORE_HOP, broker_instance=STORE),
-            _route("Orders", "//orders", "LOCAL", database="msdb"),
+    return estate_rows.estate(
+        instances=[instance("hub", "tcp://hub.example:4022")],
+        services=[service("Sales", "//orders")],
+        routes=[
+            route("Stock", "//stock", STOCK_HOP),
+            route("East", "//balanced", STOCK_HOP, broker_instance=STOCK),
+            route("West", "//balanced", STORE_HOP, broker_instance=STORE),
+            route("Orders", "//orders", "LOCAL", database_name="msdb"),
         ],
-        "messages": [
+        messages=[
             message(1, "//stock"),
             message(12, "//gone"),
             message(13, "//stock"),
@@ -96,16 +73,8 @@ def estate() -> Tables:
             message(22, "//balanced", to_broker_instance=f"{{{STORE.upper()}}}"),
             message(90, "//stock"),
         ],
-        "dialogs": [
-            {
-                "instance_name": "hub",
-                "database_name": "Sales",
-                "conversation_id": conversation(21),
-                "is_initiator": True,
-                "far_broker_instance": STOCK,
-            }
-        ],
-    }
+        dialogs=[endpoint(21, conversation_id=conversation(21), far_broker_instance=STOCK)],
+    )
 
 
 # Observations, and of each episode the class and how many of them it has; in the order of conversations and time.

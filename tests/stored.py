@@ -1,9 +1,9 @@
-"""A small estate as Delta tables, and configurations that read it."""
+"""Rows as Delta tables, and configurations that read them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -15,84 +15,7 @@ if TYPE_CHECKING:
 
     from routing import Config
 
-Row = dict[str, Any]
-SALES, STOCK, STORE = (f"0000000{n}-aaaa-bbbb-cccc-000000000000" for n in (1, 2, 3))
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
-
-
-def conversation(number: int) -> str:
-    """A conversation id."""
-    return f"C0{number:06d}-1111-2222-3333-444444444444"
-
-
-def message(number: int, service: str, **columns: Any) -> Row:
-    """A message of database Sales on hub at noon."""
-    return {
-        "message_id": f"m{number}",
-        "conversation_id": conversation(number),
-        "is_initiator": True,
-        "message_sequence_number": number,
-        "enqueue_time": "2026-01-05T12:00:00Z",
-        "instance_name": "hub",
-        "database_name": "Sales",
-        "to_service_name": service,
-        **columns,
-    }
-
-
-def route(name: str, service: str | None, address: str, **columns: Any) -> Row:
-    """A route of database Sales on hub."""
-    fixed = {"instance_name": "hub", "database_name": "Sales", "name": name}
-    return {**fixed, "remote_service_name": service, "address": address, **columns}
-
-
-def small_estate() -> Tables:
-    """One instance, three databases; two messages are to be rejected, one asks for a route."""
-    guids = {"Sales": SALES, "Stock": STOCK, "Store": STORE}
-    return {
-        "instances": [{"instance_name": "hub", "is_message_forwarding_enabled": True}],
-        "databases": [
-            {"instance_name": "hub", "name": name, "database_id": 5, "service_broker_guid": guid}
-            for name, guid in guids.items()
-        ],
-        "services": [
-            {"instance_name": "hub", "database_name": name, "name": "//stock"} for name in ("Stock", "Store")
-        ],
-        "routes": [
-            route("Stock", "//stock", "LOCAL", broker_instance=STOCK),
-            route("Store", "//stock", "LOCAL", broker_instance=STORE),
-            route("Far", "//far", "TCP://far.example:4022", mirror_address="tcp://mirror.example:4022"),
-            route("Ask", "SQL/ServiceBroker/BrokerConfiguration", "LOCAL"),
-        ],
-        "messages": [
-            message(1, "//stock"),
-            message(2, "//stock"),
-            message(3, "//far"),
-            message(4, "//nowhere"),
-            message(5, "//stock", database_name=None, hops_remaining=3),
-            message(6, "//stock", conversation_id="no guid"),
-            message(7, "//stock", instance_name="spoke"),
-        ],
-        "dialogs": [
-            {
-                "instance_name": "hub",
-                "database_name": "Sales",
-                "conversation_id": conversation(number),
-                "is_initiator": True,
-                "far_broker_instance": STORE,
-            }
-            for number in (2, 9)
-        ],
-        "route_requests": [
-            {
-                "instance_name": "hub",
-                "database_name": "Sales",
-                "service_name": "//elsewhere",
-                "requested_at": "2026-01-05T11:00:00Z",
-                "message_id": "m0",
-            }
-        ],
-    }
 
 
 def store(frame: DataFrame, folder: Path, mode: str = "overwrite") -> Path:

@@ -14,6 +14,7 @@ from routing.engines.traffic_tables import TrafficTable
 from routing.schemas import DIALOGS, MESSAGES, Schema
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of
+from tests.estate_rows import endpoint, message
 
 Row = dict[str, Any]
 Open = Callable[[list[Row], Schema, "str | None"], TrafficTable]
@@ -333,29 +334,23 @@ def check_empty(operation: Operation, table: TrafficTable) -> None:
     assert list(operation.ask(table)) in ([], [(0, 0)])
 
 
-def message(number: int, at: str | None, **columns: Any) -> Row:
-    """Return a row of ``messages``."""
-    fixed = {"conversation_id": "C1", "is_initiator": True, "instance_name": "HUB", "to_service_name": "//a"}
-    return {"message_id": f"m{number}", "database_name": "Shop", "enqueue_time": at, **fixed, **columns}
-
-
 MESSAGE_ROWS = [
-    message(1, NOON),
-    message(2, FIRST),
-    message(3, LAST, observed_at=AFTER_NOON),
-    message(4, None),
-    message(5, BEFORE_1970),
+    message(1, "//a", enqueue_time=NOON),
+    message(2, "//a", enqueue_time=FIRST),
+    message(3, "//a", enqueue_time=LAST, observed_at=AFTER_NOON),
+    message(4, "//a", enqueue_time=None),
+    message(5, "//a", enqueue_time=BEFORE_1970),
     # Another instance's, and another service's.
-    message(6, FIRST, instance_name="hub"),
-    message(7, FIRST, to_service_name="//A"),
-    message(8, None, observed_at=BEFORE_1970),
+    message(6, "//a", enqueue_time=FIRST, instance_name="HUB"),
+    message(7, "//A", enqueue_time=FIRST),
+    message(8, "//a", enqueue_time=None, observed_at=BEFORE_1970),
 ]
 
 
 def check_asking_order(open_table: Open) -> None:
     """See that messages come in parts by their times, or by their ids where one time is that of all."""
     table = open_table(MESSAGE_ROWS, MESSAGES, "messages")
-    only = {"instance_name": ["HUB"], "to_service_name": ["//a"]}
+    only = {"instance_name": ["hub"], "to_service_name": ["//a"]}
     for as_of, expected in ((None, ["m2", "m5", "m8", "m1", "m3"]), (0, ["m1", "m2", "m3", "m4", "m5", "m8"])):
         for size in (1, 2, 100):
             parts = [part.values["message_id"] for part in table.in_asking_order(only, as_of, iter([size] * 99))]
@@ -370,8 +365,7 @@ def check_asking_order(open_table: Open) -> None:
 
 def dialog(conversation: Any, **columns: Any) -> Row:
     """Return a row of ``dialogs``."""
-    fixed = {"instance_name": "HUB", "database_name": "Shop", "is_initiator": True, "far_service": "//a"}
-    return {"conversation_id": conversation, **fixed, **columns}
+    return endpoint(0, conversation_id=conversation, far_service="//a", **columns)
 
 
 GROUPED: Row = {"conversation_group_id": "g"}

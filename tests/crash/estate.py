@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tests.estate_rows import endpoint, message, small_estate
 from tests.frames import Tables
 from tests.imports import rows_at
-from tests.stored import OUTPUTS, conversation, message, save_estate, small_estate
+from tests.stored import OUTPUTS, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,15 +82,7 @@ def write_config(folder: Path) -> Case:
 def tables() -> Tables:
     """The input tables; m4 waits in a dialog that ends long after."""
     found = small_estate()
-    found["dialogs"].append(
-        {
-            "instance_name": "hub",
-            "database_name": "Sales",
-            "conversation_id": conversation(4),
-            "is_initiator": True,
-            "lifetime": "2026-02-01T00:00:00Z",
-        }
-    )
+    found["dialogs"].append(endpoint(4, lifetime="2026-02-01T00:00:00Z"))
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -15,7 +15,7 @@ import routing
 from routing.delta import run_lock
 from routing.errors import StorageError
 from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, copied, tables
-from tests.frames import moment, rows_of
+from tests.frames import rows_of, with_moments
 from tests.hooks import Killed, hooked, kill, once
 from tests.random_estates import assert_same
 from tests.reference.increments import Increments
@@ -86,20 +86,15 @@ def _run_a(spark: SparkSession, case: Case, schedule: Schedule) -> str:
 
 
 def _expected(counted: tuple[str, ...]) -> Increments:
-    inputs = {key: _with_times(rows) for key, rows in tables().items()}
-    messages = inputs.pop("messages")
+    inputs = with_moments({**tables(), "new": NEW})
+    messages, new = inputs.pop("messages"), inputs.pop("new")
     expected = Increments(inputs)
     expected.run(messages, FIRST, "first")
-    new = _with_times(NEW)
     for run_id in counted:
         expected.run(new, NOW, run_id)
         new = []
     expected.run(new, CLEAN, "clean")
     return expected
-
-
-def _with_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: moment(value) for name, value in row.items()} for row in rows]
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

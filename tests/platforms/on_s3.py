@@ -11,8 +11,8 @@ import pyspark
 import routing
 from routing import cli, config
 from routing.sessions import session
+from tests.estate_rows import small_estate
 from tests.frames import assert_same_frames
-from tests.stored import small_estate
 
 # hadoop-aws of the Hadoop that this Spark brings, and of the AWS SDK only what it calls.
 _SDK = "2.29.52"

@@ -21,7 +21,7 @@ from tests.frames import Tables, frame_of, rows_of
 from tests.platforms.processes import end, running, until
 from tests.platforms.standalone import Standalone, home, standalone
 from tests.random_estates import assert_same
-from tests.reference.estates import joined, random_estate
+from tests.reference.estates import draw_estates, joined
 from tests.reference.resolver import resolve as reference
 from tests.stored import config_text, store
 
@@ -121,8 +121,7 @@ def estate(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Est
     """Estates that use every rule; the messages lie in many files, so that every worker reads some."""
     from routing.schemas import INPUTS
 
-    rng = random.Random(5)
-    tables = joined([random_estate(rng, MESSAGES, f"e{n}/") for n in range(ESTATES)])
+    tables = joined(draw_estates(random.Random(5), ESTATES, MESSAGES))
     folder = tmp_path_factory.mktemp("estate")
     for key, rows in tables.items():
         frame = frame_of(spark, rows, INPUTS[key])

@@ -71,7 +71,7 @@ def test_inputs_outputs_and_catalog_names_on_s3(store: str, tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     by_path, by_name, read_back = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    # The small estate of tests/stored.py: seven messages, two of them to be rejected.
+    # The small estate of tests/estate_rows.py: seven messages, two of them to be rejected.
     counts = {"rows_read": 7, "rows_resolved": 5, "rows_rejected": 2}
     for row in (by_path, by_name):
         assert {name: row[name] for name in counts} == counts

@@ -16,7 +16,7 @@ from .estate_messages import random_dialogs, random_messages, random_requests
 from .estate_words import maybe, pick, spelt_address, spelt_id
 from .text import address_key, broker_id
 
-__all__ = ["joined", "random_estate", "reachable_cells", "reachable_rerouted_cells"]
+__all__ = ["draw_estates", "joined", "random_estate", "reachable_cells", "reachable_rerouted_cells"]
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -48,6 +48,11 @@ def random_estate(rng: random.Random, n_messages: int, prefix: str = "") -> Tabl
     for rows in tables.values():
         rng.shuffle(rows)
     return tables
+
+
+def draw_estates(rng: random.Random, count: int, n_messages: int) -> list[Tables]:
+    """Draw so many estates, whose prefixes are e0/, e1/ and so on."""
+    return [random_estate(rng, n_messages, f"e{number}/") for number in range(count)]
 
 
 def joined(estates: list[Tables]) -> Tables:

@@ -7,6 +7,8 @@ import uuid
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from tests import estate_rows
+
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 MORNING = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -126,15 +128,5 @@ def _holders(tables: Tables, service: str) -> list[Row]:
 
 
 def _route(instance: str, database: str, name: str, service: str | None, address: str) -> Row:
-    return {
-        "instance_name": instance,
-        "database_name": database,
-        "name": name,
-        "remote_service_name": service,
-        "broker_instance": None,
-        "lifetime": None,
-        "address": address,
-        "mirror_address": None,
-        "valid_from": None,
-        "valid_to": None,
-    }
+    empty = dict.fromkeys(("broker_instance", "lifetime", "mirror_address", "valid_from", "valid_to"))
+    return estate_rows.route(name, service, address, instance_name=instance, database_name=database, **empty)

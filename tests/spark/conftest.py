@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from tests.estate_rows import small_estate
 from tests.plans import printed_plan
-from tests.stored import save_estate, small_estate
+from tests.stored import save_estate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

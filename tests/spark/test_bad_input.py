@@ -12,10 +12,11 @@ import routing
 from routing import cli
 from routing.errors import ConfigError, InputError
 from routing.sessions import session
+from tests.estate_rows import route, small_estate
 from tests.faulty_rows import faulty_rows
 from tests.frames import frame_of, frames
 from tests.golden_texts import GOLDEN, assert_golden
-from tests.stored import config_text, route, small_estate, store, written
+from tests.stored import config_text, store, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

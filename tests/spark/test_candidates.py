@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import routing
+from tests.estate_rows import STORE, message, small_estate
 from tests.frames import Tables, assert_same_frames, frames, load_cases, merged, moment, prefixed, rows_of
-from tests.reference.estates import joined, random_estate
-from tests.stored import STORE, message, small_estate
+from tests.reference.estates import draw_estates, joined, random_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,10 +32,9 @@ Row = dict[str, Any]
 
 def _estates(*, at_one_time: bool) -> Tables:
     """Return the worked cases, those of one time moved to `AS_OF`, beside random estates."""
-    rng = random.Random(SEED)
     cases = [case for case in load_cases() if ("as_of" in case) is at_one_time]
     of_cases = [prefixed(_moved(case), f"case{number}/") for number, case in enumerate(cases)]
-    return merged([*of_cases, joined([random_estate(rng, MESSAGES, f"e{number}/") for number in range(ESTATES)])])
+    return merged([*of_cases, joined(draw_estates(random.Random(SEED), ESTATES, MESSAGES))])
 
 
 def _moved(case: Row) -> Tables:

@@ -15,7 +15,7 @@ from routing.plan.checked_inputs import ResolveOptions
 from routing.runs.pipeline import resolve_with
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.frames import Tables, frames
-from tests.reference.estates import joined, random_estate
+from tests.reference.estates import draw_estates, joined
 from tests.spark.test_plan_law import AS_IF_LARGE
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ _GENERATOR = "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"
 
 def _everything() -> Tables:
     """Estates with rejects, requests, route versions, dialogs that end and addresses in service names."""
-    rng = random.Random(11)
-    return joined([random_estate(rng, 25, f"e{n}/") for n in range(2)])
+    return joined(draw_estates(random.Random(11), 2, 25))
 
 
 def _no_requests_and_no_addresses() -> Tables:

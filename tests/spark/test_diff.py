@@ -14,8 +14,9 @@ from routing.features.diff.comparison import Against, Scripts, TableVersions
 from routing.features.diff.diffing import Diff, diff
 from routing.schemas import MESSAGE_CHANGES
 from routing.tables.table_columns import is_frame
+from tests.estate_rows import small_estate
 from tests.frames import rows_in
-from tests.stored import config_of, save_estate, small_estate
+from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from routing.messages import rejected_rows
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
+from tests.estate_rows import message
 from tests.frames import arrow_of, frame_of, rows_of
-from tests.stored import message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,12 +15,13 @@ import routing
 from routing.errors import ContractError
 from routing.schemas import MESSAGES
 from tests.crash.estate import FIRST, NEW, NOW, WRITTEN, Case, run_ids, state, tables, write_config
-from tests.frames import arrow_of, moment
+from tests.estate_rows import message
+from tests.frames import arrow_of, with_moments
 from tests.hooks import Killed, hooked, kill, once
 from tests.imports import rows_at
 from tests.random_estates import assert_same
 from tests.reference.increments import Increments
-from tests.stored import message, save_estate
+from tests.stored import save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,17 +62,13 @@ def test_an_incremental_run_follows_a_full_one_by_the_local_engine(spark: SparkS
     _full(spark, case, "first", locally=True)
     _append(case, NEW)
     _incremental(spark, case, "second", 1)
-    estate = {key: [_with_times(row) for row in rows] for key, rows in tables().items()}
-    expected = Increments({key: rows for key, rows in estate.items() if key != "messages"})
+    estate = with_moments({**tables(), "new": NEW})
+    expected = Increments({key: rows for key, rows in estate.items() if key not in ("messages", "new")})
     expected.run(estate["messages"], FIRST, "first")
-    expected.run([_with_times(row) for row in NEW], FIRST + timedelta(hours=1), "second")
+    expected.run(estate["new"], FIRST + timedelta(hours=1), "second")
     for key in WRITTEN:
         assert_same(rows_at(case.config().output[key]), getattr(expected, key), key)
     assert run_ids(case) == ["first", "second"]
-
-
-def _with_times(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: moment(value) for name, value in row.items()}
 
 
 def _in_turn(spark: SparkSession, folder: Path, *, locally: bool, kills: bool) -> list[State]:

@@ -14,8 +14,9 @@ from routing.features.explain.explain_source import ExplainSource
 from routing.features.explain.explaining import explain
 from routing.features.explain.questions import QuestionError, StoredMessage
 from tests.crowded import BROKEN, OF_CONVERSATIONS, QUESTIONS, WRONG, crowded, handle
+from tests.estate_rows import conversation, message, small_estate
 from tests.frames import arrow, frame_of, frames, rows_of
-from tests.stored import config_of, conversation, message, save_estate, small_estate, store_estate
+from tests.stored import config_of, save_estate, store_estate
 from tests.unit.explained_rows import columns_of_rows
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from routing import cli
-from tests.frames import Tables, rows_of
+from tests.estate_rows import ASK, database, endpoint, estate, instance, message, route, service
+from tests.frames import Tables, merged, rows_of
 from tests.hostile import CONTROL, NAMES
-from tests.stored import config_text, conversation, store_estate
+from tests.stored import config_text, store_estate
 from tests.unit.test_hostile_names import UNPRINTABLE
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ FOLDER = 'it\'s `a` "b" [c] {d,e} %41 #? $x ;-- *\n\u202e\u00df\u0130'
 OUTPUTS = ("resolved_routes", "rejected_messages", "new_route_requests")
 NAMESPACE = {"m": "https://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRoute"}
 SUPPRESSED = NAMES[::2]
-BROKER_CONFIGURATION = "SQL/ServiceBroker/BrokerConfiguration"
 
 
 def hostile_estate() -> Tables:
@@ -32,40 +32,24 @@ def hostile_estate() -> Tables:
     One message to the service, one to a service that is not there (which asks for a route), one that is
     rejected.
     """
-    tables: Tables = {key: [] for key in ("instances", "databases", "services", "routes", "messages", "dialogs")}
-    for number, name in enumerate(NAMES):
-        here = {"instance_name": name}
-        guid = f"{number:08d}-aaaa-bbbb-cccc-000000000000"
-        tables["instances"].append(here)
-        tables["databases"].append({**here, "name": name, "database_id": 5, "service_broker_guid": guid})
-        tables["services"].append({**here, "database_name": name, "name": name})
-        for route, service in ((name, name), ("Ask", BROKER_CONFIGURATION)):
-            columns = {"name": route, "remote_service_name": service, "address": "LOCAL"}
-            tables["routes"].append({**here, "database_name": name, **columns})
-        for kind, service in (("here", name), ("asks", f"{name}?"), ("faulty", name)):
-            tables["messages"].append(
-                {
-                    "message_id": f"{name} {kind}",
-                    "conversation_id": "no id" if kind == "faulty" else conversation(number),
-                    "is_initiator": True,
-                    "enqueue_time": "2026-01-05T12:00:00Z",
-                    "instance_name": name,
-                    "database_name": name,
-                    "to_service_name": service,
-                }
-            )
+    return merged([_named(number, name) for number, name in enumerate(NAMES)])
+
+
+def _named(number: int, name: str) -> Tables:
+    here, there = {"instance_name": name}, {"instance_name": name, "database_name": name}
+    return estate(
+        instances=[instance(name)],
+        databases=[database(name, f"{number:08d}-aaaa-bbbb-cccc-000000000000", **here, database_id=5)],
+        services=[service(name, name, **here)],
+        routes=[route(name, name, "LOCAL", **there), route("Ask", ASK, "LOCAL", **there)],
+        messages=[
+            message(number, name, **there, message_id=f"{name} here"),
+            message(number, f"{name}?", **there, message_id=f"{name} asks"),
+            message(number, name, **there, message_id=f"{name} faulty", conversation_id="no id"),
+        ],
         # A dialog that names its broker instance: an id is any text.
-        tables["dialogs"].append(
-            {
-                **here,
-                "database_name": name,
-                "conversation_id": conversation(1_000 + number),
-                "is_initiator": True,
-                "far_service": name,
-                "far_broker_instance": name,
-            }
-        )
-    return tables
+        dialogs=[endpoint(1_000 + number, **there, far_service=name, far_broker_instance=name)],
+    )
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,11 @@ from routing.importing.catalog import CatalogExport, StandIns, read_export
 from routing.importing.fetching import reach_by
 from routing.importing.script_rows import read_scripts
 from routing.schemas import ROUTES
+from tests.estate_rows import route, small_estate
 from tests.frames import arrow_of
 from tests.imports import DATABASES, MONDAY
 from tests.imports import ROUTES as EXPORTED_ROUTES
-from tests.stored import config_of, route, save_estate, small_estate, store_local
+from tests.stored import config_of, save_estate, store_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,10 +11,22 @@ import pytest
 
 import routing
 from routing.errors import InputError, StorageError
+from tests.estate_rows import (
+    ASK,
+    SALES,
+    STOCK,
+    conversation,
+    database,
+    endpoint,
+    instance,
+    message,
+    route,
+    service,
+)
 from tests.frames import rows_of
 from tests.hooks import Killed, hooked, kill, once
 from tests.imports import rows_at
-from tests.stored import OUTPUTS, SALES, STOCK, config_of, conversation, message, route, save_estate
+from tests.stored import OUTPUTS, config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +34,6 @@ if TYPE_CHECKING:
     from routing import Config
 
 Table = list[dict[str, Any]]
-ASK = "SQL/ServiceBroker/BrokerConfiguration"
 
 
 def _at(hour: int, minute: int = 0) -> datetime:
@@ -41,22 +52,11 @@ ROUTES = [
     route("Late", "//late", "TCP://late.example:4022", valid_from=_time("14:30")),
 ]
 ESTATE = {
-    "instances": [{"instance_name": "hub"}],
-    "databases": [
-        {"instance_name": "hub", "name": "Sales", "service_broker_guid": SALES},
-        {"instance_name": "hub", "name": "Stock", "service_broker_guid": STOCK},
-    ],
-    "services": [{"instance_name": "hub", "database_name": "Stock", "name": "//stock"}],
+    "instances": [instance()],
+    "databases": [database("Sales", SALES), database("Stock", STOCK)],
+    "services": [service("Stock", "//stock")],
     "routes": ROUTES,
-    "dialogs": [
-        {
-            "instance_name": "hub",
-            "database_name": "Sales",
-            "conversation_id": conversation(5),
-            "is_initiator": True,
-            "lifetime": _time("14:15"),
-        }
-    ],
+    "dialogs": [endpoint(5, lifetime=_time("14:15"))],
     "messages": [
         message(1, "//stock"),
         message(2, "//far"),

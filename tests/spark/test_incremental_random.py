@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,14 @@ import pytest
 import routing
 from routing.schemas import MESSAGES
 from tests.frames import frame_of, rows_of
-from tests.random_estates import SEED, assert_same
-from tests.reference.estates import joined, random_estate
-from tests.reference.increments import Increments
+from tests.random_estates import RUN_TIMES, SEED, Row, assert_runs_agree, assert_same
+from tests.reference.estates import draw_estates, joined
 from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ESTATES = 60
-# Before, at and after most times of the estates.
-TIMES = [datetime(2026, 1, 5, hour, tzinfo=timezone.utc) for hour in (9, 10, 12)]
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages", "runs")
 
 
@@ -40,24 +37,23 @@ def catalog(spark: SparkSession) -> Iterator[str]:
 
 @pytest.mark.long
 def test_three_runs_agree(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
-    rng = random.Random(SEED)
-    tables = joined([random_estate(rng, 40, f"e{number}/") for number in range(ESTATES)])
-    messages = tables.pop("messages")
-    expected = Increments(tables)
-    inputs = save_estate(tables, tmp_path / "in", files=1)
+    tables = joined(draw_estates(random.Random(SEED), ESTATES, 40))
+    parts = [tables["messages"][number :: len(RUN_TIMES)] for number in range(len(RUN_TIMES))]
+    inputs = save_estate({**tables, "messages": []}, tmp_path / "in", files=1)
     named = [f"output.{key}={catalog}.{key}" for key in OUTPUTS]
     config = config_of(inputs, tmp_path, f"tables.messages={catalog}.messages", "resolve.mode=incremental", *named)
-    for number, now in enumerate(TIMES):
-        batch = messages[number :: len(TIMES)]
-        new = frame_of(spark, batch, MESSAGES).coalesce(1)
+
+    def run(number: int, part: list[Row], now: datetime) -> dict[str, list[Row]]:
+        new = frame_of(spark, part, MESSAGES).coalesce(1)
         new.write.format("delta").mode("append").saveAsTable(f"{catalog}.messages")
         routing.run(spark, config, run_id=f"run{number}", now=now)
-        expected.run(batch, now, f"run{number}")
-    assert max(row["attempt"] for row in expected.resolved_routes) == len(TIMES)
+        is_last = number == len(parts) - 1
+        return {key: rows_of(spark.table(f"{catalog}.{key}")) for key in OUTPUTS[:4] if is_last}
+
+    expected = assert_runs_agree(run, tables, parts, RUN_TIMES)
+    assert max(row["attempt"] for row in expected.resolved_routes) == len(parts)
     assert any("DUPLICATE_MESSAGE_ID" in row["reasons"] for row in expected.rejected_messages)
-    for key in OUTPUTS[:4]:
-        assert_same(rows_of(spark.table(f"{catalog}.{key}")), getattr(expected, key), key)
-    last: dict[object, dict[str, object]] = {}
+    last: dict[object, Row] = {}
     for row in expected.resolved_routes:
         last[row["instance_name"], row["message_id"]] = row
     assert_same(rows_of(spark.table(f"{catalog}.current_routes")), list(last.values()), "the view")

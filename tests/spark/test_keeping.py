@@ -13,6 +13,7 @@ import routing
 from routing.tables import cached_frames, frames
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from tests import askers
+from tests.estate_rows import instance, route
 from tests.frames import frame_of
 from tests.frames import frames as frames_of
 from tests.plans import printed_plan
@@ -20,14 +21,13 @@ from tests.plans import printed_plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROUTE = {"instance_name": "hub", "database_name": "Sales", "name": "R", "address": "LOCAL"}
 # In the hour that New York's clocks, the tests' session zone, show twice.
 TWICE = datetime(2026, 11, 1, 6, 30, 0, 123456, tzinfo=timezone.utc)
-ROUTES: list[dict[str, Any]] = [{**ROUTE, "valid_from": TWICE}, {**ROUTE, "name": "S"}]
-INSTANCES: list[dict[str, Any]] = [
-    {"instance_name": "hub", "is_message_forwarding_enabled": True, "addresses": ["tcp://hub:4022"]},
-    {"instance_name": "spoke", "is_message_forwarding_enabled": None, "addresses": None},
-    {"instance_name": "third", "is_message_forwarding_enabled": None, "addresses": []},
+ROUTES = [route("R", None, "LOCAL", valid_from=TWICE), route("S", None, "LOCAL")]
+INSTANCES = [
+    instance("hub", "tcp://hub:4022", is_message_forwarding_enabled=True),
+    instance("spoke"),
+    instance("third", addresses=[]),
 ]
 
 # The tables of three rows are too many to be held.

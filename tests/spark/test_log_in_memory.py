@@ -13,9 +13,10 @@ from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.schemas import NEW_ROUTE_REQUESTS
 from routing.tables import sql_statements
+from tests.estate_rows import small_estate
 from tests.frames import frame_of
 from tests.log_operations import KEY, A, LogInMemory, assert_like_the_log_in_memory, back_to
-from tests.stored import config_of, save_estate, small_estate
+from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,9 +25,10 @@ from routing.delta.appended_rows import RecordedVersion, check_detectable, check
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import detail
 from routing.errors import InputError
+from tests.estate_rows import message, small_estate
 from tests.frames import frame_of, rows_of
 from tests.plans import EXCHANGE, PYTHON
-from tests.stored import config_of, message, save_estate, small_estate
+from tests.stored import config_of, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,12 +20,12 @@ from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import INPUTS, MESSAGES, ColumnKind
 from routing.tables import frames as storage_frames
 from routing.tables.spark_forms import is_utf8, readable
+from tests.estate_rows import conversation, message, small_estate
 from tests.frames import frame_of, frames, rows_of
 from tests.hostile import UNDECODABLE
-from tests.random_estates import assert_same, spoil_messages
-from tests.reference.estates import joined, random_estate
-from tests.reference.increments import Increments
-from tests.stored import config_of, conversation, message, save_estate, small_estate, store
+from tests.random_estates import Row, assert_runs_agree, spoil_messages
+from tests.reference.estates import draw_estates, joined
+from tests.stored import config_of, save_estate, store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,22 +99,23 @@ def test_a_full_and_an_incremental_run_set_aside_the_same(
     spark: SparkSession, tmp_path: Path, written_plans: list[tuple[str, str]], is_local: bool
 ) -> None:
     rng = random.Random(9)
-    tables = joined([random_estate(rng, 40, f"e{number}/") for number in range(3)])
-    batches = [spoil_messages(rng, {**tables, "messages": tables["messages"][half::2]}) for half in (0, 1)]
-    expected = Increments({key: rows for key, rows in tables.items() if key != "messages"})
+    tables = joined(draw_estates(rng, 3, 40))
+    halves = [{**tables, "messages": tables["messages"][half::2]} for half in (0, 1)]
+    parts = [spoil_messages(rng, half)["messages"] for half in halves]
     inputs = save_estate({**tables, "messages": []}, tmp_path / "in", files=1)
     if not is_local:
         set_properties(spark, inputs, "'delta.enableDeletionVectors' = 'true'")
     config = config_of(
         inputs, tmp_path, "resolve.mode=incremental", f"output.pending_messages={tmp_path / 'pending_messages'}"
     )
-    for number, batch in enumerate(batches):
-        store(frame_of(spark, batch["messages"], MESSAGES).coalesce(1), inputs / "messages", "append")
-        routing.run(spark, config, run_id=f"run{number}", now=NOW)
-        expected.run(batch["messages"], NOW, f"run{number}")
-    for key in ("rejected_messages", "resolved_routes", "pending_messages"):
-        rows = rows_of(spark.read.format("delta").load(str(tmp_path / key)))
-        assert_same(rows, getattr(expected, key), key)
+
+    def run(number: int, part: list[Row], now: datetime) -> dict[str, list[Row]]:
+        store(frame_of(spark, part, MESSAGES).coalesce(1), inputs / "messages", "append")
+        routing.run(spark, config, run_id=f"run{number}", now=now)
+        keys = ("rejected_messages", "resolved_routes", "pending_messages") if number else ()
+        return {key: rows_of(spark.read.format("delta").load(str(tmp_path / key))) for key in keys}
+
+    expected = assert_runs_agree(run, tables, parts, [NOW] * len(parts))
     assert any("NOT_UTF8_MESSAGE_ID" in row["reasons"] for row in expected.rejected_messages)
     # Here are doubles, and requests in databases and in msdb. A kept frame prints what it was made of, with all
     # kept frames that this reads: nested in each other these were a plan of 14 million characters.

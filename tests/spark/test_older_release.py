@@ -14,9 +14,9 @@ import pytest
 import routing
 from routing import cli
 from tests.crash.estate import NOW, OUTCOMES, WRITTEN, Case, run_ids, state, write_config
+from tests.estate_rows import message
 from tests.frames import frame_of, rows_of
 from tests.hooks import Killed, hooked, kill, once
-from tests.stored import message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,9 @@ from routing.delta.counted_runs import release
 from routing.errors import ConfigError, InternalError, OutputError
 from routing.runs import spark_outputs
 from routing.runs.run_work import Progress
+from tests.estate_rows import message, small_estate
 from tests.frames import rows_of
-from tests.stored import config_of, message, save_estate, small_estate, store, written
+from tests.stored import config_of, save_estate, store, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

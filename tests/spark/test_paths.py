@@ -14,12 +14,12 @@ from routing.plan.checked_inputs import ResolveOptions
 from routing.runs.run_work import UntimedStages
 from routing.runs.spark_outputs import TracedPaths, compile_tables, trace_all, trace_with
 from routing.tables.cached_frames import FrameCache
+from tests.estate_rows import SALES, message, small_estate
 from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of
 from tests.plans import broadcast_tables, columns_read, join_keys
-from tests.random_estates import TRACED_AS_OF as AS_OF
-from tests.random_estates import assert_traces, networks, own_rows, with_own_hosts
+from tests.random_estates import AS_OF, assert_traces, networks, own_rows, with_own_hosts
 from tests.spark.test_plan_law import AS_IF_LARGE, breaches, main_path
-from tests.stored import SALES, message, small_estate, store
+from tests.stored import store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,6 +13,7 @@ import pytest
 from routing.plan.checked_inputs import ResolveOptions
 from routing.runs.pipeline import resolve_with
 from routing.tables.cached_frames import FrameLimits
+from tests.estate_rows import SALES, message, small_estate
 from tests.frames import arrow_of, frame_of, frames, rows_of
 from tests.plans import (
     EXCHANGE,
@@ -24,9 +25,9 @@ from tests.plans import (
     paths_to_kept,
 )
 from tests.random_estates import assert_same
-from tests.reference.estates import joined, random_estate
+from tests.reference.estates import draw_estates, joined
 from tests.reference.resolver import resolve as reference
-from tests.stored import SALES, message, small_estate, store
+from tests.stored import store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,8 +43,7 @@ AS_IF_LARGE = FrameLimits(held_rows=-1, client_rows=-1)
 @pytest.fixture(scope="module")
 def tables() -> dict[str, list[dict[str, Any]]]:
     """Estates in which every rule has something to do."""
-    rng = random.Random(11)
-    return joined([random_estate(rng, 25, f"e{n}/") for n in range(2)])
+    return joined(draw_estates(random.Random(11), 2, 25))
 
 
 @pytest.fixture(scope="module")

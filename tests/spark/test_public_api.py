@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.estate_rows import small_estate
 from tests.frames import frames
 from tests.public_api import PublicName, build_folder, public_names, run_example
-from tests.stored import small_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

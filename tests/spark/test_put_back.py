@@ -15,8 +15,9 @@ import pytest
 import routing
 from routing.errors import ContractError, StorageError
 from tests.crash.estate import NOW, Case, before, copied, run_ids, state
+from tests.estate_rows import message
 from tests.hooks import Killed, hooked, kill, once
-from tests.stored import message, save_estate, store
+from tests.stored import save_estate, store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

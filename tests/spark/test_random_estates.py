@@ -12,7 +12,7 @@ import pytest
 from routing.schemas import NEW_ROUTE_REQUESTS, REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.tables.column_kinds import spark_schema
 from tests.frames import Tables, frames, rows_of
-from tests.random_estates import AS_OF, BATCHES, RUN_ID, SEED, Decided, assert_agrees, estates
+from tests.random_estates import AS_OF, BATCHES, RUN_ID, SEED, Decided, assert_agrees, draw_batch
 from tests.stored import store
 
 if TYPE_CHECKING:
@@ -58,6 +58,6 @@ def test_order_and_layout_do_not_matter_at_one_time(spark: SparkSession, tmp_pat
 
 
 def test_where_there_are_no_messages_nothing_comes_out(spark: SparkSession) -> None:
-    tables = {**estates(AS_OF), "messages": []}
+    tables = {**draw_batch(AS_OF).tables, "messages": []}
     done = _decide(spark, frames(spark, tables), None)
-    assert [*done.resolved_routes, *done.new_route_requests, *done.rejected_messages] == []
+    assert [*done.resolved_routes, *(done.new_route_requests or []), *done.rejected_messages] == []

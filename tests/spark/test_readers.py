@@ -13,8 +13,9 @@ import pytest
 
 import routing
 from tests.crash.estate import NOW, before
+from tests.estate_rows import message
 from tests.hooks import Hook, Killed, hooked, once
-from tests.stored import message, save_estate
+from tests.stored import save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

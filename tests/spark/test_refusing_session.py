@@ -12,12 +12,12 @@ import routing
 from routing import cli
 from routing.config import load
 from routing.sessions import session
-from tests.frames import rows_of
+from tests.estate_rows import small_estate
+from tests.frames import rows_of, with_moments
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
 from tests.refusing import not_available, refused
-from tests.spark.test_runs import full_rows
-from tests.stored import config_text, small_estate
+from tests.stored import config_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ def test_a_run_goes_on_without(
     )
     assert refusing.count("persist") == 1
     run_id = json.loads(out)["run_id"]
-    expected = reference(full_rows(small_estate()), as_of=None, run_id=run_id)
+    expected = reference(with_moments(small_estate()), as_of=None, run_id=run_id)
     found = routing.read_run(spark, load(str(file), []), run_id)
     assert_same(rows_of(found.resolved_routes), expected.resolved_routes, "resolved_routes")
     assert_same(rows_of(found.new_route_requests), expected.new_route_requests, "new_route_requests")

@@ -19,11 +19,12 @@ from routing.delta.counted_runs import release
 from routing.errors import InputError, InternalError, StorageError
 from routing.messages import results
 from routing.runs import spark_runs
-from tests.frames import moment, rows_of
+from tests.estate_rows import message, small_estate
+from tests.frames import rows_of, with_moments
 from tests.hooks import hooked
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
-from tests.stored import OUTPUTS, config_of, config_text, message, save_estate, small_estate
+from tests.stored import OUTPUTS, config_of, config_text, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,15 +46,6 @@ class Done:
     commits: list[str]
     started: datetime
     finished: datetime
-
-
-def full_rows(estate: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    from routing.schemas import INPUTS
-
-    return {
-        key: [{f.name: moment(row.get(f.name)) for f in schema} for row in estate[key]]
-        for key, schema in INPUTS.items()
-    }
 
 
 def _between_passes(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -118,7 +110,7 @@ def _rows_of_runs(spark: SparkSession, done: Done) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.core
 def test_the_row_of_a_run(spark: SparkSession, done: Done) -> None:
-    expected = reference(full_rows(small_estate()), as_of=None, run_id="first")
+    expected = reference(with_moments(small_estate()), as_of=None, run_id="first")
     row = _rows_of_runs(spark, done)["first"]
     assert row == done.first.row
     assert done.started <= row["started_at"] < row["finished_at"] <= done.finished
@@ -163,7 +155,7 @@ def test_every_pass_reads_one_version(spark: SparkSession, done: Done) -> None:
 @pytest.mark.core
 def test_read_run_gives_what_that_run_wrote(spark: SparkSession, done: Done) -> None:
     """The second run replaced the outputs; the first run's rows are still to be had."""
-    estate = full_rows(small_estate())
+    estate = with_moments(small_estate())
     expected = reference(estate, as_of=None, run_id="first")
     first = routing.read_run(spark, done.config, "first")
     assert_same(rows_of(first.resolved_routes), expected.resolved_routes, "resolved_routes")

@@ -18,9 +18,10 @@ from routing.errors import InputError
 from routing.schemas import ROUTES
 from routing.tables.read_rows import read_rows
 from routing.tables.spark_forms import conform
+from tests.estate_rows import message, route, small_estate
 from tests.frames import assert_same_frames, frame_of, frames, rows_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_of, message, route, save_estate, small_estate, store
+from tests.stored import config_of, save_estate, store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +15,11 @@ from routing.plan.checked_inputs import ResolveOptions
 from routing.runs.pipeline import resolve_with
 from routing.tables import cached_frames
 from routing.tables.cached_frames import FrameLimits
-from tests.frames import assert_same_frames, frames, moment, rows_of
+from tests.estate_rows import small_estate
+from tests.frames import assert_same_frames, frames, rows_of, with_moments
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
-from tests.stored import config_text, save_estate, small_estate
+from tests.stored import config_text, save_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,16 +56,8 @@ def test_the_job_runs_without_pyarrow_and_pandas(missing: str, spark: SparkSessi
     # Spark 3.5 fetches its JARs with words on standard output.
     assert json.loads(done.stdout.splitlines()[-1])["rows_resolved"] == 5
     stored = spark.read.format("delta").load(str(tmp_path / "out" / "resolved_routes"))
-    expected = reference(_estate(), as_of=None).resolved_routes
+    expected = reference(with_moments(small_estate()), as_of=None).resolved_routes
     assert_same(rows_of(stored.drop("run_id")), [_without_run(row) for row in expected], "resolved_routes")
-
-
-def _estate() -> dict[str, list[dict[str, Any]]]:
-    """The small estate, its times as times."""
-    return {
-        key: [{name: moment(value) for name, value in row.items()} for row in rows]
-        for key, rows in small_estate().items()
-    }
 
 
 def _without_run(row: dict[str, object]) -> dict[str, object]:
@@ -81,9 +74,9 @@ def _without_run(row: dict[str, object]) -> dict[str, object]:
 def test_rows_are_the_same_without_arrow(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: FrameLimits
 ) -> None:
-    with_arrow = resolve_with(frames(spark, _estate()), ResolveOptions("rows"), limits)
+    with_arrow = resolve_with(frames(spark, small_estate()), ResolveOptions("rows"), limits)
     monkeypatch.setattr(cached_frames, "has_arrow", lambda: False)
-    without = resolve_with(frames(spark, _estate()), ResolveOptions("rows"), limits)
+    without = resolve_with(frames(spark, small_estate()), ResolveOptions("rows"), limits)
     try:
         assert_same_frames(without.resolved_routes, with_arrow.resolved_routes)
         assert_same_frames(without.new_route_requests, with_arrow.new_route_requests)

@@ -17,9 +17,10 @@ from routing.cli import main
 from routing.errors import InputError, InternalError, OutputError, RoutingError, StorageError
 from routing.messages.results import UNSEEN
 from routing.runs.spark_outputs import write_paths
+from tests.estate_rows import conversation, message, small_estate
 from tests.frames import frame_of, rows_of
 from tests.hooks import Hook, hooked
-from tests.stored import conversation, message, save_estate, small_estate, store_estate
+from tests.stored import save_estate, store_estate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

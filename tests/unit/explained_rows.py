@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
+from routing.features.explain import judging
 from routing.features.explain.background import MessageBackground
 from routing.features.explain.explaining import Explanation, answer
 from routing.features.explain.judging import QuestionedMessage, RemedyFacts
 from routing.features.explain.known_tables import KnownTables, OtherInstances
-from routing.schemas import INPUTS, KEPT, ColumnKind, Schema
+from routing.features.explain.questions import QuestionError
+from routing.schemas import INPUTS, KEPT, RESOLVED_ROUTES, ColumnKind, Schema
 from routing.tables.table_columns import TableColumns
 from tests.frames import Tables, moment
+from tests.random_estates import RUN_ID, Decided
+from tests.reference.messages import as_written
 from tests.unit.rules.by_rules import micros
 
 Row = dict[str, Any]
@@ -63,3 +69,70 @@ class KnownRows:
             background,
             lambda: RemedyFacts.of_columns(self.columns, service, used),
         )
+
+
+class ExplainDecider:
+    """Decides messages as explain does, on paths that agree with the verdicts; remembers what these show."""
+
+    def __init__(self) -> None:
+        self.items: set[str] = set()
+        self.steps: set[tuple[int | None, bool]] = set()
+
+    def __call__(self, tables: Tables, as_of: datetime | None) -> Decided:
+        """The verdicts of an estate, and what cannot be judged; nothing tells the requests that are opened."""
+        known, resolved, rejected = KnownRows(tables), list[Row](), list[Row]()
+        for row in tables["messages"]:
+            try:
+                explained = known.explain(row, as_of=micros(as_of))
+            except QuestionError as error:
+                rejected.append({"message_id": as_written(row["message_id"]), "reasons": _reasons_of(error)})
+                continue
+            [verdict] = map(dict, explained.verdict)
+            assert (list(verdict), verdict["run_id"]) == (RESOLVED_ROUTES.names, judging.RUN_ID)
+            resolved.append({**verdict, "run_id": RUN_ID})
+            self._see_path(list(explained.steps), verdict)
+        return Decided(resolved, None, rejected, is_whole=False)
+
+    def _see_path(self, path: list[Mapping[str, Any]], verdict: Row) -> None:
+        """Hold what is read off the decisions against the verdict."""
+        assert [row["position"] for row in path] == list(range(1, len(path) + 1))
+        last = path[-1]
+        told = ("OUTCOME", verdict["outcome"], verdict["reason"])
+        assert (last["item"], last["outcome"], last["reason"]) == told
+        came_back = [row["name"] for row in path if row["finding"] == "CAME_BACK"]
+        assert came_back == [name for name in [verdict["rerouted_from"]] if name is not None]
+        _assert_search_agrees(path, verdict, search=1 + len(came_back))
+        self.items.update(row["item"] for row in path)
+        self.steps.add((verdict["matching_step"], bool(came_back)))
+
+
+def _reasons_of(error: QuestionError) -> list[str]:
+    """The codes of a message that cannot be judged; nothing else may stand in the way of an explanation."""
+    told = re.match(r"the message cannot be judged: ([A-Z0-9_, ]+)", str(error))
+    reasons = told[1].strip().split(", ") if told else []
+    assert str(error) == str(QuestionError.rejected(reasons))
+    return reasons
+
+
+def _assert_search_agrees(path: list[Mapping[str, Any]], verdict: Row, search: int) -> None:
+    """The search that decided: its step, its route, its database."""
+    mine = [row for row in path if row["search"] == search]
+    steps = {row["step"]: row["finding"] for row in mine if row["item"] == "STEP"}
+    won = [step for step, finding in steps.items() if finding == "MATCHED"]
+    if verdict["matching_step"] in (None, 0):
+        assert steps == {}
+        assert [row["finding"] for row in mine if row["item"] == "REPLY"] == ["MATCHED"] or (
+            verdict["reason"] in ("DIALOG_EXPIRED", "SCOPE_BROKER_DISABLED")
+        )
+        return
+    assert sorted(steps) == [1, 2, 3, 4, 5, 6, 7]
+    assert won == [verdict["matching_step"]]
+    matched = [row["name"] for row in mine if row["item"] == "ROUTE" and row["finding"] == "MATCHED"]
+    if verdict["route_name"] is not None:
+        assert verdict["route_name"] in matched, (verdict, mine)
+    if verdict["matching_step"] == 3:
+        (picked,) = (row for row in mine if row["item"] == "ID" and row["finding"] == "PICKED")
+        assert picked["broker_instance"] == verdict["broker_instance"]
+        assert (picked["outcome"], picked["reason"]) == (verdict["outcome"], verdict["reason"])
+    located = [row["name"] for row in mine if row["item"] == "DATABASE" and row["finding"] == "LOCATED"]
+    assert located == [name for name in [verdict["destination_database"]] if name is not None]

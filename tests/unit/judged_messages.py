@@ -100,7 +100,8 @@ def decide_by_planner(tables: Tables, as_of: datetime | None, *, most_keys: int 
     ]
     of = ("instance_name", "database_name", "service_name", "requested_at", "message_id")
     asked = (*of, "conversation_id", "is_initiator")
-    return Decided(resolved_rows(judged), [dict(zip(asked, one, strict=True)) for one in requests], rejected)
+    opened = [dict(zip(asked, one, strict=True)) for one in requests]
+    return Decided(resolved_rows(judged), opened, rejected, is_whole=False)
 
 
 def read_messages(messages: Table, only: Only | None = None) -> Iterator[TableColumns]:

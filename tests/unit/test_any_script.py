@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from routing import cli
+from tests.estate_rows import small_estate
 from tests.exported import waiting, whole_shop
-from tests.stored import config_text, save_estate, small_estate
+from tests.stored import config_text, save_estate
 
 STATEMENTS = st.sampled_from(
     [

@@ -17,8 +17,9 @@ import pytest
 from routing import cli
 from routing.errors import InputError, StorageError
 from routing.runs.run_work import Progress, Stages
+from tests.estate_rows import small_estate
 from tests.golden_texts import assert_golden, assert_golden_help
-from tests.stored import save_estate, small_estate
+from tests.stored import save_estate
 
 COMMANDS = (
     "demo",

@@ -17,10 +17,10 @@ from routing.features.check.checking import check
 from routing.messages import validate
 from routing.plan.candidate_lists import LISTED_CANDIDATE, CandidateLists
 from routing.plan.key_rows import CHOICE, decide_keys
+from tests.estate_rows import message, route, small_estate
 from tests.exported import route as exported_route
 from tests.exported import waiting, whole_shop
 from tests.frames import Tables, arrow
-from tests.stored import message, route, small_estate
 
 FAR, NEAR = "TCP://far.example:4022", "TCP://near.example:4022"
 ID = "5a5a5a5a-0000-4000-8000-000000000000"

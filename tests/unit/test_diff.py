@@ -19,18 +19,9 @@ from routing.features.diff.decision_comparison import WORSE, MessageChanges, cou
 from routing.features.diff.diffing import Diff, diff
 from routing.features.diff.sides import DiffSides, GivenTables, OneSide, read
 from routing.schemas import KEY_CHANGES, ROUTES, SETTINGS
+from tests.estate_rows import STOCK, STORE, conversation, database, instance, message, route, service, small_estate
 from tests.frames import Tables, arrow, arrow_of
-from tests.stored import (
-    STOCK,
-    STORE,
-    config_of,
-    config_text,
-    conversation,
-    message,
-    route,
-    save_estate,
-    small_estate,
-)
+from tests.stored import config_of, config_text, save_estate
 from tests.unit.explained_rows import columns_of_rows
 from tests.unit.rules.by_rules import micros
 
@@ -356,7 +347,7 @@ def test_only_what_can_differ_is_decided() -> None:
     """Of a service whose route changes all messages of the instance, and of a database that changes all."""
     tables = small_estate()
     other = [message(8, "//far", instance_name="rim"), message(9, "//stock", instance_name="rim")]
-    tables["instances"].append({"instance_name": "rim"})
+    tables["instances"].append(instance("rim"))
     tables["databases"].append({**tables["databases"][0], "instance_name": "rim"})
     tables["messages"] += other
     arrow_tables = arrow(tables)
@@ -393,24 +384,18 @@ def test_faults_of_a_side_are_told_with_its_name(tmp_path: Path) -> None:
         diff(config_of(tmp_path / "in", tmp_path / "out"), other, at=AT)
 
 
-def hub(**columns: Any) -> dict[str, Any]:
-    return {
-        "instance_name": "hub",
-        "is_message_forwarding_enabled": True,
-        "addresses": ["tcp://hub:4022"],
-        **columns,
-    }
+HUB = instance("hub", "tcp://hub:4022", is_message_forwarding_enabled=True)
 
 
 def altered(table: str, place: int, **columns: Any) -> Tables:
     """The small estate, whose instance has an address, with a row altered."""
-    tables = {**small_estate(), "instances": [hub()]}
+    tables = {**small_estate(), "instances": [HUB]}
     tables[table] = [{**row, **columns} if n == place else row for n, row in enumerate(tables[table])]
     return tables
 
 
 def added(table: str, *rows: dict[str, Any]) -> Tables:
-    tables = {**small_estate(), "instances": [hub()]}
+    tables = {**small_estate(), "instances": [HUB]}
     return {**tables, table: [*tables[table], *rows]}
 
 
@@ -433,12 +418,9 @@ def of_services(*services: str) -> list[dict[str, list[str]]]:
         (altered("databases", 1, is_broker_enabled=False), ALL_OF_HUB),
         (altered("databases", 1, is_broker_enabled=True), []),
         (altered("databases", 1, service_broker_guid=STORE), ALL_OF_HUB),
-        (added("databases", {"instance_name": "hub", "name": "New", "service_broker_guid": "x"}), ALL_OF_HUB),
+        (added("databases", database("New", "x")), ALL_OF_HUB),
         (altered("services", 0, database_name="Sales"), of_services("//stock")),
-        (
-            added("services", {"instance_name": "hub", "database_name": "Sales", "name": "//new"}),
-            of_services("//new"),
-        ),
+        (added("services", service("Sales", "//new")), of_services("//new")),
         (altered("routes", 2, address="tcp://far:1"), of_services("//far")),
         (altered("routes", 2, remote_service_name="//near"), of_services("//far", "//near")),
         (altered("routes", 2, remote_service_name=None), ALL_OF_HUB),

@@ -10,9 +10,10 @@ import pytest
 
 from routing import cli
 from routing.schemas import MESSAGE_CHANGES, ROUTES
+from tests.estate_rows import route, small_estate
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import config_text, route, save_estate, small_estate, store_local, written
+from tests.stored import config_text, save_estate, store_local, written
 
 AT = ("--at", "2026-01-05T13:00:00Z")
 SCRIPT = """USE Sales;

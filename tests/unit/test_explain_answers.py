@@ -17,9 +17,11 @@ from routing.features.explain.explaining import Explanation
 from routing.importing.tsql import read_script
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
+from tests import estate_rows
+from tests.estate_rows import database, instance, message, observation, route, service, small_estate
 from tests.frames import Tables, arrow, load_cases, merged, prefixed
 from tests.hostile import NAMES
-from tests.stored import message, route, save_job, small_estate
+from tests.stored import save_job
 from tests.unit.explained_rows import KnownRows
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
@@ -31,22 +33,13 @@ def estate(
     routes: Sequence[dict[str, Any]] = (), services: Sequence[tuple[str, str, str]] = (), **asked: Any
 ) -> Tables:
     """Two instances, of which hub sends a message m1 for //stock from Sales at noon; with routes and services."""
-    return {
-        "instances": [
-            {"instance_name": "hub", "addresses": ["tcp://hub:4022"]},
-            {"instance_name": "far", "addresses": ["tcp://far:4022"]},
-        ],
-        "databases": [
-            {"instance_name": "hub", "name": "Sales", "service_broker_guid": "sales"},
-            {"instance_name": "far", "name": "Stock", "service_broker_guid": "stock"},
-        ],
-        "services": [
-            {"instance_name": instance, "database_name": database, "name": name}
-            for instance, database, name in services
-        ],
-        "routes": list(routes),
-        "messages": [message(1, "//stock", **asked)],
-    }
+    return estate_rows.estate(
+        instances=[instance(name, f"tcp://{name}:4022") for name in ("hub", "far")],
+        databases=[database("Sales", "sales"), database("Stock", "stock", instance_name="far")],
+        services=[service(place, name, instance_name=where) for where, place, name in services],
+        routes=list(routes),
+        messages=[message(1, "//stock", **asked)],
+    )
 
 
 def explained(tables: Tables, **more: Any) -> Explanation:
@@ -64,34 +57,13 @@ def answer(done: Explanation) -> str:
         pytest.param({"observed_at": "2026-01-05T20:48:00Z"}, {}, " since 8 h 48 min", id="it was seen later"),
         pytest.param(
             {},
-            {
-                "observed_routing": [
-                    {
-                        "observed_at": "2026-01-08T12:00:00Z",
-                        "instance_name": "hub",
-                        "database_name": "Sales",
-                        "message_id": "m1",
-                        "source": "TRANSMISSION_QUEUE",
-                    }
-                ]
-            },
+            {"observed_routing": [observation(1, "2026-01-08T12:00:00Z")]},
             " since 3 d",
             id="an import saw it in the queue",
         ),
         pytest.param(
             {},
-            {
-                "observed_routing": [
-                    {
-                        "observed_at": "2026-01-08T12:00:00Z",
-                        "instance_name": "hub",
-                        "database_name": "Sales",
-                        "conversation_id": message(1, "//stock")["conversation_id"],
-                        "is_initiator": True,
-                        "source": "CLASSIFY_EVENT",
-                    }
-                ]
-            },
+            {"observed_routing": [observation(1, "2026-01-08T12:00:00Z", "CLASSIFY_EVENT", message_id=None)]},
             "",
             id="an event tells of one moment",
         ),

@@ -11,7 +11,7 @@ from routing.features.explain.background import MessageBackground, StatusText, f
 from routing.features.explain.questions import QuestionError
 from routing.schemas import DATABASES, IMPORTS, INPUTS, INSTANCES, OBSERVED_ROUTING, ROUTES
 from routing.terms import Outcome
-from tests.stored import message
+from tests.estate_rows import database, estate, instance, message, route
 from tests.unit.explained_rows import KnownRows, columns_of_rows
 
 Row = dict[str, Any]
@@ -115,11 +115,10 @@ GAPS: list[tuple[Row, int, int, str | None]] = [
 
 @pytest.mark.parametrize(("row", "databases", "routes", "gap"), GAPS)
 def test_how_much_is_known_of_an_instance(row: Row, databases: int, routes: int, gap: str | None) -> None:
-    database = {"instance_name": "hub", "name": "d", "service_broker_guid": "g"}
     near = {
-        "instances": columns_of_rows([{"instance_name": "hub", **row}], INSTANCES),
-        "databases": columns_of_rows([database] * databases, DATABASES),
-        "routes": columns_of_rows([{"instance_name": "hub"}] * routes, ROUTES),
+        "instances": columns_of_rows([instance(**row)], INSTANCES),
+        "databases": columns_of_rows([database()] * databases, DATABASES),
+        "routes": columns_of_rows([route("r", None, "LOCAL")] * routes, ROUTES),
     }
     assert find_gap(near) == gap
 
@@ -187,8 +186,7 @@ def test_imports_of_routes_and_queues_are_none_of_what_has_no_history() -> None:
 
 def arrived() -> KnownRows:
     """An instance of which only a route is known, which leads elsewhere."""
-    far = {"instance_name": "hub", "database_name": "msdb", "name": "Far", "address": "tcp://far:4022"}
-    return KnownRows({"instances": [{"instance_name": "hub"}], "routes": [far]})
+    return KnownRows(estate(databases=[], routes=[route("Far", None, "tcp://far:4022", database_name="msdb")]))
 
 
 def test_what_cannot_be_judged_for_want_of_databases_says_so() -> None:
@@ -213,8 +211,8 @@ def test_the_gap_is_told_before_the_path_and_unknown_forwarding_in_it() -> None:
 def test_a_status_is_compared_with_the_search_that_decided(is_msdb_on: bool, reason: str, told: str) -> None:
     """9789 says that the broker of msdb is off."""
     arriving = message(1, "//far", database_name=None)
-    msdb = {"instance_name": "hub", "name": "msdb", "service_broker_guid": "m", "is_broker_enabled": is_msdb_on}
+    msdb = database("msdb", is_broker_enabled=is_msdb_on)
     said = {**QUEUE, "instance_name": "hub", "message_id": "m1", "error_number": 9789}
-    known = KnownRows({"instances": [{"instance_name": "hub"}], "databases": [msdb], "observed_routing": [said]})
+    known = KnownRows(estate(databases=[msdb], observed_routing=[said]))
     *_, outcome, status = known.explain(arriving).steps
     assert (outcome["reason"], status["item"], status["finding"]) == (reason, "STATUS", told)

@@ -15,9 +15,9 @@ from routing.features.explain.explaining import Explanation
 from routing.features.explain.questions import QuestionError
 from routing.render.text import write_text
 from routing.rules.deciding import ConcerningRoutes, Decision
+from tests.estate_rows import database, estate, message, route, service
 from tests.frames import Tables, load_cases, merged, moment, prefixed
 from tests.golden_texts import assert_golden
-from tests.stored import conversation
 from tests.unit.explained_rows import KnownRows
 from tests.unit.rules.by_rules import micros
 
@@ -29,50 +29,37 @@ ANY, BALANCED = "any dialog", "any dialog of a balanced service"
 
 def _near_misses() -> Tables:
     """Routes that a message for //stock, bound to an id, all but matches; and a service of 30 broker instances."""
-    scope = {"instance_name": "near/hub", "database_name": "Sales"}
 
-    def route(name: str, service: str | None = "//stock", **columns: Any) -> Row:
-        return {**scope, "name": name, "remote_service_name": service, "address": "tcp://far:4022", **columns}
+    def far(name: str, service_name: str | None = "//stock", **columns: Any) -> Row:
+        return route(name, service_name, "tcp://far:4022", **columns)
 
-    def message(number: int, service: str, **columns: Any) -> Row:
-        fixed = {"message_id": f"n{number}", "conversation_id": conversation(number), "is_initiator": True}
-        return {**fixed, **scope, "enqueue_time": NOON, "to_service_name": service, **columns}
-
-    return {
-        "instances": [{"instance_name": "near/hub"}],
-        "databases": [
-            {"instance_name": "near/hub", "name": "Sales", "service_broker_guid": "sales"},
-            {
-                "instance_name": "near/hub",
-                "name": "Stock",
-                "service_broker_guid": "stock",
-                "is_broker_enabled": False,
-            },
+    near = estate(
+        databases=[database("Sales", "sales"), database("Stock", "stock", is_broker_enabled=False)],
+        services=[service("Stock", "//off")],
+        routes=[
+            far("A case", "//STOCK"),
+            far("B blank", " //stock\t"),
+            far("C slash", "//stock/"),
+            far("D all", "//Stock /"),
+            far("E expired", lifetime=EARLIER),
+            far("F ended", valid_to=NOON),
+            far("G early", valid_from=LATER),
+            far("H other id", broker_instance="{X}"),
+            far("I other id, expired", broker_instance="Y", lifetime=NOON),
+            far("J id only", None, broker_instance="sales"),
+            *(far(f"K{n:02}", f"//elsewhere/{n}") for n in range(50)),
+            *(far(f"L{n:02}", "//many", lifetime=EARLIER) for n in range(33)),
+            *(route(f"M{n:02}", "//balanced", "LOCAL", broker_instance=f"id{n:02}") for n in range(30)),
+            route("Z any", None, "LOCAL"),
         ],
-        "services": [{"instance_name": "near/hub", "database_name": "Stock", "name": "//off"}],
-        "routes": [
-            route("A case", "//STOCK"),
-            route("B blank", " //stock\t"),
-            route("C slash", "//stock/"),
-            route("D all", "//Stock /"),
-            route("E expired", lifetime=EARLIER),
-            route("F ended", valid_to=NOON),
-            route("G early", valid_from=LATER),
-            route("H other id", broker_instance="{X}"),
-            route("I other id, expired", broker_instance="Y", lifetime=NOON),
-            route("J id only", None, broker_instance="sales"),
-            *(route(f"K{n:02}", f"//elsewhere/{n}") for n in range(50)),
-            *(route(f"L{n:02}", "//many", lifetime=EARLIER) for n in range(33)),
-            *(route(f"M{n:02}", "//balanced", broker_instance=f"id{n:02}", address="LOCAL") for n in range(30)),
-            route("Z any", None, address="LOCAL"),
+        messages=[
+            message(1, "//stock", message_id="n1", to_broker_instance="SALES"),
+            message(2, "//many", message_id="n2"),
+            message(3, "//balanced", message_id="n3"),
+            message(4, "//off", message_id="n4"),
         ],
-        "messages": [
-            message(1, "//stock", to_broker_instance="SALES"),
-            message(2, "//many"),
-            message(3, "//balanced"),
-            message(4, "//off"),
-        ],
-    }
+    )
+    return prefixed(near, "near/")
 
 
 def _described() -> list[Row]:
@@ -82,23 +69,10 @@ def _described() -> list[Row]:
         for n, case in enumerate(CASES)
         if case["case"].startswith("load balancing picks a broker id by the dialog")
     )
-    fixed = {"is_initiator": True, "enqueue_time": NOON, "conversation_id": None}
-    return [
-        {
-            **fixed,
-            "message_id": ANY,
-            "instance_name": "near/hub",
-            "database_name": "Sales",
-            "to_service_name": "//off",
-        },
-        {
-            **fixed,
-            "message_id": BALANCED,
-            "instance_name": f"case{balanced}/ServerA",
-            "database_name": "DatabaseA",
-            "to_service_name": "TargetService",
-        },
-    ]
+    of_near = message(0, "//off", message_id=ANY, instance_name="near/hub")
+    of_case = message(0, "TargetService", message_id=BALANCED, instance_name=f"case{balanced}/ServerA")
+    described: list[Row] = [of_near, {**of_case, "database_name": "DatabaseA"}]
+    return [{**row, "conversation_id": None, "message_sequence_number": None} for row in described]
 
 
 class Explained:
@@ -477,24 +451,15 @@ def test_paths_as_text(explained: Explained) -> None:
 
 def test_an_explanation_decides_for_the_time_of_its_message_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route with thousands of versions takes as long as one with a few: no other time is decided."""
-    scope, start = {"instance_name": "hub", "database_name": "Sales"}, moment(NOON)
+    start = moment(NOON)
     assert start is not None
     times = [start + timedelta(seconds=number) for number in range(2_001)]
     versions = [
-        {**scope, "name": "far", "address": f"tcp://h{number}:1", "valid_from": begin, "valid_to": end}
+        route("far", None, f"tcp://h{number}:1", valid_from=begin, valid_to=end)
         for number, (begin, end) in enumerate(pairwise(times))
     ]
-    message = {**scope, "message_id": "m", "conversation_id": conversation(1), "is_initiator": True}
-    message |= {"enqueue_time": times[700], "to_service_name": "//far"}
-    databases = [{"instance_name": "hub", "name": "Sales", "service_broker_guid": "sales"}]
-    known = KnownRows(
-        {
-            "instances": [{"instance_name": "hub"}],
-            "databases": databases,
-            "routes": versions,
-            "messages": [message],
-        }
-    )
+    asked = message(1, "//far", enqueue_time=times[700])
+    known = KnownRows(estate(routes=versions, messages=[asked]))
     decided = list[int]()
     decide = ConcerningRoutes.decide
 
@@ -505,7 +470,7 @@ def test_an_explanation_decides_for_the_time_of_its_message_alone(monkeypatch: p
     with monkeypatch.context() as patched:
         patched.setattr(ConcerningRoutes, "decide", count)
         patched.setattr(ConcerningRoutes, "decide_span", lambda *_: pytest.fail("a whole timeline is decided"))
-        explained = known.explain(message)
+        explained = known.explain(asked)
     [verdict] = explained.verdict
     assert verdict["address"] == "tcp://h700:1"
     assert set(decided) == {micros(times[700])}

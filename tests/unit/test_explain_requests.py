@@ -12,8 +12,19 @@ from routing.features.explain.explaining import Explanation, explain
 from routing.features.explain.questions import DescribedMessage
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
+from tests import estate_rows
+from tests.estate_rows import (
+    ASK,
+    conversation,
+    database,
+    endpoint,
+    instance,
+    message,
+    route,
+    service,
+    small_estate,
+)
 from tests.frames import Tables, arrow, moment
-from tests.stored import conversation, message, small_estate
 from tests.unit.explained_rows import KnownRows, columns_of_rows
 
 Row = dict[str, Any]
@@ -24,17 +35,13 @@ def at(hour: int, number: int, **columns: Any) -> Row:
 
 
 def estate(*messages: Row, record: list[Row] | None = None) -> Tables:
-    fixed = {"instance_name": "hub", "database_name": "Sales", "service_name": "//nowhere"}
-    return {
-        **small_estate(),
-        "messages": list(messages),
-        "route_requests": [{**fixed, **request} for request in record or []],
-    }
+    return {**small_estate(), "messages": list(messages), "route_requests": record or []}
 
 
 def request(message_id: str, hour: int, ended: int | None = None) -> Row:
     end = None if ended is None else f"2026-01-05T{ended:02}:00:00Z"
-    return {"message_id": message_id, "requested_at": f"2026-01-05T{hour:02}:00:00Z", "ended_at": end}
+    made = f"2026-01-05T{hour:02}:00:00Z"
+    return estate_rows.request("//nowhere", message_id=message_id, requested_at=made, ended_at=end)
 
 
 def told(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
@@ -46,8 +53,8 @@ def told(answer: Explanation) -> tuple[Any, list[tuple[str, str]]]:
 
 def test_other_messages_are_not_read_where_none_is_asked_for() -> None:
     known = KnownRows(small_estate())
-    for number, service in ((1, "//stock"), (2, "//stock"), (3, "//far")):
-        known.explain(message(number, service))
+    for number, name in ((1, "//stock"), (2, "//stock"), (3, "//far")):
+        known.explain(message(number, name))
     expired = at(12, 9)
     tables = small_estate()
     tables["dialogs"].append({**tables["dialogs"][0], "conversation_id": expired["conversation_id"].lower()})
@@ -120,15 +127,8 @@ def test_reading_ends_where_nothing_more_can_change() -> None:
 
 def test_a_dialog_decides_whether_an_earlier_message_asks() -> None:
     tables = estate(at(12, 1), at(13, 2))
-    tables["dialogs"] = [
-        {
-            "instance_name": "hub",
-            "database_name": "Sales",
-            "conversation_id": conversation(1).lower(),
-            "is_initiator": True,
-            "lifetime": "2026-01-05T12:00:00Z",
-        }
-    ]
+    lower = conversation(1).lower()
+    tables["dialogs"] = [endpoint(1, conversation_id=lower, lifetime="2026-01-05T12:00:00Z")]
     assert told(KnownRows(tables).explain(at(13, 2))) == (4, [])
 
 
@@ -136,38 +136,30 @@ def test_a_dialog_decides_whether_an_earlier_message_asks() -> None:
 def test_another_dialog_at_fault_is_nobodys(lacking: str) -> None:
     """A run refuses the table; an explanation reads the dialogs of other messages as far as it needs them."""
     tables = estate(at(12, 1), at(13, 2))
-    row = {"instance_name": "hub", "database_name": "Sales", "conversation_id": conversation(1).lower()}
-    tables["dialogs"] = [{**row, "is_initiator": True, "lifetime": "2026-01-05T12:00:00Z", lacking: None}]
+    ended = endpoint(1, conversation_id=conversation(1).lower(), lifetime="2026-01-05T12:00:00Z")
+    tables["dialogs"] = [{**ended, lacking: None}]
     assert told(KnownRows(tables).explain(at(13, 2))) == (7, [("OPEN", "m1")])
-
-
-ASKED = "SQL/ServiceBroker/BrokerConfiguration"
 
 
 def asking(address: str, *, held_by: str | None = None, scope: str = "Sales", **spoke: Any) -> Tables:
     """The hub asks by an address; `spoke` takes what arrives, and forwards to `far` if it is told to."""
-    tables = small_estate()
-    named = {"instance_name": "spoke", "database_name": "msdb"}
-    tables["instances"][0]["addresses"] = ["tcp://hub:4022"]
+    tables, there = small_estate(), {"instance_name": "spoke"}
     on = spoke.get("forwards_to")
-    tables["instances"].append(
-        {
-            "instance_name": "spoke",
-            "addresses": ["tcp://spoke:4022"],
-            "is_message_forwarding_enabled": spoke.get("forwarding", True),
-        }
-    )
+    forwards = {"hub": True, "spoke": spoke.get("forwarding", True)}
+    tables["instances"] = [
+        instance(name, f"tcp://{name}:4022", is_message_forwarding_enabled=is_on)
+        for name, is_on in forwards.items()
+    ]
     tables["databases"] += [
-        {"instance_name": "spoke", "name": "Desk", "service_broker_guid": "d0000000-0000-4000-8000-000000000000"},
-        {"instance_name": "hub", "name": "msdb", "service_broker_guid": "e0000000-0000-4000-8000-000000000000"},
+        database("Desk", "d0000000-0000-4000-8000-000000000000", **there),
+        database("msdb", "e0000000-0000-4000-8000-000000000000"),
     ]
     if held_by is not None:
-        instance, _, database = held_by.partition(".")
-        tables["services"].append({"instance_name": instance, "database_name": database, "name": ASKED})
-    ask = {"instance_name": "hub", "database_name": scope, "name": "Ask", "remote_service_name": ASKED}
+        name, _, holder = held_by.partition(".")
+        tables["services"].append(service(holder, ASK, instance_name=name))
     tables["routes"] = [
-        {**ask, "address": address},
-        {**named, "name": "On", "address": on or "LOCAL", "remote_service_name": ASKED if on else None},
+        route("Ask", ASK, address, database_name=scope),
+        route("On", ASK if on else None, on or "LOCAL", **there, database_name="msdb"),
     ]
     return tables
 
@@ -234,7 +226,7 @@ def test_where_the_request_goes(name: str) -> None:
     assert shown_path(answer) == expected
     [head] = [row for row in answer.steps if row["item"] == "REQUEST_PATH"]
     asker = "msdb" if database is None else database
-    assert (head["instance_name"], head["database_name"], head["service_name"]) == ("hub", asker, ASKED)
+    assert (head["instance_name"], head["database_name"], head["service_name"]) == ("hub", asker, ASK)
     assert (head["finding"] == "LOST") == (expected[-1][-1] in ("DELAYED", "DROPPED"))
 
 
@@ -250,9 +242,7 @@ def test_a_conversation_that_waits_shows_the_request_of_its_first_message() -> N
 
 def test_no_request_is_followed_where_none_is_made() -> None:
     tables = asking("LOCAL")
-    tables["route_requests"] = [
-        {"instance_name": "hub", "database_name": "Sales", "service_name": "//nowhere", **request("m0", 11)}
-    ]
+    tables["route_requests"] = [request("m0", 11)]
     assert shown_path(KnownRows(tables).explain(at(12, 1))) == []
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from routing import cli
 from tests.crowded import crowded, handle
+from tests.estate_rows import conversation, small_estate
 from tests.golden_texts import assert_golden
-from tests.stored import conversation, save_job, small_estate
+from tests.stored import save_job
 from tests.without import EVERYTHING, SPARK, without
 
 

@@ -23,9 +23,10 @@ from routing.features.explain.questions import DescribedMessage, Question, Quest
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
 from routing.tables.read_rows import columns_of
 from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, WRONG, crowded, handle
+from tests.estate_rows import ASK, STORE, conversation, database, instance, message, route, small_estate
 from tests.frames import arrow, arrow_of
 from tests.golden_texts import assert_golden
-from tests.stored import STORE, config_of, conversation, message, route, save_estate, small_estate, store_local
+from tests.stored import config_of, save_estate, store_local
 from tests.unit.explained_rows import columns_of_rows
 
 Given = Mapping[str, Any]
@@ -230,7 +231,7 @@ def test_faults_that_concern_the_message_stop_it(tables: Given, saved: Path, tmp
         explain({**tables, "messages": bad}, StoredMessage("m1"))
 
 
-BACK, ASK = "tcp://hub:4022", "SQL/ServiceBroker/BrokerConfiguration"
+BACK = "tcp://hub:4022"
 
 
 @pytest.mark.parametrize(
@@ -248,8 +249,8 @@ BACK, ASK = "tcp://hub:4022", "SQL/ServiceBroker/BrokerConfiguration"
 def test_the_routes_of_another_database_decide_who_asked_before(routes: list[Any], step: int) -> None:
     """A message of Sales that comes back asks where this one, which arrived, would ask."""
     tables = small_estate()
-    tables["instances"] = [{"instance_name": "hub", "addresses": [BACK]}]
-    tables["databases"].append({"instance_name": "hub", "name": "msdb", "service_broker_guid": "m"})
+    tables["instances"] = [instance("hub", BACK)]
+    tables["databases"].append(database("msdb", "m"))
     tables["routes"] = [route("Ask", ASK, "LOCAL", database_name="msdb"), *routes]
     later = message(9, "//nowhere", database_name=None, enqueue_time="2026-01-05T12:00:01Z")
     tables["messages"] = [message(1, "//nowhere"), later]

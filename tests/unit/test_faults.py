@@ -13,10 +13,10 @@ from routing.schemas import KEYS
 from routing.tables.read_rows import columns_of
 from routing.tables.row_faults import findings, phrase, refuse_faults, time_text
 from routing.tables.table_columns import TableColumns
+from tests.estate_rows import route, small_estate
 from tests.faulty_rows import faulty_rows
 from tests.frames import arrow, moment
 from tests.golden_texts import assert_golden
-from tests.stored import route, small_estate
 
 _INT_MIN = -(2**31)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from routing import cli
-from tests.stored import config_text, save_estate, small_estate
+from tests.estate_rows import small_estate
+from tests.stored import config_text, save_estate
 from tests.unit.test_messages_command import made
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(\S{1,6}?)[\"', ;.:)]")

@@ -12,10 +12,10 @@ import pytest
 from routing.errors import InputError
 from routing.features.lint.linting import LintResult, lint
 from routing.schemas import INPUTS, KEYS
+from tests.estate_rows import small_estate
 from tests.frames import Tables, arrow
 from tests.lint_drafts import NOW
 from tests.reference.estates import random_estate
-from tests.stored import small_estate
 
 _TEXTS = (None, "", " ", "NULL, x", "LOCAL", "%s", "\x00", "tcp://", "\U0001f600" * 200)
 _TIMES = (None, *(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1, 1969, 9999)))

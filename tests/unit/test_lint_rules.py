@@ -19,6 +19,7 @@ from routing.features.lint.linting import lint_apart
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of
+from tests import estate_rows
 
 AT = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 HEAD = "import routing\n\n\n"
@@ -49,7 +50,7 @@ def columns(**rows: list[dict[str, Any]]) -> dict[str, TableColumns]:
 
 
 def route(name: str = "R", address: str | None = "tcp://OLD.example:4022", **more: Any) -> dict[str, Any]:
-    return {"instance_name": "hub", "database_name": "Sales", "name": name, "address": address, **more}
+    return estate_rows.route(name, None, address, **more)
 
 
 def found(folder: Path, text: str, **rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -80,9 +81,9 @@ def test_what_a_rule_is_given() -> None:
                 route("Later", valid_from=AT.replace(hour=13)),
                 route("Null", None),
             ],
-            instances=[{"instance_name": "hub", "addresses": ["tcp://hub:1"]}, {"instance_name": "bare"}],
-            databases=[{"instance_name": "hub", "name": "Sales", "database_id": 5}],
-            services=[{"instance_name": "hub", "database_name": "Sales", "name": "//a"}],
+            instances=[estate_rows.instance("hub", "tcp://hub:1"), estate_rows.instance("bare")],
+            databases=[estate_rows.database()],
+            services=[estate_rows.service("Sales", "//a")],
         ),
         micros_of(AT),
     )

@@ -25,12 +25,13 @@ from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
 from routing.tables.read_rows import columns_of
 from routing.tables.table_columns import TableColumns
 from routing.tables.times import micros_of
+from tests.estate_rows import small_estate
 from tests.frames import arrow, arrow_of, merged
 from tests.golden_texts import GOLDEN
 from tests.hostile import NAMES
 from tests.lint_drafts import NOW
 from tests.lint_messages import RESOLVED
-from tests.stored import config_of, config_text, save_estate, small_estate
+from tests.stored import config_of, config_text, save_estate
 from tests.unit.test_lint_findings import QUIET, all_estates
 from tests.without import EVERYTHING, without
 

@@ -13,8 +13,9 @@ import yaml
 from routing import cli
 from routing.delta.counted_runs import last_run
 from routing.delta.opening import LocalOpener
+from tests.estate_rows import small_estate
 from tests.signalled import TOLD, ended, started
-from tests.stored import config_of, config_text, save_estate, small_estate, written
+from tests.stored import config_of, config_text, save_estate, written
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 # The command, which prints a line at a moment and waits there for a signal.

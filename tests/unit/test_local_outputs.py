@@ -18,10 +18,11 @@ from routing.runs.local_runs import TableRows
 from routing.schemas import NEW_ROUTE_REQUESTS, RUNS
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import read_rows
+from tests.estate_rows import small_estate
 from tests.frames import moment
 from tests.log_in_memory import run_mark
 from tests.log_operations import KEY, A, B, LogInMemory, assert_like_the_log_in_memory, back_to
-from tests.stored import config_of, save_estate, small_estate
+from tests.stored import config_of, save_estate
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 

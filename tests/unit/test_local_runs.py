@@ -18,13 +18,14 @@ from routing.delta.local_tables import LocalTable
 from routing.delta.opening import LocalOpener
 from routing.errors import ContractError, StorageError
 from routing.runs import local_runs
-from routing.schemas import INPUTS, MESSAGES, OUTPUTS
+from routing.schemas import MESSAGES, OUTPUTS
 from routing.tables.read_rows import read_rows
-from tests.frames import Tables, arrow_of, moment
+from tests.estate_rows import message, small_estate
+from tests.frames import arrow_of, with_moments
 from tests.hooks import Killed, hooked, kill, once
 from tests.random_estates import assert_same
 from tests.reference.resolver import resolve as reference
-from tests.stored import config_of, config_text, message, save_estate, small_estate, written
+from tests.stored import config_of, config_text, save_estate, written
 from tests.unit.test_local_engine import RESULTS
 from tests.without import SPARK, without
 
@@ -57,15 +58,7 @@ def _config(folder: Path, *overrides: str) -> routing.Config:
 
 def _expected(run_id: str, more: list[dict[str, Any]]) -> Any:
     estate = small_estate()
-    return reference(_in_full({**estate, "messages": [*estate["messages"], *more]}), as_of=None, run_id=run_id)
-
-
-def _in_full(estate: Tables) -> Tables:
-    """Rows with every declared column, and moments for texts of times."""
-    return {
-        key: [{field.name: moment(row.get(field.name)) for field in schema} for row in estate[key]]
-        for key, schema in INPUTS.items()
-    }
+    return reference(with_moments({**estate, "messages": [*estate["messages"], *more]}), as_of=None, run_id=run_id)
 
 
 def _rows_left(folder: Path, key: str) -> list[dict[str, Any]]:
@@ -402,6 +395,6 @@ def test_times_of_all_years_and_long_names(tmp_path: Path) -> None:
     ]
     save_estate(estate, tmp_path / "in", files=1)
     routing.resolve_local(_config(tmp_path), run_id="r")
-    expected = reference(_in_full(estate), as_of=None, run_id="r")
+    expected = reference(with_moments(estate), as_of=None, run_id="r")
     for key in RESULTS:
         assert_same(_rows_left(tmp_path, key), getattr(expected, key), key)

@@ -24,8 +24,9 @@ from routing.engines.arrow.text_numbers import same_for_all
 from routing.plan.checked_inputs import check_without_spark
 from routing.schemas import MESSAGES
 from routing.tables.read_rows import read_settings
+from tests.estate_rows import message, small_estate
 from tests.frames import arrow_of
-from tests.stored import config_of, message, save_estate, small_estate
+from tests.stored import config_of, save_estate
 
 LONG = "//" + "n" * 1_000_000
 MANY = 2_200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,15 @@ from routing.plan.key_rows import KEY, TEXTS, KeyCounts
 from routing.rules import text
 from routing.rules.rejecting import rejections
 from routing.schemas import DIALOGS, MESSAGES
+from tests.estate_rows import SALES, STOCK, conversation, endpoint, message, route, small_estate
 from tests.frames import Tables, arrow, arrow_of
-from tests.reference.estates import random_estate
-from tests.reference.resolver import resolve as reference
-from tests.stored import SALES, STOCK, conversation, message, route, small_estate, store_local
+from tests.random_estates import AS_OF, SEED, draw_few
+from tests.reference.estates import draw_estates
+from tests.stored import store_local
 from tests.unit.rules.by_rules import dialogs_of, instances_of, micros
 
-AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
-ESTATES, MESSAGES_EACH, SEED = 25, 60, 20260105
 FAR, LATER = "f0000000-0000-4000-8000-000000000001", "f0000000-0000-4000-8000-000000000002"
+MESSAGES_EACH = 60
 Key = tuple[Any, ...]
 
 
@@ -98,15 +98,12 @@ room = pytest.mark.parametrize(
 @room
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
 def test_random_estates_have_the_keys_that_the_rules_see(as_of: datetime | None, most_unnamed: int) -> None:
-    rng = random.Random(SEED)
     read = rejected = 0
-    for number in range(ESTATES):
-        tables = random_estate(rng, MESSAGES_EACH, f"e{number}/")
+    for tables, theirs in draw_few(as_of).each:
         counts = count(tables, as_of, most_unnamed)
-        theirs = reference(tables, as_of)
         assert counts.rows_read == len(tables["messages"])
         assert counts.rows_rejected == len(theirs.rejected_messages)
-        assert keys_of(counts) == expected_keys(tables, as_of), f"estate {number}"
+        assert keys_of(counts) == expected_keys(tables, as_of), tables["instances"]
         read, rejected = read + counts.rows_read, rejected + len(theirs.rejected_messages)
     assert read > rejected > 0
 
@@ -116,12 +113,6 @@ def only(*messages: dict[str, Any], dialogs: tuple[dict[str, Any], ...] = (), **
     tables = small_estate()
     tables["instances"] = [{**tables["instances"][0], **columns}]
     return {**tables, "messages": list(messages), "dialogs": list(dialogs)}
-
-
-def dialog(number: int, **columns: Any) -> dict[str, Any]:
-    """The end of message ``number``."""
-    end = {"instance_name": "hub", "database_name": "Sales", "is_initiator": True}
-    return {**end, "conversation_id": conversation(number), **columns}
 
 
 @pytest.mark.parametrize(
@@ -194,9 +185,9 @@ def test_a_name_that_nothing_names_counts_by_the_address_in_it(
     ],
 )
 def test_an_open_message_is_bound_by_its_dialog(told: dict[str, Any], broker: str | None) -> None:
-    tables = only(message(1, "//stock", conversation_id=conversation(1).lower()), dialogs=(dialog(1, **told),))
+    tables = only(message(1, "//stock", conversation_id=conversation(1).lower()), dialogs=(endpoint(1, **told),))
     assert keys_of(count(tables)) == {("hub", "Sales", "//stock", broker or "", 1)}
-    named = only(message(1, "//stock", to_broker_instance=FAR), dialogs=(dialog(1, **told),))
+    named = only(message(1, "//stock", to_broker_instance=FAR), dialogs=(endpoint(1, **told),))
     assert keys_of(count(named)) == {("hub", "Sales", "//stock", "", 9)}
 
 
@@ -312,7 +303,7 @@ def test_columns_of_other_types_and_names(tmp_path: Path) -> None:
     tables = only(
         message(1, "//stock", hops_remaining=2),
         message(2, "//far"),
-        dialogs=(dialog(1, far_broker_instance=STOCK),),
+        dialogs=(endpoint(1, far_broker_instance=STOCK),),
     )
     wanted = {("hub", "Sales", "//stock", STOCK, 1), ("hub", "Sales", "//far", "", 1)}
     messages = arrow_of(tables["messages"], MESSAGES)
@@ -363,7 +354,7 @@ def _as_sorted(batches: Iterator[pyarrow.RecordBatch]) -> list[dict[str, Any]]:
 def test_large_groups_of_rows_are_read_in_parts(tmp_path: Path, times: str) -> None:
     """Decoded as a whole, the groups of a table of 100 million messages are gigabytes."""
     rng = random.Random(SEED)
-    tables = [arrow_of(random_estate(rng, MESSAGES_EACH, f"e{n}/")["messages"], MESSAGES) for n in range(3)]
+    tables = [arrow_of(estate["messages"], MESSAGES) for estate in draw_estates(rng, 3, MESSAGES_EACH)]
     # A text that is no UTF-8, which nothing on the way may look at as text.
     bad = pyarrow.array([b"\xff\xfe"] * len(tables[1]), pyarrow.binary()).view(pyarrow.string())
     place = tables[1].column_names.index("from_service_name")

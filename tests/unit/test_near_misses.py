@@ -8,6 +8,7 @@ import pytest
 
 from routing.features.check.stuck_groups import NearMisses
 from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
+from tests.unit.rules.made import route
 
 B, C, D = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "bcd")
 NOW = 100
@@ -18,19 +19,6 @@ DATABASES = [
     (HUB, "msdb", None, True),
     (SHOP, "Parts", D, True),
 ]
-
-
-def route(name: str, service: str | None, broker: str | None = None, **times: int) -> EstateRoute:
-    return EstateRoute.of_row(
-        name,
-        service,
-        broker,
-        "tcp://shop:4022",
-        None,
-        times.get("valid_from"),
-        times.get("valid_to"),
-        times.get("lifetime"),
-    )
 
 
 def estate(

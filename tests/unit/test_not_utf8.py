@@ -20,14 +20,14 @@ from routing.messages import validate
 from routing.rules.rejecting import TEXTS
 from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import INPUTS, KEYS, RESOLVED_ROUTES, ColumnKind
+from tests.estate_rows import conversation, small_estate
 from tests.frames import Tables, arrow, arrow_of
 from tests.hostile import UNDECODABLE
 from tests.lint_drafts import NOW
 from tests.listed_messages import RESOLVED
 from tests.random_estates import spoil_messages
-from tests.reference.estates import random_estate
+from tests.reference.estates import draw_estates
 from tests.reference.resolver import resolve as reference
-from tests.stored import conversation, small_estate
 
 
 @pytest.mark.parametrize(("data", "shown"), UNDECODABLE)
@@ -39,8 +39,8 @@ def test_each_byte_that_cannot_be_decoded_is_written_as_its_number(data: bytes, 
 
 def test_keys_and_rejected_messages_are_those_of_the_rules() -> None:
     rng = random.Random(6)
-    for number in range(30):
-        tables = spoil_messages(rng, random_estate(rng, 60, f"e{number}/"))
+    for estate in draw_estates(rng, 30, 60):
+        tables = spoil_messages(rng, estate)
         arrow_tables = arrow(tables)
         checked = validate.check(validate.read(arrow_tables))
         counts = message_keys.count_keys(arrow_tables["messages"], checked.dialogs, checked, None)

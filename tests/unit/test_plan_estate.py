@@ -11,6 +11,7 @@ from routing.plan.checked_inputs import CheckedInputs, GrowingEstate, network_of
 from routing.rules.estate import SqlInstance
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns
+from tests import estate_rows
 from tests.unit.rules.by_rules import Row
 
 
@@ -24,20 +25,12 @@ def test_what_is_known_of_an_instance_hangs_on_no_service() -> None:
     network = network_of(
         _columns(
             instances=[
-                {"instance_name": "gate", "is_message_forwarding_enabled": None, "addresses": None},
-                {"instance_name": "far", "is_message_forwarding_enabled": True, "addresses": ["tcp://far:4022"]},
-                {"instance_name": "hub", "is_message_forwarding_enabled": None, "addresses": None},
+                estate_rows.instance("gate"),
+                estate_rows.instance("far", "tcp://far:4022", is_message_forwarding_enabled=True),
+                estate_rows.instance("hub"),
             ],
-            databases=[{"instance_name": "hub", "name": "Stock", "service_broker_guid": "id"}],
-            routes=[
-                {
-                    "instance_name": "gate",
-                    "database_name": "msdb",
-                    "name": "R",
-                    "remote_service_name": "Other",
-                    "address": "LOCAL",
-                }
-            ],
+            databases=[estate_rows.database("Stock")],
+            routes=[estate_rows.route("R", "Other", "LOCAL", instance_name="gate", database_name="msdb")],
         ),
         {"Stock"},
     )

@@ -15,7 +15,7 @@ from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB
-from tests.reference.estates import random_estate
+from tests.reference.estates import draw_estates
 from tests.unit.rules.by_rules import instances_of
 from tests.unit.rules.made import decide_at
 from tests.without import run_python
@@ -109,8 +109,8 @@ def _compare_uses(row: tuple[Any, ...], instance: SqlInstance) -> None:
 
 def test_keys_that_share_a_timeline_are_decided_alike_at_every_time() -> None:
     rng, compared, shared, bounded = random.Random(SEED), 0, 0, 0
-    for number in range(ESTATES):
-        for instance in instances_of(random_estate(rng, 5, f"e{number}/")).values():
+    for tables in draw_estates(rng, ESTATES, 5):
+        for instance in instances_of(tables).values():
             rows = _draw_keys(rng, instance, KEYS)
             decided = _decide(rows, {instance.name: instance})
             for number, row in zip(decided.numbers, rows, strict=True):
@@ -169,8 +169,8 @@ def _with_databases(instance: SqlInstance, databases: Mapping[str, Database]) ->
 
 def test_keys_of_instances_that_share_a_timeline_are_decided_alike_at_every_time() -> None:
     rng, shared, apart = random.Random(SEED), 0, 0
-    for number in range(TWINS):
-        first, *_ = instances_of(random_estate(rng, 5, f"e{number}/")).values()
+    for tables in draw_estates(rng, TWINS, 5):
+        first, *_ = instances_of(tables).values()
         twins = {twin.name: twin for twin in _twins(rng, first)}
         for _, database, *rest in _draw_keys(rng, first, KEYS // 4):
             rows = []

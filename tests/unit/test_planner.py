@@ -11,7 +11,7 @@ import pytest
 from routing.plan.planner import plan_decisions
 from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
-from tests.reference.estates import random_estate
+from tests.reference.estates import draw_estates
 from tests.unit.rules.by_rules import instances_of
 from tests.unit.rules.made import NOWHERE, OWN, B, decide_at, instance, key_of, route
 
@@ -64,8 +64,8 @@ def test_the_bounds_of_an_interval(t: int, bounds: tuple[int | None, int | None]
 
 def test_any_time_is_decided_as_the_sweep_over_all_times_decides_it() -> None:
     rng, compared = random.Random(20260105), 0
-    for number in range(20):
-        for hub in instances_of(random_estate(rng, 5, f"e{number}/")).values():
+    for tables in draw_estates(rng, 20, 5):
+        for hub in instances_of(tables).values():
             service = rng.choice([*hub.holders, "//nobody"])
             key = RoutingKey.of_names(hub, rng.choice([None, *hub.databases]), service, None, is_initiator=True)
             timeline = plan_decisions().timeline(key, hub)

@@ -1,46 +1,133 @@
-"""Random estates, decided, traced and compared without Spark: every row is that of the tests' own resolver."""
+"""Random estates, decided, explained, traced and compared without Spark: all as the tests' own resolver has it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
+from functools import cache, partial
 from typing import Any
 
 import pyarrow
 import pytest
 
 from routing.engines.arrow.traced_batches import ArrowPaths
+from routing.features.report.dialog_balance import (
+    ChoiceScope,
+    InstanceChoice,
+    find_balances,
+    find_choices,
+    spans_of,
+)
+from routing.features.report.facts import NeverPicked
+from routing.features.report.flows import count_dialogs
 from routing.plan.planner import MOST_KEYS
-from tests.frames import Tables, arrow
+from routing.schemas import INPUTS, RESOLVED_ROUTES
+from routing.tables.table_columns import TableColumns
+from routing.tables.times import micros_of
+from tests.frames import Tables, arrow, arrow_of
 from tests.random_estates import (
     AS_OF,
-    TRACED_AS_OF,
+    ESTATES,
     Decider,
     Row,
     assert_agrees,
     assert_compared,
+    assert_few_agree,
     assert_same,
     assert_traces,
     compare_sides,
+    draw_batch,
     draw_sides,
     networks,
 )
+from tests.reference.dialog_hash import picked
 from tests.reference.estate_words import MOMENTS, NOON
 from tests.reference.paths import path_rows
+from tests.unit.explained_rows import ExplainDecider
 from tests.unit.judged_messages import decide_by_planner
 from tests.unit.test_local_engine import decide_locally
 
 # Compared by both engines: Spark's test has more of them.
 FEW = 15
-_DECIDERS = [
-    pytest.param(decide_by_planner, False, id="planner"),
-    pytest.param(decide_locally, True, id="local engine"),
-]
+TIMES = pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
 
 
-@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
-@pytest.mark.parametrize(("decider", "is_whole"), _DECIDERS)
-def test_random_estates_agree(decider: Decider, is_whole: bool, as_of: datetime | None) -> None:
-    assert_agrees(decider, as_of, is_whole=is_whole)
+@TIMES
+@pytest.mark.parametrize("decider", [decide_by_planner, decide_locally], ids=["planner", "local engine"])
+def test_random_estates_agree(decider: Decider, as_of: datetime | None) -> None:
+    assert_agrees(decider, as_of)
+
+
+@TIMES
+def test_explanations_agree(as_of: datetime | None) -> None:
+    decider = ExplainDecider()
+    assert_few_agree(decider, as_of, is_apart=True)
+    assert {step for step, _ in decider.steps} == {None, 0, 1, 2, 3, 4, 5, 6, 7}
+    assert {step for step, came_back in decider.steps if came_back} >= {0, 1, 2, 5, 7}
+    assert decider.items >= {"ID", "OWN_ADDRESS", "DATABASE", "REQUEST"}
+
+
+def test_the_ids_that_compete_in_a_report_are_those_that_dialogs_get() -> None:
+    """The report's choices decide no message; the dialog hash picks the id of each open one among them."""
+    seen: Counter[str] = Counter()
+    for tables, expected in draw_batch(None).each:
+        choices = cache(partial(find_instance_choices, tables))
+        for row in balanced_rows(expected.resolved_routes):
+            choice = choices(row["decided_at"]).get(scope_of(row))
+            # Else all routes of the scope have one id.
+            if choice is not None:
+                ids = sorted(choice.owners.keys() | coming_back(choice.never))
+                assert row["broker_instance"] == picked(ids, row["conversation_id"]), row
+                seen.update([f"{len(ids)} ids", *(one.why for one in choice.never)])
+    assert seen["2 ids"] > ESTATES / 8, seen
+    assert {"EXPIRED", "NOT_YET_VALID", "DOUBLED"} <= seen.keys(), seen
+
+
+def test_the_dialogs_of_a_balance_are_those_that_were_shared_out_in_its_time() -> None:
+    told = 0
+    for tables, expected in draw_batch(None).each:
+        rows = expected.resolved_routes
+        last = max(row["decided_at"] for row in rows)
+        choices = find_instance_choices(tables, last).values()
+        dialogs = count_dialogs(arrow_of(rows, RESOLVED_ROUTES), spans_of(choices))
+        for one in find_balances(choices, dialogs):
+            scope = ChoiceScope(one.instance, one.database, one.service)
+            since, until = (-(2**63) if one.since is None else one.since, one.until or 2**63)
+            got = {
+                (row["broker_instance"], row["conversation_id"])
+                for row in balanced_rows(rows)
+                if scope_of(row) == scope and since <= micros_of(row["decided_at"]) < until
+            }
+            counts = Counter(broker for broker, _ in got if broker not in coming_back(one.never))
+            assert {pick.broker_instance: pick.dialogs for pick in one.picks if pick.dialogs} == counts
+            # Nothing but what competes was picked.
+            assert [pick for pick in one.picks if pick.dialogs and not pick.expected] == []
+            told += len(counts)
+    assert told > ESTATES / 3, told
+
+
+def find_instance_choices(tables: Tables, at: datetime) -> dict[ChoiceScope, InstanceChoice]:
+    """The report's choices as of a time."""
+    keys = ("instances", "databases", "services", "routes")
+    columns = {key: TableColumns.of_rows(tables[key], INPUTS[key]) for key in keys}
+    return {choice.scope: choice for choice in find_choices(columns, micros_of(at))}
+
+
+def balanced_rows(rows: list[Row]) -> list[Row]:
+    """The messages whose id the dialog hash picked."""
+    return [row for row in rows if row["matching_step"] == 3]
+
+
+def scope_of(row: Row) -> ChoiceScope:
+    """Where the last search of a message was."""
+    searched = "msdb" if row["database_name"] is None or row["rerouted_from"] else row["database_name"]
+    return ChoiceScope(row["instance_name"], searched, row["to_service_name"])
+
+
+def coming_back(never: Sequence[NeverPicked]) -> set[str]:
+    """The ids that dialogs get whose messages come back, so that nothing is counted of them."""
+    return {one.broker_instance for one in never if one.why == "COMES_BACK"}
 
 
 def trace_locally(tables: Tables, as_of: datetime | None, *, most_keys: int = MOST_KEYS) -> list[Row]:
@@ -51,7 +138,7 @@ def trace_locally(tables: Tables, as_of: datetime | None, *, most_keys: int = MO
     return rows
 
 
-@pytest.mark.parametrize("as_of", [None, TRACED_AS_OF], ids=["own time", "as_of"])
+@TIMES
 def test_paths_agree(as_of: datetime | None) -> None:
     assert_traces(trace_locally, as_of)
 

@@ -30,6 +30,7 @@ from routing.schemas import (
 )
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
+from tests.estate_rows import instance
 from tests.frames import arrow_of, rows_in
 from tests.golden_texts import assert_golden
 from tests.reconciled import BALANCED, OBSERVED, ROWS, Row, arrival, estate, event, hostile
@@ -161,7 +162,7 @@ def test_nothing_observed() -> None:
 
 
 def test_hops_of_what_was_dropped_count() -> None:
-    off = {"instances": [{"instance_name": "hub", "is_message_forwarding_enabled": True}]}
+    off = {"instances": [instance(is_message_forwarding_enabled=True)]}
     out = [{**estate()["routes"][0], "database_name": "msdb"}]
     dropped: Row = {"source": "FORWARD_DROPPED", "to_service_name": "//stock"}
     rows = [

@@ -15,8 +15,9 @@ from routing.features.report.facts import ReportChanges, RouteChange, WordCount
 from routing.features.report.run_changes import changes_since
 from routing.schemas import ROUTES, RUNS
 from tests.counted_messages import micros
+from tests.estate_rows import route, small_estate
 from tests.frames import arrow_of
-from tests.stored import config_of, route, save_estate, small_estate
+from tests.stored import config_of, save_estate
 
 pytest.importorskip("deltalake")
 STOCK_BEFORE = [

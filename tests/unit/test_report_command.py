@@ -18,11 +18,12 @@ from routing import cli
 from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
 from routing.features.report import page_file
 from routing.process import CommandProgress
-from routing.schemas import DATABASES, INSTANCES, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS, SERVICES, Schema
-from tests.frames import arrow_of
+from routing.schemas import INPUTS, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS
+from tests.estate_rows import database, instance, route, service
+from tests.frames import Tables, arrow_of
 from tests.listed_messages import resolved
 from tests.report_samples import sample_report
-from tests.stored import config_text, store_local
+from tests.stored import config_text, save_estate, store_local
 from tests.unit.test_report_page import Page
 from tests.unit.test_runs_command import recorded
 
@@ -32,33 +33,18 @@ IDS = ("1" * 8 + "-0000-4000-8000-000000000000", "2" * 8 + "-0000-4000-8000-0000
 SETTINGS: dict[str, Any] = {"output": {"runs": "out/runs"}, "tables": {"messages": "messages", "routes": "routes"}}
 
 # Two databases with one service; HUB's Shop shares its dialogs out between them.
-TABLES: dict[str, tuple[Schema, list[dict[str, Any]]]] = {
-    "instances": (INSTANCES, [{"instance_name": "HUB", "addresses": ["tcp://hub:4022"]}]),
-    "databases": (
-        DATABASES,
-        [
-            {"instance_name": "HUB", "name": name, "service_broker_guid": guid}
-            for name, guid in (("Shop", "3" * 8 + IDS[0][8:]), ("Stock1", IDS[0]), ("Stock2", IDS[1]))
-        ],
-    ),
-    "services": (
-        SERVICES,
-        [{"instance_name": "HUB", "database_name": f"Stock{place}", "name": "//stock"} for place in (1, 2)],
-    ),
-    "routes": (
-        ROUTES,
-        [
-            {
-                "instance_name": "HUB",
-                "database_name": "Shop",
-                "name": f"ToStock{place}",
-                "remote_service_name": "//stock",
-                "broker_instance": guid,
-                "address": "LOCAL",
-            }
-            for place, guid in enumerate(IDS, 1)
-        ],
-    ),
+_HUB = {"instance_name": "HUB"}
+TABLES: Tables = {
+    "instances": [instance("HUB", "tcp://hub:4022")],
+    "databases": [
+        database(name, guid, **_HUB)
+        for name, guid in (("Shop", "3" * 8 + IDS[0][8:]), ("Stock1", IDS[0]), ("Stock2", IDS[1]))
+    ],
+    "services": [service(f"Stock{place}", "//stock", **_HUB) for place in (1, 2)],
+    "routes": [
+        route(f"ToStock{place}", "//stock", "LOCAL", **_HUB, database_name="Shop", broker_instance=guid)
+        for place, guid in enumerate(IDS, 1)
+    ],
 }
 
 
@@ -88,8 +74,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     inputs = {key: folder / key for key in (*KEYS, "messages")}
     text = config_text(folder / "none", folder / "out", **inputs)
     (folder / "job.yaml").write_text(text, encoding="utf-8")
-    for key, (schema, rows) in TABLES.items():
-        store_local(arrow_of(rows, schema), folder / key)
+    save_estate(TABLES, folder, files=1)
     store_local(arrow_of(MESSAGES, RESOLVED_ROUTES), folder / "out" / "resolved_routes")
     store_local(arrow_of(runs(folder), RUNS), folder / "out" / "runs")
     return folder / "job.yaml"
@@ -179,7 +164,7 @@ def test_spark_is_not_started(job: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_tables_that_are_at_hand() -> None:
-    tables = {key: arrow_of(rows, schema) for key, (schema, rows) in TABLES.items()}
+    tables = {key: arrow_of(rows, INPUTS[key]) for key, rows in TABLES.items()}
     found = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
     assert found.headline == "14 resolved messages"
     assert found.outcomes == {"DELIVERED": 12, "DELAYED": 2}
@@ -193,13 +178,10 @@ def test_tables_that_are_at_hand() -> None:
 def test_ids_compete_as_they_did_when_the_last_message_was_decided() -> None:
     # A minute later one of them is gone, within the same five minutes of the series.
     ends = {"valid_to": "2026-01-05T12:01:00Z"}
-    schema, [first, second] = TABLES["routes"]
-    rows_by_table = {
-        **TABLES,
-        "routes": (schema, [first, {**second, **ends}]),
-        "resolved_routes": (RESOLVED_ROUTES, MESSAGES),
-    }
-    found = routing.report({key: arrow_of(rows, schema) for key, (schema, rows) in rows_by_table.items()})
+    [first, second] = TABLES["routes"]
+    rows_by_table = {**TABLES, "routes": [first, {**second, **ends}]}
+    tables = {key: arrow_of(rows, INPUTS[key]) for key, rows in rows_by_table.items()}
+    found = routing.report({**tables, "resolved_routes": arrow_of(MESSAGES, RESOLVED_ROUTES)})
     [shared] = found.balances or ()
     assert [(pick.broker_instance, pick.dialogs) for pick in shared.picks] == [(IDS[0], 4), (IDS[1], 8)]
 
@@ -211,8 +193,7 @@ def test_versions_whose_files_are_gone_are_told_as_they_are_now(job: Path, tmp_p
         job.read_text("utf-8").replace(str(job.parent), str(folder)), encoding="utf-8"
     )
     files = list((folder / "routes").glob("*.parquet"))
-    schema, [first, _] = TABLES["routes"]
-    write_deltalake(str(folder / "routes"), arrow_of([first], schema), mode="overwrite")
+    write_deltalake(str(folder / "routes"), arrow_of(TABLES["routes"][:1], ROUTES), mode="overwrite")
     for file in files:
         file.unlink()
     found = routing.report(routing.load_config(str(folder / "job.yaml")))

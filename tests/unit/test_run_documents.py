@@ -18,8 +18,9 @@ from routing.features.run_documents import describe_run, make_run_list, summariz
 from routing.render.text import write_text
 from routing.runs.run_results import Run, find_done, find_run_before
 from routing.schemas import RUNS
+from tests.estate_rows import small_estate
 from tests.frames import arrow_of
-from tests.stored import config_of, save_estate, small_estate, store_local
+from tests.stored import config_of, save_estate, store_local
 
 AT = datetime(2026, 1, 5, 11, tzinfo=timezone.utc)
 

@@ -12,7 +12,8 @@ import pytest
 
 import routing
 from routing import cli
-from tests.stored import config_of, config_text, save_estate, small_estate
+from tests.estate_rows import small_estate
+from tests.stored import config_of, config_text, save_estate
 from tests.unit.test_messages_command import made
 
 AT = datetime(2026, 1, 5, 13, tzinfo=timezone.utc)

@@ -14,10 +14,10 @@ from routing.errors import ConfigError, OutputError
 from routing.features.trace.paths_table import write_path_table
 from routing.runs.run_results import WrittenPaths
 from routing.schemas import MESSAGE_PATHS
+from tests.estate_rows import small_estate
 from tests.frames import Tables, arrow
-from tests.random_estates import TRACED_AS_OF as AS_OF
-from tests.random_estates import assert_same, networks, own_rows
-from tests.stored import config_of, save_estate, small_estate, store_local
+from tests.random_estates import AS_OF, assert_same, networks, own_rows
+from tests.stored import config_of, save_estate, store_local
 
 Row = dict[str, Any]
 

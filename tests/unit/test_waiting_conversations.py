@@ -17,36 +17,41 @@ from routing.features.explain.explaining import explain
 from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
 from routing.features.trace.tracing import trace
 from routing.schemas import OBSERVED_ROUTING, ROUTE_REQUESTS
+from tests import estate_rows
+from tests.estate_rows import (
+    ASK,
+    STOCK,
+    conversation,
+    database,
+    estate,
+    instance,
+    message,
+    observation,
+    route,
+    service,
+    small_estate,
+)
 from tests.frames import Tables, arrow, arrow_of, rows_in
-from tests.stored import config_of, conversation, message, route, save_estate, small_estate
+from tests.stored import config_of, save_estate
 
 Row = dict[str, Any]
-ASK = "SQL/ServiceBroker/BrokerConfiguration"
 NOON = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
 OWN, OTHER = conversation(1), conversation(2)
 
 
 def request(
-    database: str, service: str, whose: str | None, *, is_initiator: bool | None = True, **more: Any
+    where: str, for_service: str, whose: str | None, *, is_initiator: bool | None = True, **more: Any
 ) -> Row:
     """A request on record, made before noon."""
-    return {
-        "instance_name": "hub",
-        "database_name": database,
-        "service_name": service,
-        "requested_at": "2026-01-05T11:00:00Z",
-        "message_id": "m0",
-        "conversation_id": whose,
-        "is_initiator": is_initiator,
-        **more,
-    }
+    own = {"database_name": where, "conversation_id": whose, "is_initiator": is_initiator}
+    return estate_rows.request(for_service, **own, **more)
 
 
 def asking(*messages: Row, record: list[Row]) -> Tables:
     """The small estate with some messages for a service that Sales asks for; else it has a LOCAL route for any."""
-    estate = small_estate()
-    estate["routes"] = [*estate["routes"], route("Any", None, "LOCAL")]
-    return {**estate, "messages": list(messages), "route_requests": record}
+    small = small_estate()
+    routes = [*small["routes"], route("Any", None, "LOCAL")]
+    return {**small, "routes": routes, "messages": list(messages), "route_requests": record}
 
 
 # Requests on record for a service that Sales asks for, and the step of a message of conversation 1 at noon.
@@ -98,17 +103,8 @@ def test_trace_of_all_messages(record: list[Row], step: int) -> None:
 @_RECORDS
 def test_reconcile(record: list[Row], step: int) -> None:
     """An episode is of the conversation endpoint that it was observed of."""
-    seen = {
-        "instance_name": "hub",
-        "database_name": "Sales",
-        "conversation_id": OWN,
-        "is_initiator": True,
-        "message_sequence_number": 1,
-        "observed_at": NOON,
-        "source": "TRANSMISSION_QUEUE",
-        "to_service_name": "//new",
-        "to_broker_instance": "",
-    }
+    sent: Row = {"message_sequence_number": 1, "to_service_name": "//new", "to_broker_instance": ""}
+    seen = observation(1, NOON, **sent, message_id=None)
     done = routing.reconcile(
         {**arrow(asking(record=record)), "observed_routing": arrow_of([seen], OBSERVED_ROUTING)}
     )
@@ -159,40 +155,21 @@ ON_THE_WAY: dict[str, tuple[Row | None, str, str | None]] = {
 
 def _two_instances(*record: Row) -> Tables:
     """Sales on hub sends to spoke, whose msdb, like Stock there, asks for routes first, else has one for any."""
-    guids = ("1" * 8, "2" * 8)
-    databases = [
-        {"instance_name": name, "name": database, "service_broker_guid": f"{guid}-0000-4000-8000-000000000000"}
-        for name, database, guid in zip(("hub", "spoke"), ("Sales", "Stock"), guids, strict=True)
-    ]
-    away = [
-        {
-            "instance_name": "spoke",
-            "database_name": database,
-            "name": name,
-            "remote_service_name": service,
-            "address": at,
-        }
-        for database in ("msdb", "Stock")
-        for name, service, at in (
-            ("Ask", ASK, "LOCAL"),
-            ("Any", None, "LOCAL" if database == "msdb" else "tcp://hub:1"),
-        )
-    ]
-    home = [
-        route("ToSpoke", "//stock", "tcp://spoke:1"),
-        {**route("Back", None, "LOCAL"), "database_name": "msdb"},
-    ]
-    return {
-        "instances": [{"instance_name": name, "addresses": [f"tcp://{name}:1"]} for name in ("hub", "spoke")],
-        "databases": databases,
-        "services": [
-            {"instance_name": "hub", "database_name": "Sales", "name": "//sales"},
-            {"instance_name": "spoke", "database_name": "Stock", "name": "//stock"},
+    spoke = {"instance_name": "spoke"}
+    return estate(
+        instances=[instance(name, f"tcp://{name}:1") for name in ("hub", "spoke")],
+        databases=[database(), database("Stock", STOCK, **spoke)],
+        services=[service("Sales", "//sales"), service("Stock", "//stock", **spoke)],
+        routes=[
+            route("ToSpoke", "//stock", "tcp://spoke:1"),
+            route("Back", None, "LOCAL", database_name="msdb"),
+            *(route("Ask", ASK, "LOCAL", **spoke, database_name=name) for name in ("msdb", "Stock")),
+            route("Any", None, "LOCAL", **spoke, database_name="msdb"),
+            route("Any", None, "tcp://hub:1", **spoke, database_name="Stock"),
         ],
-        "routes": [*home, *away],
-        "messages": [message(1, "//stock", from_service_name="//sales")],
-        "route_requests": [{**row, "instance_name": "spoke"} for row in record],
-    }
+        messages=[message(1, "//stock", from_service_name="//sales")],
+        route_requests=[{**row, **spoke} for row in record],
+    )
 
 
 def _path(tables: Tables) -> tuple[str, str | None]:

@@ -12,9 +12,9 @@ import routing
 from routing.features.report import pictures
 from routing.features.report.pictures.bar_pictures import CHANGED_SERVICES, change_rows
 from routing.features.report.pictures.path_picture import STATIONS, WAYS, station_rows
+from tests.estate_rows import small_estate
 from tests.frames import arrow
 from tests.report_samples import sample_report
-from tests.stored import small_estate
 
 HOSTILE = "'+alert(1)+\"</script>\u202e${datum.x}"
 HARMLESS = "'+alert(1)+\"</script>\ufffd${datum.x}"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from routing.schemas import INPUTS
 from routing.schemas import RUNS as RUNS_SCHEMA
+from tests.estate_rows import small_estate
 from tests.frames import arrow_of
-from tests.stored import config_text, small_estate, store_local
+from tests.stored import config_text, save_estate, store_local
 from tests.unit.test_messages_command import made as stored_messages
 from tests.unit.test_runs_command import FULL, RUNS
 from tests.without import SPARK, CommandsWithout, EndedCommand, run_python, without
@@ -65,8 +65,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(folder: Path) -> Path:
-    for key, rows in small_estate().items():
-        store_local(arrow_of(rows, INPUTS[key]), folder / key)
+    save_estate(small_estate(), folder, files=1)
     store_local(arrow_of(RUNS, RUNS_SCHEMA), folder / "out" / "runs")
     file = folder / "job.yaml"
     file.write_text(config_text(folder, folder / "out", imports=folder / "imports"), encoding="utf-8")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from routing.importing.history import dialog_changes
+from tests.estate_rows import endpoint
 
 AT = datetime(2026, 1, 5, tzinfo=timezone.utc)
 UNIT = {("HUB", "Shop")}
@@ -18,7 +19,7 @@ def dialog(conversation: str = "c1", database: str = "Shop", *, is_initiator: bo
     names = ("conversation_group_id", "far_service", "far_broker_instance", "lifetime")
     empty = dict.fromkeys((*names, "acknowledged_at", "acknowledged_broker_instance"))
     key = {"instance_name": "HUB", "database_name": database, "conversation_id": conversation}
-    return {**key, "is_initiator": is_initiator, **empty, **columns}
+    return endpoint(0, **key, is_initiator=is_initiator, **{**empty, **columns})
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,12 @@ from routing.delta.opening import TableOpener
 from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.importing.from_events import import_events
 from routing.importing.import_files import on_this_disk
-from routing.schemas import DATABASES, DIALOGS, MESSAGES
+from routing.schemas import MESSAGES
+from tests.estate_rows import database, endpoint
 from tests.frames import arrow_of
 from tests.half_imports import ended_after
 from tests.hooks import Killed
-from tests.stored import store_local
+from tests.stored import save_estate, store_local
 
 CONVERSATION = "6B1F0B9A-6A0E-4A52-9C7B-0D6F6D9A0001"
 FOLDED = CONVERSATION.lower()
@@ -250,20 +251,13 @@ GOOD = [
 ]
 
 
-def _dialog(conversation: str, **columns: Any) -> dict[str, Any]:
-    own = {"instance_name": "hub", "database_name": "Sales", "is_initiator": True}
-    return {**own, "conversation_id": conversation, **columns}
-
-
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
     """A configuration whose observed_routing is still to be made."""
-    guid = "00000001-aaaa-bbbb-cccc-000000000000"
-    database = {"instance_name": "hub", "name": "Sales", "database_id": 5, "service_broker_guid": guid}
-    store_local(arrow_of([database], DATABASES), tmp_path / "databases")
     earlier = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    dialogs = [_dialog(FOLDED), _dialog(f"{FOLDED[:-1]}2", acknowledged_at=earlier)]
-    store_local(arrow_of(dialogs, DIALOGS), tmp_path / "dialogs")
+    another = endpoint(2, conversation_id=f"{FOLDED[:-1]}2", acknowledged_at=earlier)
+    dialogs = [endpoint(1, conversation_id=FOLDED), another]
+    save_estate({"databases": [database(database_id=5)], "dialogs": dialogs}, tmp_path, files=1)
     keys = ("routes", "databases", "services", "instances", "messages", "dialogs", "observed_routing", "imports")
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs")
     config = {"tables": {key: key for key in keys}, "output": {key: f"out/{key}" for key in outputs}}

@@ -12,6 +12,7 @@ from routing.importing import import_order
 from routing.importing.covered_rows import Unit
 from routing.importing.history import TableChanges, instance_rows, present_changes, route_changes
 from routing.importing.spelling import NameSpelling
+from tests import estate_rows
 
 Row = dict[str, Any]
 MONDAY, TUESDAY, WEDNESDAY = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (5, 6, 7))
@@ -19,9 +20,8 @@ SHOP = ("hub", "Shop")
 
 
 def route(name: str, address: str = "LOCAL", **columns: Any) -> Row:
-    row = {"instance_name": "hub", "database_name": "Shop", "name": name, "address": address}
-    other = dict.fromkeys(("remote_service_name", "broker_instance", "lifetime", "mirror_address"))
-    return {**row, **other, **columns}
+    other = dict.fromkeys(("broker_instance", "lifetime", "mirror_address"))
+    return estate_rows.route(name, None, address, database_name="Shop", **{**other, **columns})
 
 
 def version(name: str, address: str, begins: datetime | None, ends: datetime | None = None) -> Row:

@@ -13,6 +13,7 @@ from routing.importing.import_results import ImportResult
 from routing.importing.script_rows import TimedScript, apply_all, apply_in_turn, changes_of, state_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import ReadScript, apply_script
+from tests import estate_rows
 
 Row = dict[str, Any]
 ReadText = Callable[..., ReadScript]
@@ -24,20 +25,17 @@ ZEROS = "00000000-0000-0000-0000-000000000000"
 
 
 def route(name: str, database: str = "Shop", ends: datetime | None = None) -> Row:
-    empty = dict.fromkeys(("remote_service_name", "broker_instance", "lifetime", "mirror_address", "valid_from"))
-    row = {"instance_name": "hub", "database_name": database, "name": name, "address": "LOCAL"}
-    return {**row, **empty, "valid_to": ends}
+    empty = dict.fromkeys(("broker_instance", "lifetime", "mirror_address", "valid_from"))
+    return estate_rows.route(name, None, "LOCAL", database_name=database, valid_to=ends, **empty)
 
 
 def own() -> dict[str, list[Row]]:
-    database = {"instance_name": "hub", "database_id": 5, "service_broker_guid": GUID, "is_broker_enabled": None}
+    known = {"database_id": 5, "is_broker_enabled": None}
     return {
         "routes": [route("a"), route("ended", ends=AT), route("b", "Stock")],
-        "services": [{"instance_name": "hub", "database_name": "Stock", "name": "//stock"}],
-        "databases": [{**database, "name": "Shop"}, {**database, "name": "Stock"}],
-        "instances": [
-            {"instance_name": "hub", "is_message_forwarding_enabled": True, "addresses": ["tcp://hub:1"]}
-        ],
+        "services": [estate_rows.service("Stock", "//stock")],
+        "databases": [estate_rows.database(name, GUID, **known) for name in ("Shop", "Stock")],
+        "instances": [estate_rows.instance("hub", "tcp://hub:1", is_message_forwarding_enabled=True)],
     }
 
 

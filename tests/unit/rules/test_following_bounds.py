@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from routing.rules.pathing import PathWithReturn
+from tests.estate_rows import Row, database, instance, route, service
 from tests.reference import estate_words as words
 from tests.reference import ways
 from tests.reference.dialog_hash import xxhash64
@@ -37,33 +38,22 @@ def _layers(*widths: int, **columns: Any) -> Tables:
     layers = [["a"], *([f"l{n}-{m:02d}" for m in range(width)] for n, width in enumerate(widths)), []]
     for layer, following in pairwise(layers):
         for name in layer:
-            tables["instances"].append(_instance(name))
-            database = "Sales" if name == "a" else "msdb"
+            tables["instances"].append(instance(name, f"tcp://{name}:4022", is_message_forwarding_enabled=True))
+            scope = "Sales" if name == "a" else "msdb"
             for target in following:
-                tables["routes"].append(_route(name, database, target, f"tcp://{target}:4022"))
+                tables["routes"].append(_route(name, scope, target, f"tcp://{target}:4022"))
             if not following:
                 tables["routes"].append(_route(name, "msdb", "Here", "LOCAL"))
-                tables["services"].append({"instance_name": name, "database_name": "Stock", "name": "//t/stock"})
-                database = "Stock"
+                tables["services"].append(service("Stock", "//t/stock", instance_name=name))
+                scope = "Stock"
             guid = "id-one" if columns.get("one_target") else f"id-{name}"
-            tables["databases"].append({"instance_name": name, "name": database, "service_broker_guid": guid})
+            tables["databases"].append(database(scope, guid, instance_name=name))
     tables["messages"].append({**_MESSAGE, "hops_remaining": columns.get("hops")})
     return {**tables, "route_requests": []}
 
 
-def _instance(name: str) -> dict[str, Any]:
-    return {"instance_name": name, "is_message_forwarding_enabled": True, "addresses": [f"tcp://{name}:4022"]}
-
-
-def _route(instance: str, database: str, name: str, address: str, broker: str | None = None) -> dict[str, Any]:
-    return {
-        "instance_name": instance,
-        "database_name": database,
-        "name": name,
-        "remote_service_name": "//t/stock",
-        "broker_instance": broker,
-        "address": address,
-    }
+def _route(where: str, scope: str, name: str, address: str, broker: str | None = None) -> Row:
+    return route(name, "//t/stock", address, instance_name=where, database_name=scope, broker_instance=broker)
 
 
 def _only(tables: Tables) -> tuple[ways.Path, PathWithReturn, PathWithReturn]:
@@ -107,12 +97,10 @@ def _balancing(*counts: int) -> Tables:
             for one in range(count)
         ]
     tables["databases"] += [
-        {"instance_name": "l1-00", "name": f"Db{one:02d}", "service_broker_guid": f"id-{one:02d}"}
-        for one in range(max(counts))
+        database(f"Db{one:02d}", f"id-{one:02d}", instance_name="l1-00") for one in range(max(counts))
     ]
     tables["services"] += [
-        {"instance_name": "l1-00", "database_name": f"Db{one:02d}", "name": "//t/stock"}
-        for one in range(max(counts))
+        service(f"Db{one:02d}", "//t/stock", instance_name="l1-00") for one in range(max(counts))
     ]
     return tables
 

@@ -8,26 +8,23 @@ import pytest
 
 from routing.rules.requesting import missing_route
 from routing.terms import MISSING_ROUTE_NAMESPACE
-from tests.frames import load_cases, moment
+from tests.frames import load_cases, moment, with_moments
 from tests.unit.rules import by_rules
 from tests.unit.rules.by_rules import Row, Tables
 
 CASES = load_cases()
 
 
-def _read(row: Row) -> Row:
-    return {name: moment(value) for name, value in row.items()}
-
-
 def _sound(case: dict[str, Any]) -> Tables:
-    tables = {key: [_read(row) for row in rows] for key, rows in case["tables"].items()}
+    tables = with_moments(case["tables"])
     rejected = case["expect"].get("rejected_messages", ())
     return {**tables, "messages": [row for row in tables["messages"] if row["message_id"] not in rejected]}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['file']}: {case['case']}" for case in CASES])
 def test_case(case: dict[str, Any]) -> None:
-    tables, as_of, expected = _sound(case), moment(case.get("as_of")), case["expect"]
+    tables, as_of = _sound(case), moment(case.get("as_of"))
+    expected = with_moments({key: rows for key, rows in case["expect"].items() if key != "rejected_messages"})
     verdicts = by_rules.resolved(tables, as_of)
     resolved: dict[str, Row] = {}
     opened: dict[tuple[Any, str], Row] = {}
@@ -46,11 +43,11 @@ def test_case(case: dict[str, Any]) -> None:
                 "body": missing_route(row["to_service_name"], MISSING_ROUTE_NAMESPACE),
             }
     assert len(expected["resolved_routes"]) > 0
-    for row in map(_read, expected["resolved_routes"]):
+    for row in expected["resolved_routes"]:
         decided = {name: row[name] for name in row if name in resolved[row["message_id"]]}
         assert {name: resolved[row["message_id"]][name] for name in decided} == decided
     if "new_route_requests" in expected:
-        wanted = sorted(map(_read, expected["new_route_requests"]), key=_position)
+        wanted = sorted(expected["new_route_requests"], key=_position)
         got = sorted(opened.values(), key=_position)
         assert [{name: row[name] for name in like} for row, like in zip(got, wanted, strict=True)] == wanted
 
