@@ -23,8 +23,8 @@ PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) 
 test: setup  ## run the tests, two processes at a time (ARGS='-k name' WORKERS=0)
 	@$(PYTEST) -m 'not long' --durations=15 $(ARGS)
 
-test-project: setup  ## run the tests of what is around the package: pages, benchmarks, files for platforms, mutants
-	@$(BIN)/python -m pytest tests/project $(ARGS)
+test-project: setup  ## run the tests of what is around the package: pages, notebooks, benchmarks, files for platforms, mutants
+	@$(WITH_JAVA) $(BIN)/python -m pytest tests/project $(ARGS)
 
 test-long: setup  ## run the tests of many runs one after another: interrupted, put back, read meanwhile
 	@$(PYTEST) -m long --durations=5 $(ARGS)

@@ -123,8 +123,11 @@ def _settings(scratch: str) -> dict[str, str]:
         # In another zone than UTC Delta reads its log anew after each commit, to see whether it wrote it right.
         "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
         "spark.ui.enabled": "false",
-        # Each query is printed for that page all the same: as short as can be.
+        # Each query is printed for that page all the same, and again whenever a part of it has ended: as short as
+        # can be. A fifth of the time of a large plan went into the texts of its expressions.
         "spark.sql.ui.explainMode": "simple",
+        "spark.sql.debug.maxToStringFields": "0",
+        "spark.sql.maxPlanStringLength": "100000",
         # Scratch of its own, so that runs side by side do not meet.
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
         # Java begins with little room, and would tidy it up hundreds of times before it takes more.

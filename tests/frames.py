@@ -174,6 +174,11 @@ def assert_same_frames(found: DataFrame, expected: DataFrame) -> None:
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """A frame's rows as plain Python, times as aware UTC whatever the session's zone."""
+    return collect_rows(frame)[1]
+
+
+def collect_rows(frame: DataFrame) -> tuple[DataFrame, list[dict[str, Any]]]:
+    """Return the frame with its times as numbers, which is the one that is executed, and its rows."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import TimestampType
 
@@ -185,7 +190,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
             if row[name] is not None:
                 seconds, rest = divmod(row[name], 1_000_000)
                 row[name] = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest)
-    return rows
+    return micros, rows
 
 
 def rows_in(table: Any) -> list[dict[str, Any]]:

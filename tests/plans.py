@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterable, Iterator
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,10 +17,23 @@ EXCHANGE = "Exchange"
 PYTHON = ("ArrowEvalPython", "BatchEvalPython", "MapInPandas", "MapInArrow", "FlatMapGroupsInPandas")
 
 
+# The tests' session prints no more of a plan than it must; outputs are written at once, each by a thread.
+_PRINTED_WHOLE = {"spark.sql.debug.maxToStringFields": "25", "spark.sql.maxPlanStringLength": "2147483632"}
+_PRINTING = Lock()
+
+
 def printed_plan(frame: DataFrame) -> str:
     """The physical plan as Spark prints it, which adaptive execution does at every step; on Spark Connect, too."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        frame.explain()
+    conf = frame.sparkSession.conf
+    with _PRINTING, contextlib.redirect_stdout(io.StringIO()) as printed:
+        before = {key: conf.get(key) or value for key, value in _PRINTED_WHOLE.items()}
+        try:
+            for key, value in _PRINTED_WHOLE.items():
+                conf.set(key, value)
+            frame.explain()
+        finally:
+            for key, value in before.items():
+                conf.set(key, value)
     return printed.getvalue()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import random
 from collections import Counter
 from datetime import datetime, timedelta, timezone
@@ -13,11 +11,23 @@ import pytest
 
 import routing
 from tests.estate_rows import STORE, message, small_estate
-from tests.frames import Tables, assert_same_frames, frames, load_cases, merged, moment, prefixed, rows_of
+from tests.frames import (
+    Tables,
+    assert_same_frames,
+    frames,
+    load_cases,
+    merged,
+    moment,
+    prefixed,
+    rows_of,
+    with_moments,
+)
+from tests.plans import printed_plan
 from tests.reference.estates import draw_estates, joined, random_estate
+from tests.reference.resolver import resolve as reference
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.core
 ESTATES, MESSAGES, SEED = 12, 40, 20261125
@@ -54,22 +64,29 @@ def _later(value: Any, by: timedelta) -> Any:
     return at + by if isinstance(at, datetime) else value
 
 
-@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own times", "one time"])
+@pytest.mark.parametrize(
+    "as_of", [pytest.param(None, id="own times"), pytest.param(AS_OF, id="one time", marks=pytest.mark.long)]
+)
 def test_what_is_chosen_is_what_a_run_resolves(spark: SparkSession, as_of: datetime | None) -> None:
-    tables = frames(spark, _estates(at_one_time=as_of is not None))
-    resolution = routing.resolve(spark, tables, as_of=as_of)
-    ranked = routing.candidates(spark, tables, as_of=as_of)
+    rows = _estates(at_one_time=as_of is not None)
+    # The tests' own resolver, to which runs are held.
+    resolved, rejected = _resolve(rows, as_of)
+    ranked = routing.candidates(spark, frames(spark, rows), as_of=as_of)
     try:
-        resolved, found = rows_of(resolution.resolved_routes), rows_of(ranked.route_candidates)
+        found = rows_of(ranked.route_candidates)
         _assert_chosen(found, resolved)
         _assert_alternatives(found, resolved)
         waiting = [{_of(row, KEY) for row in rows if row["matching_step"] == 4} for rows in (found, resolved)]
         assert waiting[0] == waiting[1] != set()
-        rejected = resolution.rejected_messages.count()
         assert (ranked.read, ranked.rejected) == (rejected + len(resolved), rejected)
     finally:
         ranked.unpersist()
-        resolution.unpersist()
+
+
+def _resolve(tables: Tables, as_of: datetime | None) -> tuple[list[Row], int]:
+    """Return the rows that a run resolves, and how many it rejects."""
+    done = reference(with_moments(tables), as_of=as_of)
+    return done.resolved_routes, len(done.rejected_messages)
 
 
 def _of(row: Row, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -95,17 +112,10 @@ def _assert_alternatives(candidates: list[Row], resolved: list[Row]) -> None:
     assert alternatives
 
 
-def _plan_of(frame: DataFrame) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        frame.explain()
-    return out.getvalue()
-
-
 def test_the_plan_is_a_broadcast_join_and_a_window(spark: SparkSession) -> None:
     ranked = routing.candidates(spark, frames(spark, random_estate(random.Random(SEED), MESSAGES)))
     try:
-        plan = _plan_of(ranked.route_candidates)
+        plan = printed_plan(ranked.route_candidates)
         assert "BroadcastHashJoin [candidate_list" in plan
         assert "row_number() windowspecdefinition(message_row" in plan
         if spark.version >= "4":

@@ -48,7 +48,7 @@ class DecidedSides(NamedTuple):
 @pytest.fixture(scope="module")
 def decided(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DecidedSides]:
     """Decided once, for what comes out and for how."""
-    sides, folder = draw_sides(SEED, EARLY, LATE), tmp_path_factory.mktemp("decided") / "messages"
+    sides, folder = draw_sides(SEED, EARLY, EARLY), tmp_path_factory.mktemp("decided") / "messages"
     with FrameCache() as frame_cache:
         yield DecidedSides(sides, _decide(spark, sides, folder, frame_cache), str(folder))
 

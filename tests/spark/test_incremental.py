@@ -104,10 +104,17 @@ class Story:
     first: dict[str, Table]
     failed: dict[str, Table]
     second: dict[str, Table]
+    notes: tuple[str, ...]
+    rows: list[dict[str, Any]]
+
+
+@dataclass
+class LaterStory:
+    """What two more runs left, and the rows of all runs."""
+
     third: dict[str, Table]
     idle: dict[str, Table]
     current: Table
-    notes: tuple[str, ...]
     rows: list[dict[str, Any]]
 
 
@@ -128,14 +135,18 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
         dict.fromkeys(["m1", "m2", "m3", "m4", "m5", "m6", "m7"], 1)
     )
     runs.append(routing.run(spark, config, run_id="second", now=_at(14)))
-    second = _tables(config)
-    runs.append(routing.run(spark, config, run_id="third", now=_at(15)))
+    return Story(config, first, failed, _tables(config), runs[1].notes, [run.row for run in runs])
+
+
+@pytest.fixture(scope="module")
+def later(spark: SparkSession, story: Story) -> LaterStory:
+    config = story.config
+    runs = [routing.run(spark, config, run_id="third", now=_at(15))]
     third = _tables(config)
     # Nothing is new and nothing is delayed.
     runs.append(routing.run(spark, config, run_id="idle", now=_at(16)))
-    idle = _tables(config)
     current = rows_of(routing.current_routes(spark, config))
-    return Story(config, first, failed, second, third, idle, current, runs[1].notes, [run.row for run in runs])
+    return LaterStory(third, _tables(config), current, [*story.rows, *(run.row for run in runs)])
 
 
 def _decided(rows: Table, run_id: str) -> dict[tuple[str, int], tuple[Any, ...]]:
@@ -228,31 +239,41 @@ def test_the_second_run_takes_what_is_new_and_tries_again_what_is_delayed(story:
     }
 
 
-def test_the_third_run_ends_what_was_delayed(story: Story) -> None:
-    assert _decided(story.third["resolved_routes"], "third") == {
+@pytest.mark.long
+def test_the_third_run_ends_what_was_delayed(later: LaterStory) -> None:
+    assert _decided(later.third["resolved_routes"], "third") == {
         ("m3", 3): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
         ("m4", 3): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
         ("m5", 3): (_at(15), "DROPPED", "DIALOG_EXPIRED", None),
         ("m9", 2): (_at(15), "SENT", "NETWORK_ADDRESS", "Late"),
     }
-    assert story.third["pending_messages"] == []
+    assert later.third["pending_messages"] == []
 
 
-def test_a_run_without_anything_to_do_records_itself(story: Story) -> None:
-    assert {row["run_id"] for row in story.idle["runs"]} == {"first", "second", "third", "idle"}
-    assert {key: rows for key, rows in story.idle.items() if key != "runs"} == {
-        key: rows for key, rows in story.third.items() if key != "runs"
+@pytest.mark.long
+def test_a_run_without_anything_to_do_records_itself(later: LaterStory) -> None:
+    assert {row["run_id"] for row in later.idle["runs"]} == {"first", "second", "third", "idle"}
+    assert {key: rows for key, rows in later.idle.items() if key != "runs"} == {
+        key: rows for key, rows in later.third.items() if key != "runs"
     }
 
 
-def test_requests_are_opened_once(story: Story) -> None:
-    asked = sorted((row["message_id"], row["requested_at"]) for row in story.third["new_route_requests"])
-    assert asked == [("m3", _at(12, 30)), ("m5", _at(12))]
+REQUESTS = [("m3", _at(12, 30)), ("m5", _at(12))]
 
 
-def test_current_routes_has_the_last_row_of_each_message(story: Story) -> None:
-    last = {row["message_id"]: (row["attempt"], row["outcome"]) for row in story.current}
-    assert len(story.current) == len(last) == 9
+def _requests(tables: dict[str, Table]) -> list[tuple[Any, ...]]:
+    return sorted((row["message_id"], row["requested_at"]) for row in tables["new_route_requests"])
+
+
+@pytest.mark.long
+def test_requests_are_opened_once(later: LaterStory) -> None:
+    assert _requests(later.third) == REQUESTS
+
+
+@pytest.mark.long
+def test_current_routes_has_the_last_row_of_each_message(later: LaterStory) -> None:
+    last = {row["message_id"]: (row["attempt"], row["outcome"]) for row in later.current}
+    assert len(later.current) == len(last) == 9
     assert last == {
         "m1": (1, "DELIVERED"),
         "m2": (1, "SENT"),
@@ -266,18 +287,33 @@ def test_current_routes_has_the_last_row_of_each_message(story: Story) -> None:
     }
 
 
-def test_the_rows_of_runs(story: Story) -> None:
+ROWS_OF_RUNS = [
+    ("first", "incremental", _at(13), 10, 7, 3),
+    # Five new rows and three that are tried again.
+    ("second", "incremental", _at(14), 8, 5, 3),
+    ("third", "incremental", _at(15), 4, 4, 0),
+    ("idle", "incremental", _at(16), 0, 0, 0),
+]
+
+
+def _assert_rows_of_runs(rows: list[dict[str, Any]]) -> None:
     names = ("run_id", "mode", "now", "rows_read", "rows_resolved", "rows_rejected")
-    assert [tuple(row[name] for name in names) for row in story.rows] == [
-        ("first", "incremental", _at(13), 10, 7, 3),
-        # Five new rows and three that are tried again.
-        ("second", "incremental", _at(14), 8, 5, 3),
-        ("third", "incremental", _at(15), 4, 4, 0),
-        ("idle", "incremental", _at(16), 0, 0, 0),
-    ]
-    assert {"new messages", "duplicates"} <= set(story.rows[1]["stage_seconds"])
-    assert [row["input_versions"]["messages"] for row in story.rows] == [0, 2, 2, 2]
-    assert [row["finished_at"] for row in story.rows] == sorted(row["finished_at"] for row in story.rows)
+    assert [tuple(row[name] for name in names) for row in rows] == ROWS_OF_RUNS[: len(rows)]
+    assert {"new messages", "duplicates"} <= set(rows[1]["stage_seconds"])
+    assert [row["input_versions"]["messages"] for row in rows] == [0, 2, 2, 2][: len(rows)]
+    assert [row["finished_at"] for row in rows] == sorted(row["finished_at"] for row in rows)
+
+
+def test_the_rows_of_runs(story: Story) -> None:
+    _assert_rows_of_runs(story.rows)
+    # m3 and m5 asked in the first run, and are tried again in the second.
+    assert _requests(story.second) == REQUESTS
+
+
+@pytest.mark.long
+def test_the_rows_of_later_runs(later: LaterStory) -> None:
+    assert len(later.rows) == len(ROWS_OF_RUNS)
+    _assert_rows_of_runs(later.rows)
 
 
 def test_read_run_gives_the_rows_of_that_run(spark: SparkSession, story: Story) -> None:

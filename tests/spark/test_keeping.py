@@ -193,6 +193,8 @@ def test_few_rows_are_kept_without_the_plan_that_made_them(
         assert lengths[-1] < 3000, (has_arrow, lengths)
 
 
+# Of runs test_not_utf8 bounds what is printed; the test above has frames that are kept of each other.
+@pytest.mark.long
 def test_many_requests_print_no_longer_plans_than_few(spark: SparkSession) -> None:
     """Requests in databases and in msdb, on record and not: each of these frames is made of those before it."""
     case = next(one for one in askers.CASES if one.record and any(m.database == "Parts" for m in one.messages))

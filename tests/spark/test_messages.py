@@ -54,6 +54,8 @@ def test_both_ways_give_equal_rows(spark: SparkSession) -> None:
     assert wanted.messages.to_spark(spark).count() == 4
 
 
+# explain reads files of Spark's in make test, and test_spark_traffic asks both engines the same.
+@pytest.mark.long
 @pytest.mark.classic
 def test_what_spark_writes_is_read_by_arrow(spark: SparkSession, tmp_path: Path) -> None:
     """Times are those of Spark's files, which are no plain ones; some files hold only second attempts."""

@@ -40,6 +40,8 @@ def test_random_estates_agree(spark: SparkSession, batch: int) -> None:
     assert_agrees(lambda tables, as_of: _decide(spark, frames(spark, tables), as_of), None, batch)
 
 
+# The second run of test_runs decides at one time, too, and reads messages of two commits.
+@pytest.mark.long
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_order_and_layout_do_not_matter_at_one_time(spark: SparkSession, tmp_path: Path, batch: int) -> None:
     """All messages decided at one time; rows in another order, messages in many files of a Delta table."""
@@ -57,6 +59,7 @@ def test_order_and_layout_do_not_matter_at_one_time(spark: SparkSession, tmp_pat
     assert_agrees(decide, AS_OF, batch)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_where_there_are_no_messages_nothing_comes_out(spark: SparkSession) -> None:
     tables = {**draw_batch(AS_OF).tables, "messages": []}
     done = _decide(spark, frames(spark, tables), None)

@@ -44,6 +44,13 @@ def estate(spark: SparkSession) -> dict[str, DataFrame]:
     return frames(spark, small_estate())
 
 
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession) -> Iterator[routing.Resolution]:
+    """What is resolved and rejected of the small estate as it is."""
+    with resolved(spark, frames(spark, small_estate())) as done:
+        yield done
+
+
 @contextmanager
 def resolved(spark: SparkSession, tables: dict[str, DataFrame]) -> Iterator[routing.Resolution]:
     """What is resolved and rejected."""
@@ -70,11 +77,11 @@ def shouted(frame: DataFrame) -> DataFrame:
 
 
 def test_columns_are_matched_without_case(
-    spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
+    spark: SparkSession, estate: dict[str, DataFrame], expected: routing.Resolution, tmp_path: Path
 ) -> None:
     """Those that may be missing too: nothing would be said of one that is passed over."""
     upper_case = {key: shouted(frame) for key, frame in estate.items()}
-    with resolved(spark, upper_case) as found, resolved(spark, estate) as expected:
+    with resolved(spark, upper_case) as found:
         assert_same(found, expected)
         mirrors = {row["mirror_address"] for row in rows_of(found.resolved_routes)}
     assert mirrors == {None, "tcp://mirror.example:4022"}
@@ -87,7 +94,7 @@ def test_columns_are_matched_without_case(
 
 
 def test_accepted_types_give_the_same_rows(
-    spark: SparkSession, estate: dict[str, DataFrame], tmp_path: Path
+    spark: SparkSession, estate: dict[str, DataFrame], expected: routing.Resolution, tmp_path: Path
 ) -> None:
     from pyspark.sql import functions as F
 
@@ -117,7 +124,7 @@ def test_accepted_types_give_the_same_rows(
         "instances": estate["instances"].withColumn("addresses", F.array()),
         "dialogs": estate["dialogs"].select(*reversed(estate["dialogs"].columns)),
     }
-    with resolved(spark, changed) as found, resolved(spark, estate) as expected:
+    with resolved(spark, changed) as found:
         assert_same(found, expected)
 
 

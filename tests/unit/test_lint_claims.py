@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-import pytest
-
 from routing.features.lint.lint_estate import LintFinding
 from routing.features.lint.linting import find_all
 from routing.schemas import TABLES
@@ -24,9 +22,7 @@ from tests.reference.requests import RequestBook
 from tests.reference.text import address_key, broker_id
 from tests.reference.ways import Trace, Way
 
-# As many random networks as make test tries, and as many as make test-long does.
-MANY = pytest.mark.parametrize("networks", [50, pytest.param(150, marks=pytest.mark.long)])
-SEED = 20261125
+NETWORKS, SEED = 150, 20261125
 CODES = ("SBR043", "SBR044", "SBR045", "SBR046")
 ASKED = words.CONFIGURATION_SERVICE
 Tables = dict[str, list[dict[str, Any]]]
@@ -211,10 +207,9 @@ def _enrich(rng: random.Random, tables: Tables) -> None:
             row["address"] = "LOCAL"
 
 
-@MANY
-def test_claims_are_those_of_the_tests_own_walk(networks: int) -> None:
+def test_claims_are_those_of_the_tests_own_walk() -> None:
     rng, counts = random.Random(SEED), Counter[str]()
-    for number in range(networks):
+    for number in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(rng, tables)
         own, claimed = by_own_walk(tables, now), by_lint(tables, now)
@@ -222,14 +217,13 @@ def test_claims_are_those_of_the_tests_own_walk(networks: int) -> None:
             assert claimed[code] == own[code], (number, code)
             counts[code] += len(own[code])
     # It is no test where nothing is claimed.
-    assert min(counts[code] for code in CODES) >= networks * 2 // 15, counts
+    assert min(counts[code] for code in CODES) >= 20, counts
 
 
-@MANY
-def test_what_arrives_without_a_route_is_said_as_the_tests_own_walk_finds_it(networks: int) -> None:
+def test_what_arrives_without_a_route_is_said_as_the_tests_own_walk_finds_it() -> None:
     """SBR024: an open message waits, one that is bound to a holder's id is delivered where the holder takes it."""
     rng, counts = random.Random(SEED), Counter[bool]()
-    for number in range(networks):
+    for number in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(rng, tables)
         walker = Walker(tables, now)
@@ -249,4 +243,4 @@ def test_what_arrives_without_a_route_is_said_as_the_tests_own_walk_finds_it(net
                     said += "; bound to the broker instance of a database that holds it, it is delivered"
                 assert one.message == said, (number, one)
                 counts[is_taken] += 1
-    assert min(counts[True], counts[False]) >= networks // 30, counts
+    assert min(counts[True], counts[False]) >= 5, counts

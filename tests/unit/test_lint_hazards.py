@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-import pytest
-
 from routing.features.lint.endpoint_hazards import OpenChoice, OpenMessageFollower, prove_hazards
 from routing.features.lint.lint_estate import estate_of
 from routing.schemas import TABLES
@@ -21,9 +19,7 @@ from tests.reference.networks import SENDERS, SERVICES, random_network
 from tests.reference.requests import RequestBook
 from tests.reference.ways import Trace
 
-# As many random networks as make test tries, and as many as make test-long does.
-MANY = pytest.mark.parametrize("networks", [50, pytest.param(150, marks=pytest.mark.long)])
-SEED = 20260107
+NETWORKS, SEED = 150, 20260107
 Tables = dict[str, list[dict[str, Any]]]
 Ends = dict[str, str]
 
@@ -88,11 +84,10 @@ def _enrich(tables: Tables) -> None:
             row["valid_from"] = row["valid_to"] = row["lifetime"] = None
 
 
-@MANY
-def test_hazards_are_those_of_the_tests_own_walk(networks: int) -> None:
+def test_hazards_are_those_of_the_tests_own_walk() -> None:
     rng = random.Random(SEED)
     count, by_any = 0, 0
-    for _ in range(networks):
+    for _ in range(NETWORKS):
         tables, now = random_network(rng, 0), rng.choice(words.MOMENTS)
         _enrich(tables)
         proved, own = _proved(tables, now), _by_own_walk(tables, now)
@@ -103,5 +98,4 @@ def test_hazards_are_those_of_the_tests_own_walk(networks: int) -> None:
             (row["instance_name"], row["database_name"], row["remote_service_name"]) for row in tables["routes"]
         }
         by_any += sum(choice not in names for choice in own)
-    assert count > networks * 2 // 5, count
-    assert by_any > networks * 2 // 15, by_any
+    assert min(count - 60, by_any - 20) > 0, (count, by_any)

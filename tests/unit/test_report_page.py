@@ -366,6 +366,8 @@ def wide_report(name: str, many: int) -> Report:
     return Report(name * 9, names, 0, flows, (), MessageSeries(300, points), balances, findings)
 
 
+# The bounds of lists and names are held by the tests beside it.
+@pytest.mark.long
 def test_a_page_with_as_many_cells_and_moments_as_may_be_is_small() -> None:
     # 100 instances send to 24 services with five outcomes: 12,000 cells, and over time 25,000 moments of them.
     fates = ("DELIVERED LOCAL", "SENT ADDRESS", "FORWARDED ADDRESS", "DELAYED NO_ROUTE", "DROPPED HOP_LIMIT")

@@ -42,7 +42,13 @@ def told(why: str) -> str:
 
 @needs_full
 @UNBUFFERED
-@pytest.mark.parametrize("line", [PAGE, TABLE, ("--help",), ("--version",), ("demo", "--help"), ()])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(PAGE, TABLE, ("--help",)),
+        *(pytest.param(line, marks=pytest.mark.long) for line in (("--version",), ("demo", "--help"), ())),
+    ],
+)
 def test_a_full_disk_is_one_sentence(line: tuple[str, ...], unbuffered: str) -> None:
     done = run_in_shell(">/dev/full", *line, unbuffered=unbuffered)
     assert (done.returncode, done.stderr) == (2, told(FULL))

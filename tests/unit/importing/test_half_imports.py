@@ -11,8 +11,8 @@ from tests.half_imports import SCENARIOS, tell_differences, tell_differences_of_
 pytest.importorskip("deltalake")
 
 
-# Two exports and a script; names are exchanged in the test below as well. The others take long.
-AT_ONCE = ("a changed export", "a database that an export drops", "a route that toggles")
+# An export and a script; names are exchanged in the test below as well. The others take long.
+AT_ONCE = ("a changed export", "a route that toggles")
 ROWS = [pytest.param(name, marks=[] if name in AT_ONCE else [pytest.mark.long]) for name in SCENARIOS]
 
 

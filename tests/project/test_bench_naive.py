@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytest.importorskip("xxhash", reason="only make bench installs the hash of the textbook's UDF")
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def _sorted(frame: DataFrame) -> list[dict[str, Any]]:

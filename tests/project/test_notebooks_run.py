@@ -20,6 +20,7 @@ from tests.spark.conftest import DemoRun
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 # How many pictures each has, and what it prints of the demo.
 PICTURES = {"routing-outcomes": 7, "what-if": 6}
