@@ -24,33 +24,46 @@ GENERATED = (
     *("test_candidates", "test_code_size", "test_dialog_hash", "test_not_utf8", "test_paths", "test_plan_law"),
     *("test_random_estates", "test_regex_in_java", "test_spark_forms"),
 )
+# In these of them the rest of a query is planned anew whenever a part of it has ended, as by default. To plan and
+# print it so often takes about as long as all the rest.
+ADAPTIVE = ("test_paths", "test_plan_law", "test_random_estates")
+_PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 
 
 @contextlib.contextmanager
-def _interpreting(spark: SparkSession) -> Iterator[None]:
-    from routing.sessions.session import INTERPRETED
-
-    # Nor is the rest of a query planned anew whenever a part of it has ended.
-    settings = {**INTERPRETED, "spark.sql.adaptive.enabled": "false"}
+def _changed(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {key: str(spark.conf.get(key)) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
     yield
-    for key in settings:
-        spark.conf.unset(key)
+    for key, value in before.items():
+        spark.conf.set(key, value)
+
+
+@pytest.fixture
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """Have the queries of one test planned once, in a module whose others are planned anew as they run."""
+    with _changed(spark, _PLANNED_ONCE):
+        yield
 
 
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Have the queries of one test interpreted, in a module whose others are generated."""
-    with _interpreting(spark):
+    """Have the queries of one test planned once and interpreted, in a module whose others are generated."""
+    from routing.sessions.session import INTERPRETED
+
+    with _changed(spark, {**INTERPRETED, **_PLANNED_ONCE}):
         yield
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    """Have the queries of most modules interpreted."""
-    is_generated = request.module.__name__.rpartition(".")[2] in GENERATED
-    with contextlib.nullcontext() if is_generated else _interpreting(spark):
+    """Have the queries of most modules planned once, and interpreted."""
+    from routing.sessions.session import INTERPRETED
+
+    name = request.module.__name__.rpartition(".")[2]
+    settings = {**({} if name in GENERATED else INTERPRETED), **({} if name in ADAPTIVE else _PLANNED_ONCE)}
+    with _changed(spark, settings):
         yield
 
 

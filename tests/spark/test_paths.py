@@ -107,24 +107,22 @@ def _assert_as_followed(found: TracedPaths, as_of: datetime | None) -> None:
 
 
 @pytest.mark.classic
+@pytest.mark.usefixtures("planned_once")
 def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables, stored: Path) -> None:
     """Between the scan of the messages and the result no Exchange, no Sort and no Python node."""
     input_tables = _with_stored(spark, tables, stored)
     found = trace_with(input_tables, ResolveOptions(""), UntimedStages(), AS_IF_LARGE)
     try:
         frame = found.message_paths
-        planned = main_path(frame, stored)
-        _assert_as_followed(found, None)
-        frame.collect()
-        final = main_path(frame, stored)
-        assert breaches(planned) == breaches(final) == []
+        path = main_path(frame, stored)
+        assert breaches(path) == []
         # Whatever a message looks up, it looks up by one number: a hash, or that of its timeline.
         keys = join_keys(frame, str(stored))
-        assert len(keys) == final.count("BroadcastHashJoin")
+        assert len(keys) == path.count("BroadcastHashJoin") >= 8
         assert sorted(keys) == [("bigint",)] * (len(keys) - 1) + [("int",)]
-        assert final.count("BroadcastHashJoin") >= 8
         assert broadcast_tables(frame, [str(stored)]) == {str(stored)}
         assert columns_read(frame, str(stored)) >= {"hops_remaining", "from_service_name"}
+        _assert_as_followed(found, None)
         assert found.notes == []
     finally:
         found.unpersist()
@@ -145,6 +143,7 @@ def test_over_the_limit_and_at_one_time_rows_are_as_followed(
         found.unpersist()
 
 
+@pytest.mark.usefixtures("planned_once")
 def test_garbage_does_not_enlarge_the_plan(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from routing.plan.checked_inputs import ResolveOptions
 from routing.runs.pipeline import resolve_with
 from routing.tables.cached_frames import FrameLimits
 from tests.estate_rows import SALES, message, small_estate
-from tests.frames import arrow_of, frame_of, frames, rows_of
+from tests.frames import arrow_of, frame_of, frames, rows_in, rows_of
 from tests.plans import (
     EXCHANGE,
     PYTHON,
@@ -30,9 +29,11 @@ from tests.reference.resolver import resolve as reference
 from tests.stored import store
 
 if TYPE_CHECKING:
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
     from routing.runs.pipeline import Resolution
+    from routing.tables.table_columns import Table
 
 SORTS = ("Sort", "TakeOrderedAndProject", "SortMergeJoin", "SortAggregate", "Window")
 GARBAGE = 20_000
@@ -55,22 +56,18 @@ def messages(
     return store(frames(spark, {"messages": tables["messages"]})["messages"], folder)
 
 
-@pytest.fixture
-def without_adaptive(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    yield
-    spark.conf.unset("spark.sql.adaptive.enabled")
-
-
 def resolved(
     spark: SparkSession,
     tables: dict[str, list[dict[str, Any]]],
     messages: Path,
     limits: FrameLimits = AS_IF_LARGE,
+    route_requests: Table | None = None,
     **options: str,
 ) -> Resolution:
-    read = spark.read.format("delta").load(str(messages))
-    input_tables = {**frames(spark, tables), "messages": read}
+    input_tables: dict[str, Table] = {**frames(spark, tables)}
+    input_tables["messages"] = spark.read.format("delta").load(str(messages))
+    if route_requests is not None:
+        input_tables["route_requests"] = route_requests
     return resolve_with(input_tables, ResolveOptions("law", **options), limits)  # type: ignore[arg-type]
 
 
@@ -86,19 +83,21 @@ def breaches(path: list[str], but: tuple[str, ...] = ()) -> list[str]:
     return [n for n in path if n not in but and (n in banned or EXCHANGE in n or "ShuffleQueryStage" in n)]
 
 
-def assert_as_expected(done: Resolution, tables: dict[str, list[dict[str, Any]]]) -> None:
+def assert_as_expected(rows: list[dict[str, Any]], tables: dict[str, list[dict[str, Any]]]) -> None:
     expected = reference(tables, as_of=None, run_id="law")
-    assert_same(rows_of(done.resolved_routes), expected.resolved_routes, "resolved_routes")
+    assert_same(rows, expected.resolved_routes, "resolved_routes")
 
 
 def test_adaptive_execution(
     spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any]
 ) -> None:
+    """With many requests on record, which change no plan."""
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
-    done = resolved(spark, tables, messages)
+    done = resolved(spark, tables, messages, route_requests=_many_requests(tables, 2_000))
     try:
         planned = main_path(done.resolved_routes, messages)
-        done.resolved_routes.collect()
+        # Of this very frame, whose plan is final then.
+        assert_as_expected(rows_in(done.resolved_routes.toArrow()), tables)
         final = main_path(done.resolved_routes, messages)
         assert planned[0] == final[0] == "AdaptiveSparkPlan"
         assert breaches(planned) == breaches(final) == []
@@ -141,11 +140,21 @@ def _assert_only_what_decides_is_read(passes: list[DataFrame], done: Resolution,
     assert "from_service_name" in columns_read(done.rejected_messages, str(messages))
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(1_000_000, marks=pytest.mark.long)])
-def test_requests_on_record_change_no_plan(
-    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any], count: int
+@pytest.mark.long
+def test_a_million_requests_on_record_change_no_plan(
+    spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path, jobs: list[Any]
 ) -> None:
-    """Requests of as many conversations, half of them for one service of the messages, and none of theirs."""
+    done = resolved(spark, tables, messages, route_requests=_many_requests(tables, 1_000_000))
+    try:
+        assert breaches(main_path(done.resolved_routes, messages)) == []
+        assert jobs[0].notes == []
+        assert_as_expected(rows_of(done.resolved_routes), tables)
+    finally:
+        done.unpersist()
+
+
+def _many_requests(tables: dict[str, list[dict[str, Any]]], count: int) -> pyarrow.Table:
+    """Those of the tables, and of as many other conversations, half of them for one service of the messages."""
     import pyarrow
 
     from routing.schemas import ROUTE_REQUESTS
@@ -159,16 +168,7 @@ def test_requests_on_record_change_no_plan(
     many = {"message_id": places, "conversation_id": places, "service_name": services}
     for name, values in many.items():
         like = like.set_column(like.column_names.index(name), name, pyarrow.array(values, pyarrow.string()))
-    record = pyarrow.concat_tables([arrow_of(tables["route_requests"], ROUTE_REQUESTS), like])
-    read = spark.read.format("delta").load(str(messages))
-    input_tables = {**frames(spark, tables), "messages": read, "route_requests": record}
-    done = resolve_with(input_tables, ResolveOptions("law"), AS_IF_LARGE)
-    try:
-        assert breaches(main_path(done.resolved_routes, messages)) == []
-        assert jobs[0].notes == []
-        assert_as_expected(done, tables)
-    finally:
-        done.unpersist()
+    return pyarrow.concat_tables([arrow_of(tables["route_requests"], ROUTE_REQUESTS), like])
 
 
 def _ended_long_ago(message: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _ended_long_ago(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("without_adaptive")
+@pytest.mark.usefixtures("planned_once")
 def test_without_adaptive_execution_and_with_the_udf(
     spark: SparkSession, tables: dict[str, list[dict[str, Any]]], messages: Path
 ) -> None:
@@ -196,11 +196,12 @@ def test_without_adaptive_execution_and_with_the_udf(
     try:
         path = main_path(done.resolved_routes, messages)
         assert breaches(path) == ["ArrowEvalPython"]
-        assert_as_expected(done, tables)
+        assert_as_expected(rows_of(done.resolved_routes), tables)
     finally:
         done.unpersist()
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize(
     "held_by_tasks",
     [pytest.param(True, id="in memory"), pytest.param(False, id="sorted", marks=pytest.mark.long)],
@@ -237,7 +238,7 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
         in_memory = [note.endswith("(shuffled hash join)") for note in notes]
         assert in_memory == ([True] * 7 if held_by_tasks else [False, True, *[False] * 5])
         assert all(note.endswith(("(shuffled hash join)", "(sort-merge join)")) for note in notes)
-        assert_as_expected(done, tables)
+        assert_as_expected(rows_of(done.resolved_routes), tables)
         expected = reference(tables, as_of=None, run_id="law").new_route_requests
         assert_same(rows_of(done.new_route_requests), expected, "new_route_requests")
         assert expected
@@ -245,6 +246,7 @@ def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
         done.unpersist()
 
 
+@pytest.mark.usefixtures("planned_once")
 def test_garbage_does_not_enlarge_the_plan(spark: SparkSession, jobs: list[Any]) -> None:
     from pyspark.sql import functions as F
 
