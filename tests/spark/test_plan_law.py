@@ -202,9 +202,11 @@ def test_without_adaptive_execution_and_with_the_udf(
 
 
 @pytest.mark.usefixtures("planned_once")
+# A run over the limit is in test_runs, whose rows and notes are compared.
+@pytest.mark.long
 @pytest.mark.parametrize(
     "held_by_tasks",
-    [pytest.param(True, id="in memory"), pytest.param(False, id="sorted", marks=pytest.mark.long)],
+    [pytest.param(True, id="in memory"), pytest.param(False, id="sorted")],
 )
 def test_over_the_limit_rows_are_the_same_and_the_run_says_so(
     spark: SparkSession,
