@@ -90,11 +90,17 @@ def compile_messages(
             )
             tally.rows = len(counts.keys)
             known_keys = KnownKeys(counts, prepared.on(lookups.spark, frame_cache))
-    job = _choose(
-        KeyPass(source, broadcasts, known_keys.counts, options.may_change), known_keys.plan, options, frame_cache
-    )
+    counts = known_keys.counts
+    # To open a table takes longer than to read few rows, and each pass would open it anew.
+    are_few = counts.rows_read <= frame_cache.limits.held_rows
+    if are_few and not counts.is_exact:
+        # Whether messages are rejected is looked for in all of them.
+        source = replace(source, messages=frame_cache.store(messages))
+    job = _choose(KeyPass(source, broadcasts, counts, options.may_change), known_keys.plan, options, frame_cache)
     if not job.may_ask:
         return job
+    if are_few:
+        job = replace(job, choices=frame_cache.store(job.choices))
     with clock.stage("requests"):
         return replace(job, requests=find_requests(job))
 

@@ -251,9 +251,15 @@ class ResolveJob:
         """Whether any message may open a request for a route."""
         return self.plan.uses.asks or self.plan.uses.asks_msdb
 
+    @property
+    def most_requests(self) -> int | None:
+        """How many requests there are at most, on record and opened by messages; None where that is not known."""
+        on_record = self.source.lookups.request_count
+        return None if on_record is None or self.counted.may_change else on_record + self.counted.counts.rows_read
+
     def keep(self, what: str, rows: DataFrame) -> JoinSide:
-        """Keep rows that several passes read, and choose how they are joined."""
-        cached = self.frame_cache.keep_sized(rows)
+        """Keep rows of requests that several passes read, and choose how they are joined."""
+        cached = self.frame_cache.keep_sized(rows, self.most_requests)
         if cached.size is None:
             return self.broadcasts.join_side(what, cached.rows)
         return self.broadcasts.of_size(what, cached.rows, cached.size)

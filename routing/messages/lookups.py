@@ -40,7 +40,8 @@ class RunLookups:
     """The tables around a run's messages; frames of the configuration are made when they are first asked for.
 
     checked: the configuration. named_services and named_brokers: the rows of `services` and `brokers`. requests:
-    the columns of route_requests, None where none is on record. dialogs: those that can matter, or None.
+    the columns of route_requests, None where none is on record; request_count: how many there are, None where that
+    is not known. dialogs: those that can matter, or None.
     addresses: address, as compared: every one of every instance; None where no name is read for one.
     waiting_conversations: those whose requests are on record, of a whole estate. What ``frame_cache`` is given
     must stay until it has been read.
@@ -52,6 +53,7 @@ class RunLookups:
     named_services: _Rows
     named_brokers: _Rows
     requests: DataFrame | None
+    request_count: int | None
     dialogs: DataFrame | None
     addresses: DataFrame | None = None
     waiting_conversations: Collection[str] = ()
@@ -93,6 +95,7 @@ def look_into(
         named_services=(named.services, _names("service")),
         named_brokers=(named.brokers, _names("broker")),
         requests=frames.frame_of_tuples(spark, requests.rows(*wanted.names), wanted) if requests else None,
+        request_count=len(requests) if requests else 0,
         dialogs=None if dialogs is None else _select(dialogs),
     )
     if not is_wide:

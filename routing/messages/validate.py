@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,11 +13,15 @@ from pyspark.sql import functions as F
 from routing.plan.checked_inputs import CheckedInputs, check_without_spark
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, ColumnKind
-from routing.tables import spark_forms
+from routing.tables import frames, spark_forms
+from routing.tables.cached_frames import FRAME_LIMITS, CarriedFrame, FrameCache, FrameLimits
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import SHOWN, RowFault, refuse_faults
 from routing.tables.spark_forms import conform, is_missing, is_utf8, readable
 from routing.tables.table_columns import Table, TableColumns, is_frame
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _KEY = KEYS["dialogs"]
 _TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
@@ -26,32 +31,39 @@ _TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
 class InputTables:
     """Input tables in their declared columns; ``dialogs`` None where there is no such table.
 
-    Dialogs of Arrow's are as they were given.
+    Dialogs of Arrow's are as they were given. ``few_dialogs``: the rows of a frame of few dialogs, which the
+    driver carries, for each pass over the messages would read their table anew.
     """
 
     settings: Mapping[str, TableColumns]
     dialogs: Table | None
+    few_dialogs: pyarrow.Table | None = None
 
 
-def read(tables: Mapping[str, Table]) -> InputTables:
-    """Read the configuration, and bring dialogs to their columns. Raises InputError."""
-    settings = read_settings(tables)
+def read(tables: Mapping[str, Table], limits: FrameLimits = FRAME_LIMITS) -> InputTables:
+    """Read the configuration and, where they are few by ``limits``, the dialogs. Raises InputError."""
     dialogs = tables.get("dialogs")
-    return InputTables(
-        settings, conform(dialogs, "dialogs") if dialogs is not None and is_frame(dialogs) else dialogs
-    )
+    if dialogs is None or not is_frame(dialogs):
+        return InputTables(read_settings(tables), dialogs)
+    reads: list[Callable[[], Any]] = [lambda: read_settings(tables), lambda: _carry_dialogs(dialogs, limits)]
+    settings, carried = frames.at_once(dialogs.sparkSession, lambda read: read(), reads)
+    return InputTables(settings, carried.rows, carried.values)
+
+
+def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
+    """Convert dialogs to their columns; few are read into the driver. Raises InputError."""
+    conformed = conform(dialogs, "dialogs")
+    return FrameCache(limits).carry(conformed) if frames.has_arrow() else CarriedFrame(conformed, None)
 
 
 def check(inputs: InputTables) -> CheckedInputs:
     """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
     settings, dialogs = inputs.settings, inputs.dialogs
-    survey, others = DialogSurvey(), list[RowFault]()
-    if dialogs is not None and is_frame(dialogs):
-        survey = _survey(dialogs)
-        others = _first_faults(dialogs) if survey.faults else []
-    elif dialogs is not None:
-        return check_without_spark(settings, dialogs)
-    refuse_faults(settings, others, survey.faults)
+    if dialogs is None or inputs.few_dialogs is not None or not is_frame(dialogs):
+        checked = check_without_spark(settings, dialogs if inputs.few_dialogs is None else inputs.few_dialogs)
+        return checked if checked.dialogs is None else replace(checked, dialogs=dialogs)
+    survey = _survey(dialogs)
+    refuse_faults(settings, _first_faults(dialogs) if survey.faults else [], survey.faults)
     return CheckedInputs(settings, dialogs if survey.rows else None, survey.rows, survey.ending)
 
 

@@ -112,7 +112,7 @@ def compile_tables(
     """
     check_given(tables)
     with clock.stage("validate"):
-        checked = validate.check(validate.read(tables))
+        checked = validate.check(validate.read(tables, frame_cache.limits))
     messages = conform(tables["messages"], "messages")
     if more_columns:
         messages = messages.withColumns(dict(more_columns))

@@ -158,7 +158,8 @@ def _compile(work: SparkWork) -> ResolveJob:
     """Read and check the inputs, find the keys of the messages, and decide for them."""
     clock, traffic = work.clock, open_traffic(work.opener, work.inputs)
     with clock.stage("read"):
-        inputs = validate.read(work.open_tables() if traffic is None else {**work.open_settings(), **traffic})
+        tables = work.open_tables() if traffic is None else {**work.open_settings(), **traffic}
+        inputs = validate.read(tables, work.frame_cache.limits)
     with clock.stage("validate"):
         checked = validate.check(inputs)
     note_unended_requests(work, checked.count_unended_requests())
@@ -213,7 +214,7 @@ def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
     versions = {} if last is None else {key: work.start.versions[key] for key in last.output_versions}
     stored = increment.StoredOutputs(work.config, last, dict(versions), work.opener, work.frame_cache)
     with clock.stage("read"):
-        inputs = validate.read(work.open_tables())
+        inputs = validate.read(work.open_tables(), work.frame_cache.limits)
     with clock.stage("validate"):
         checked = validate.check(inputs)
     with clock.stage("lookups"):
@@ -224,7 +225,7 @@ def run_incremental(work: SparkWork, now: datetime) -> RunCounts:
         return RunCounts(versions)
     unended = checked.count_unended_requests() if step.on_record is None else increment.count_unended(step)
     note_unended_requests(work, unended)
-    asking = replace(lookups, requests=step.requests)
+    asking = lookups if step.on_record is None else replace(lookups, requests=step.requests, request_count=None)
     job = compile_messages(
         step.messages, checked, work.options, work.frame_cache, clock, lookups=asking, notes=work.notes
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -26,6 +26,9 @@ from pyspark.sql.types import (
 
 from routing.sessions.existing_session import find_setting, let_go, takes_persist
 from routing.tables.frames import has_arrow, nullable
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass(frozen=True)
@@ -91,42 +94,58 @@ class FrameCache:
         if not takes_persist(small.sparkSession):
             return self._carry_by_client(small).rows
         stored = self.store(small)
-        return self._instead(stored, self._carry_by_driver(stored)).rows
+        return self._instead(stored, self.carry(stored)).rows
 
-    def keep_sized(self, small: DataFrame) -> CarriedFrame:
+    def keep_sized(self, small: DataFrame, most_rows: int | None = None) -> CarriedFrame:
         """Return a frame of which other kept frames are made, computed once, now; and its size.
 
         A plan that is printed has all that a frame in storage was made of, each time that the frame is read. So
         more rows are carried by the driver here: up to ``client_rows``, of ``client_bytes`` together.
+        ``most_rows``: it has no more rows than that; where these are few it is not stored before it is read, for
+        what is stored is computed in as many tasks as a shuffle has partitions. Only one of long rows is computed
+        twice then.
         """
+        if most_rows is not None and most_rows <= self.limits.held_rows:
+            few_rows = _carry(small, self._mark_long(small), most_rows)
+            if few_rows.rows is not small:
+                return self._read_by_workers_once(few_rows)
         if not takes_persist(small.sparkSession):
             return self._carry_by_client(small)
         stored = self.store(small)
-        carried = self._carry_by_driver(stored)
+        carried = self.carry(stored)
         if carried.rows is stored and _is_for_a_client(stored, self.limits):
-            carried = _carry(stored, self.limits.client_rows, F.lit(False))
+            carried = _carry(stored, _without_long(stored, F.lit(False)), self.limits.client_rows)
         return self._instead(stored, carried)
 
     def hold(self, frame: DataFrame) -> DataFrame:
         """Read a frame once into the driver; one of many or long rows, or without Arrow, stays as it is."""
-        return self._carry_by_driver(frame).rows if has_arrow() else frame
+        return self.carry(frame).rows if has_arrow() else frame
 
-    def _carry_by_driver(self, frame: DataFrame) -> CarriedFrame:
-        return _carry(frame, self.limits.held_rows, bytes_of_texts(frame.schema) > self.limits.held_bytes)
+    def carry(self, frame: DataFrame) -> CarriedFrame:
+        """Read a frame of few and short rows into the driver; any other stays as it is."""
+        # A limit that comes last takes no exchange where there is one part.
+        return _carry(frame, self._mark_long(frame).limit(self.limits.held_rows + 1), self.limits.held_rows)
+
+    def _mark_long(self, frame: DataFrame) -> DataFrame:
+        return _without_long(frame, bytes_of_texts(frame.schema) > self.limits.held_bytes)
 
     def _carry_by_client(self, frame: DataFrame) -> CarriedFrame:
         are_many_bytes = _all_bytes(frame.schema) > self.limits.client_bytes
-        return _carry(frame, self.limits.client_rows, are_many_bytes)
+        marked = _without_long(frame.limit(self.limits.client_rows + 1), are_many_bytes)
+        return _carry(frame, marked, self.limits.client_rows)
 
-    def _instead(self, stored: DataFrame, found: CarriedFrame) -> CarriedFrame:
+    def _instead(self, stored: DataFrame, carried: CarriedFrame) -> CarriedFrame:
         """Return the rows that the driver carries in place of a frame in storage, or that frame."""
-        if found.rows is stored:
-            return found
-        # Rows that Python workers hand over are read once, and what they are made of is in no later plan.
-        carried = found.rows if has_arrow() else self.store(found.rows)
+        if carried.rows is stored:
+            return carried
+        read_once = self._read_by_workers_once(carried)
         self.frames.remove(stored)
         let_go(stored)
-        return CarriedFrame(carried, found.size)
+        return read_once
+
+    def _read_by_workers_once(self, carried: CarriedFrame) -> CarriedFrame:
+        """Return carried rows, stored if Python workers hand them over: what made them is in no later plan."""
+        return carried if has_arrow() else carried._replace(rows=self.store(carried.rows))
 
     def store(self, frame: DataFrame) -> DataFrame:
         """Return a frame that many parts of one pass read: kept in storage, filled by the first of them.
@@ -154,29 +173,36 @@ def released_on_failure(limits: FrameLimits = FRAME_LIMITS) -> Iterator[FrameCac
 
 
 class CarriedFrame(NamedTuple):
-    """A frame, and the bytes of its values where the driver carries them; None where it does not."""
+    """A frame, and the bytes of its values where the driver carries them, None where it does not.
+
+    ``values`` are its rows as Arrow, where the driver carries them so.
+    """
 
     rows: DataFrame
     size: int | None
+    values: pyarrow.Table | None = None
 
 
-def _carry(frame: DataFrame, most: int, is_long: Column) -> CarriedFrame:
-    """Read a frame into this process and give it back; one of more rows, or of long ones, stays as it is."""
-    spark, first = frame.sparkSession, _without_long(frame.limit(most + 1), is_long)
+def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
+    """Read a frame into this process and give it back; one of more rows, or of long ones, stays as it is.
+
+    ``marked`` are its first rows, as `_without_long` marks them.
+    """
+    spark = frame.sparkSession
     if has_arrow():
-        table = first.toArrow()
+        table = marked.toArrow()
         is_small = table.num_rows <= most and True not in table[_IS_LONG].to_pylist()
         if not is_small:
             return CarriedFrame(frame, None)
         values = table.select(frame.columns)
-        return CarriedFrame(_as_rows(spark, values, frame.schema), values.nbytes)
-    plain = first.select(_IS_LONG, *_columns_as(frame.schema, _AS_PLAIN))
+        return CarriedFrame(_as_rows(spark, values, frame.schema), values.nbytes, values)
+    plain = marked.select(_IS_LONG, *_columns_as(frame.schema, _AS_PLAIN))
     rows = [tuple(row) for row in plain.collect()]
     if len(rows) > most or any(is_long for is_long, *_ in rows):
         return CarriedFrame(frame, None)
-    values = [row[1:] for row in rows]
-    given = spark.createDataFrame(values, StructType(nullable(plain.schema).fields[1:]))
-    return CarriedFrame(given.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(values))
+    plain_values = [row[1:] for row in rows]
+    given = spark.createDataFrame(plain_values, StructType(nullable(plain.schema).fields[1:]))
+    return CarriedFrame(given.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(plain_values))
 
 
 def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:

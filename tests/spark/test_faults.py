@@ -11,6 +11,7 @@ import pytest
 
 from routing.errors import InputError
 from routing.schemas import INPUTS, KEYS, SETTINGS
+from routing.tables.cached_frames import FRAME_LIMITS, FrameLimits
 from tests.frames import Tables, arrow_of, frame_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,14 @@ def random_tables() -> Tables:
     }
 
 
-def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession) -> None:
+# Few dialogs are rows of the driver; of many Spark finds and counts what stands in them.
+few_and_many = pytest.mark.parametrize(
+    "limits", [pytest.param(FRAME_LIMITS, id="few"), pytest.param(FrameLimits(held_rows=-1), id="as if many")]
+)
+
+
+@few_and_many
+def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession, limits: FrameLimits) -> None:
     """Dialogs are validated where they are: their faults, and how many there are, are told with the others'."""
     from routing.messages import validate
     from routing.tables.read_rows import columns_of
@@ -66,12 +74,13 @@ def test_faults_of_dialogs_are_those_of_plain_columns(spark: SparkSession) -> No
         with pytest.raises(InputError) as plain:
             refuse_faults({**columns, "dialogs": columns_of(dialogs, "dialogs")})
         with pytest.raises(InputError) as found:
-            validate.check(validate.read({**tables_read, "dialogs": dialogs}))
+            validate.check(validate.read({**tables_read, "dialogs": dialogs}, limits))
         assert str(found.value) == str(plain.value)
         assert int(re.findall(r"and (\d+) more", str(found.value))[0]) > ROWS / 2
 
 
-def test_what_is_counted_of_dialogs(spark: SparkSession) -> None:
+@few_and_many
+def test_what_is_counted_of_dialogs(spark: SparkSession, limits: FrameLimits) -> None:
     from routing.messages import validate
     from routing.schemas import DIALOGS
 
@@ -85,8 +94,8 @@ def test_what_is_counted_of_dialogs(spark: SparkSession) -> None:
         {**BARE, "database_name": "f"},
     ]
     settings = {key: arrow_of([], schema) for key, schema in INPUTS.items() if key in SETTINGS}
-    checked = validate.check(validate.read({**settings, "dialogs": frame_of(spark, rows, DIALOGS)}))
+    checked = validate.check(validate.read({**settings, "dialogs": frame_of(spark, rows, DIALOGS)}, limits))
     assert (checked.dialog_rows, checked.ending) == (5, 2)
     nothing = [rows[2], rows[-1]]
-    none = validate.check(validate.read({**settings, "dialogs": frame_of(spark, nothing, DIALOGS)}))
+    none = validate.check(validate.read({**settings, "dialogs": frame_of(spark, nothing, DIALOGS)}, limits))
     assert (none.dialogs, none.dialog_rows, none.ending) == (None, 0, 0)

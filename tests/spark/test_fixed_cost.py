@@ -27,6 +27,14 @@ pytestmark = pytest.mark.classic
 # Some more than there were when this was written: Delta's own jobs differ by how many parts of the log it reads.
 MOST_JOBS, MOST_CALLS = 64, 3_300
 MOST_JOBS_OF_RESOLVE, MOST_CALLS_OF_RESOLVE = 36, 4_600
+# A tenth of the defaults: 200 parts of a shuffle, and 50 tasks of Delta each time that a query opens a table,
+# which is eight times here.
+MANY_PARTS = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "20",
+    "spark.databricks.delta.snapshotPartitions": "5",
+}
+MOST_JOBS_OF_MANY_PARTS, MOST_TASKS_OF_MANY_PARTS = 44, 78
 
 
 def test_a_run_in_a_warm_session(spark: SparkSession, demo: DemoRun, tmp_path: Path) -> None:
@@ -80,6 +88,50 @@ def test_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path: Path) -
     done.unpersist()
     assert 20 < scheduler.numTotalJobs() - before <= MOST_JOBS_OF_RESOLVE
     assert 500 < commands["c"] <= MOST_CALLS_OF_RESOLVE
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Set settings of the session, and put back what it had."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield
+    for key, earlier in before.items():
+        spark.conf.unset(key) if earlier is None else spark.conf.set(key, earlier)
+
+
+@contextmanager
+def _counting_jobs(spark: SparkSession) -> Iterator[Counter[str]]:
+    """Count jobs, and the tasks that they ran."""
+    context, counted = spark.sparkContext._jsc.sc(), Counter[str]()
+    first = context.dagScheduler().numTotalJobs()
+    yield counted
+    # Spark hears of the end of a task a moment after whoever asked for the rows.
+    context.listenerBus().waitUntilEmpty()
+    jobs, tracker = range(first, context.dagScheduler().numTotalJobs()), spark.sparkContext.statusTracker()
+    infos = [info for info in map(tracker.getJobInfo, jobs) if info is not None]
+    stages = map(tracker.getStageInfo, {stage for info in infos for stage in info.stageIds})
+    counted["jobs"] = len(jobs)
+    counted["tasks"] = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+def test_what_a_second_resolve_takes_where_shuffles_and_snapshots_have_many_parts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each input is opened once, messages twice, and a small exchange takes as many tasks as it needs."""
+    build.claim(tmp_path / "demo")
+    build.write_tables(build.settings(tmp_path / "demo", ()), None)
+    with _set(spark, MANY_PARTS):
+        tables = {key: spark.read.format("delta").load(str(tmp_path / "demo" / "data" / key)) for key in INPUTS}
+        routing.resolve(spark, tables).unpersist()
+        with _counting_jobs(spark) as counted:
+            done = routing.resolve(spark, tables)
+            for rows in (done.resolved_routes, done.new_route_requests, done.rejected_messages):
+                assert rows.collect()
+        done.unpersist()
+    assert 20 < counted["jobs"] <= MOST_JOBS_OF_MANY_PARTS
+    assert 60 < counted["tasks"] <= MOST_TASKS_OF_MANY_PARTS
 
 
 def test_how_far_a_slow_stage_has_come(spark: SparkSession) -> None:

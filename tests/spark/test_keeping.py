@@ -19,7 +19,7 @@ from tests.frames import frames as frames_of
 from tests.plans import printed_plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # In the hour that New York's clocks, the tests' session zone, show twice.
 TWICE = datetime(2026, 11, 1, 6, 30, 0, 123456, tzinfo=timezone.utc)
@@ -231,6 +231,41 @@ def test_what_others_are_made_of_is_carried_as_far_as_a_client_carries(spark: Sp
             assert bool(frame_cache.frames) is not (fits and frames.has_arrow())
             assert frames.rows_of(kept.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
             assert frame_cache.keep(three).storageLevel.useMemory
+
+
+class _Watched(FrameCache):
+    """Tells whether anything was stored, if only for a while."""
+
+    has_stored = False
+
+    def store(self, frame: DataFrame) -> DataFrame:
+        self.has_stored = True
+        return super().store(frame)
+
+
+@pytest.mark.parametrize(
+    ("most_rows", "held_bytes", "is_stored"),
+    [
+        pytest.param(3, 4_000, False, id="few"),
+        pytest.param(4, 4_000, True, id="perhaps more than are held"),
+        pytest.param(3, 18, True, id="one of them long"),
+        pytest.param(None, 4_000, True, id="nobody knows how many"),
+    ],
+)
+def test_few_rows_are_read_without_being_stored(
+    spark: SparkSession, most_rows: int | None, held_bytes: int, is_stored: bool
+) -> None:
+    """What is stored is computed in as many tasks as a shuffle has partitions, what is read in few."""
+    from routing.schemas import INSTANCES as INSTANCES_SCHEMA
+
+    three = frame_of(spark, INSTANCES, INSTANCES_SCHEMA).coalesce(1)
+    frame_cache = _Watched(FrameLimits(held_rows=3, held_bytes=held_bytes))
+    with frame_cache:
+        cached = frame_cache.keep_sized(three, most_rows)
+        # Without Arrow what Python workers hand over is stored.
+        assert frame_cache.has_stored is (is_stored or not frames.has_arrow())
+        assert cached.size is not None
+        assert frames.rows_of(cached.rows) == _whole(INSTANCES, INSTANCES_SCHEMA.names)
 
 
 def test_a_failure_lets_go_of_what_was_kept(spark: SparkSession) -> None:
