@@ -374,7 +374,7 @@ R = TypeVar("R")
 
 @contextmanager
 def allocating_by_jemalloc() -> Iterator[None]:
-    """Have Arrow take memory by jemalloc meanwhile, unless it lacks that or ARROW_DEFAULT_MEMORY_POOL names one.
+    """Set Arrow to take memory by jemalloc meanwhile, unless it lacks that or ARROW_DEFAULT_MEMORY_POOL names one.
 
     With batches of half a million rows Arrow's default, mimalloc, gives memory back to the system and asks for it
     again all the time: a run over ten million messages takes a sixth of its processor time for that.
