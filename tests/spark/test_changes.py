@@ -27,7 +27,7 @@ from tests.random_estates import (
 )
 from tests.reference import estate_words as words
 from tests.reference.differing import has_changed
-from tests.spark.test_plan_law import breaches
+from tests.spark.test_plan_law import AS_IF_LARGE, breaches
 from tests.stored import store
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class DecidedSides(NamedTuple):
 def decided(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DecidedSides]:
     """Decided once, for what comes out and for how."""
     sides, folder = draw_sides(SEED, EARLY, EARLY), tmp_path_factory.mktemp("decided") / "messages"
-    with FrameCache() as frame_cache:
+    with FrameCache(AS_IF_LARGE) as frame_cache:
         yield DecidedSides(sides, _decide(spark, sides, folder, frame_cache), str(folder))
 
 

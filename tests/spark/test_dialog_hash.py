@@ -18,6 +18,7 @@ from routing.messages import dialog_hash
 from routing.rules import hashing
 from routing.tables import spark_forms, sql_statements
 from tests.frames import frame_of, rows_of
+from tests.plans import printed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,7 @@ def test_the_sql_function_is_inlined_on_spark_4(spark: SparkSession) -> None:
     if spark.version < "4":
         pytest.skip("a registered Arrow UDF on Spark 3.5")
     register_dialog_hash(spark)
-    plan = spark.sql("EXPLAIN SELECT dialog_id_hash(CONCAT('A', id)) FROM range(3)").collect()[0][0]
+    plan = printed_plan(spark.sql("SELECT dialog_id_hash(CONCAT('A', id)) FROM range(3)"))
     assert "xxhash64(lower(" in plan
     assert "Python" not in plan
     assert spark.sql("SELECT dialog_id_hash('aBC')").collect()[0][0] == ABC

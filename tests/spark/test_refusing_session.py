@@ -11,7 +11,7 @@ import pytest
 import routing
 from routing import cli
 from routing.config import load
-from routing.sessions import session
+from routing.sessions import existing_session as session
 from tests.estate_rows import small_estate
 from tests.frames import rows_of, with_moments
 from tests.random_estates import assert_same

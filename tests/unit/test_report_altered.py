@@ -33,11 +33,11 @@ def test_routes_that_come_go_and_say_something_else() -> None:
     before = columns(("Same", "LOCAL", None), ("Gone", "LOCAL", "id"), ("Other", "tcp://old:1", None))
     after = columns(("Same", "LOCAL", None), ("New", "tcp://new:1", None), ("Other", "tcp://new:1", "id"))
     assert altered(before, after) == {
-        "Gone": ("REMOVED", "service S, broker instance, address LOCAL"),
+        "Gone": ("REMOVED", "service S, broker id, address LOCAL"),
         "New": ("ADDED", "service S, address tcp://new:1"),
         "Other": (
             "CHANGED",
-            "broker -, address tcp://old:1 \N{RIGHTWARDS ARROW} broker instance, address tcp://new:1",
+            "broker -, address tcp://old:1 \N{RIGHTWARDS ARROW} broker id, address tcp://new:1",
         ),
     }
 
