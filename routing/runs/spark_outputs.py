@@ -38,9 +38,6 @@ from routing.tables.table_columns import Table, check_given
 from routing.tables.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
-# Inputs that have no versions may change while a run reads them: what it says then, whatever fails by it.
-
-
 # Several passes read these; what is small is read once.
 _READ_AGAIN = ("messages", "dialogs")
 
