@@ -36,7 +36,7 @@ Settings = Mapping[str, TableColumns]
 _ROUTE = ("name", "remote_service_name", "broker_instance", "address", "mirror_address")
 _BOUNDS = ("valid_from", "valid_to", "lifetime")
 # What routes and services name that concern messages to whatever service.
-_FOR_ALL: Collection[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
+_FOR_ALL: frozenset[str | None] = frozenset({None, "", BROKER_CONFIGURATION_SERVICE})
 REQUEST_COLUMNS = ROUTE_REQUESTS.names
 """What the rules read of ``route_requests``."""
 
@@ -64,27 +64,23 @@ def list_bare(settings: Settings) -> dict[str, SqlInstance]:
     return instances_of({key: settings[key] for key in ("instances", "databases")})
 
 
-def furnish_for_all(settings: Settings) -> dict[str, SqlInstance]:
-    """Return instances with what concerns all messages: routes that name no service, and who is asked."""
+def list_for_all_services(bare: Mapping[str, SqlInstance], settings: Settings) -> dict[str, SqlInstance]:
+    """Add to `list_bare` what concerns all messages: routes that name no service, and who is asked for routes."""
     with_routes = set(settings["routes"].values["instance_name"])
-    listed = {name: replace(one, has_routes=name in with_routes) for name, one in list_bare(settings).items()}
-    return _furnish(listed, settings, _FOR_ALL)
+    listed = {name: replace(one, has_routes=name in with_routes) for name, one in bare.items()}
+    return _with_rows(listed, *_rows_naming(settings, _FOR_ALL))
 
 
-def furnish_for(
-    instances: Mapping[str, SqlInstance], settings: Settings, services: Iterable[str]
+def _rows_naming(settings: Settings, names: Collection[str | None]) -> tuple[TableColumns, TableColumns]:
+    """Return the services, and the routes, that have one of these names."""
+    return settings["services"].naming("name", names), settings["routes"].naming("remote_service_name", names)
+
+
+def _with_rows(
+    instances: Mapping[str, SqlInstance], services: TableColumns, routes: TableColumns
 ) -> dict[str, SqlInstance]:
-    """Add to instances of `furnish_for_all` what concerns messages to some services: only that becomes objects."""
-    return _furnish(instances, settings, {name for name in services if name not in _FOR_ALL})
-
-
-def _furnish(
-    instances: Mapping[str, SqlInstance], settings: Settings, names: Collection[str | None]
-) -> dict[str, SqlInstance]:
-    holding = settings["services"].naming("name", names)
-    routes = settings["routes"].naming("remote_service_name", names)
     with no_search_for_cycles():
-        return with_services_and_routes(instances, _services_of(holding), routes_of(routes))
+        return with_services_and_routes(instances, _services_of(services), routes_of(routes))
 
 
 def network_of(settings: Settings, services: Collection[str] | None = None) -> EstateNetwork:
@@ -96,7 +92,8 @@ def network_of(settings: Settings, services: Collection[str] | None = None) -> E
     if services is None:
         return EstateNetwork(instances_of(settings), {} if requests is None else requests_of(requests))
     near = None if requests is None else requests.naming("service_name", services)
-    instances = furnish_for(furnish_for_all(settings), settings, services)
+    rows = _rows_naming(settings, {*services} - _FOR_ALL)
+    instances = _with_rows(list_for_all_services(list_bare(settings), settings), *rows)
     return EstateNetwork(instances, {} if near is None else requests_of(near))
 
 
@@ -212,11 +209,13 @@ class CheckedInputs:
         Only rows that name one of them, any, or the service that is asked for routes become objects; those that
         concern messages to whatever service, once for all calls.
         """
-        return furnish_for(self._for_all, self.settings, services)
+        rows = _rows_naming(self.settings, {*services} - _FOR_ALL)
+        return _with_rows(self.for_all_services, *rows)
 
     @cached_property
-    def _for_all(self) -> Mapping[str, SqlInstance]:
-        return furnish_for_all(self.settings)
+    def for_all_services(self) -> Mapping[str, SqlInstance]:
+        """The instances with what concerns messages to whatever service."""
+        return list_for_all_services(self.instances, self.settings)
 
     def with_settings(self, settings: Mapping[str, TableColumns]) -> CheckedInputs:
         """Replace the configuration by another one without a fault; the dialogs stay."""
@@ -235,24 +234,24 @@ class GrowingEstate:
 
     def __init__(self, checked: CheckedInputs, most: int = _MOST_HELD) -> None:
         self._checked, self._most = checked, most
+        self._begin()
+
+    def _begin(self) -> None:
         self._services, self._held = set[str](), 0
-        self.instances: Mapping[str, SqlInstance] = checked.instances_for(())
+        self.instances = self._checked.for_all_services
 
     def add(self, services: Iterable[str]) -> bool:
         """Add services; return whether others were dropped, so that routes of before may be gone."""
         wanted = {*services}
-        new = wanted - self._services
-        if not new:
+        if wanted <= self._services:
             return False
         is_full = self._held > self._most
         if is_full:
-            self._services, self._held, self.instances = set(), 0, self._checked.instances_for(())
-            new = wanted
-        settings = self._checked.settings
-        self.instances = furnish_for(self.instances, settings, new)
-        self._services |= new
-        for key, name in (("services", "name"), ("routes", "remote_service_name")):
-            self._held += sum(value in new for value in settings[key].values[name])
+            self._begin()
+        rows = _rows_naming(self._checked.settings, wanted - self._services - _FOR_ALL)
+        self.instances = _with_rows(self.instances, *rows)
+        self._services |= wanted
+        self._held += sum(map(len, rows))
         return is_full
 
 

@@ -329,8 +329,8 @@ def with_services_and_routes(
     changed = {
         name: replace(
             instance,
-            routes={**instance.routes, **_in_order(instance.routes, routed.get(name, {}))},
-            holders={**instance.holders, **_by_name(holding.get(name, {}))},
+            routes={**instance.routes, **_add_routes(instance.routes, routed.get(name, {}))},
+            holders={**instance.holders, **_order_holders(holding.get(name, {}))},
             has_routes=instance.has_routes or name in with_routes,
         )
         for name, instance in instances.items()
@@ -339,7 +339,7 @@ def with_services_and_routes(
     return {name: changed.get(name, instance) for name, instance in instances.items()}
 
 
-def _in_order(
+def _add_routes(
     known: Mapping[str, RoutesByService], added: Mapping[str, Mapping[str | None, list[EstateRoute]]]
 ) -> dict[str, RoutesByService]:
     """Return the routes of the databases that get some, the known ones included."""
@@ -352,7 +352,7 @@ def _in_order(
     }
 
 
-def _by_name(holding: Mapping[str, list[Database]]) -> dict[str, tuple[Database, ...]]:
+def _order_holders(holding: Mapping[str, list[Database]]) -> dict[str, tuple[Database, ...]]:
     return {
         service: tuple(sorted(holders, key=lambda database: database.name)) for service, holders in holding.items()
     }

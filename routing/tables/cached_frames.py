@@ -201,8 +201,8 @@ def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
     if len(rows) > most or any(is_long for is_long, *_ in rows):
         return CarriedFrame(frame, None)
     plain_values = [row[1:] for row in rows]
-    given = spark.createDataFrame(plain_values, StructType(nullable(plain.schema).fields[1:]))
-    return CarriedFrame(given.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(plain_values))
+    plain_rows = spark.createDataFrame(plain_values, StructType(nullable(plain.schema).fields[1:]))
+    return CarriedFrame(plain_rows.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(plain_values))
 
 
 def _columns_as(schema: StructType, forms: _Forms) -> Iterator[Column]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import random
 import uuid
 from collections.abc import Iterator
@@ -114,10 +112,7 @@ def test_a_function_of_another_is_not_what_candidates_pick_by(spark: SparkSessio
     texts = spark.range(1).select(F.lit("abc").alias("id"))
 
     def is_python(form: dialog_hash.DialogHash) -> bool:
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            texts.select(form(F.col("id"))).explain()
-        return "Python" in out.getvalue()
+        return "Python" in printed_plan(texts.select(form(F.col("id"))))
 
     own = dialog_hash.choose_implementation(spark, dialog_hash.FUNCTION)
     assert texts.select(own(F.col("id"))).collect()[0][0] == ABC

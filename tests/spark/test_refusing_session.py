@@ -11,7 +11,7 @@ import pytest
 import routing
 from routing import cli
 from routing.config import load
-from routing.sessions import existing_session as session
+from routing.sessions import existing_session
 from tests.estate_rows import small_estate
 from tests.frames import rows_of, with_moments
 from tests.random_estates import assert_same
@@ -51,8 +51,8 @@ def refusing(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(conf, "set", refuse)
     monkeypatch.setattr(conf, "get", get_own)
     # A classic session keeps frames without being tried.
-    monkeypatch.setattr(session, "is_connect", lambda spark: True)
-    monkeypatch.setattr(session, "_tried", {})
+    monkeypatch.setattr(existing_session, "is_connect", lambda spark: True)
+    monkeypatch.setattr(existing_session, "_tried", {})
     return tried
 
 
