@@ -154,9 +154,9 @@ class FrameCache:
         """
         if not takes_persist(frame.sparkSession):
             return frame
-        kept = frame.persist()
-        self.frames.append(kept)
-        return kept
+        cached = frame.persist()
+        self.frames.append(cached)
+        return cached
 
     def release(self) -> None:
         """Release all frames; they can still be read, computed anew."""
@@ -267,9 +267,9 @@ def _as_text(name: str, kind: DataType) -> Column:
 
 def _loose(column: StructField) -> Column:
     """Return a column of which every field may be null: Arrow takes no null struct of fields that may not."""
-    found = F.col(column.name)
+    value = F.col(column.name)
     is_nested = isinstance(column.dataType, StructType | ArrayType)
-    return found.cast(nullable(column.dataType).simpleString()) if is_nested else found
+    return value.cast(nullable(column.dataType).simpleString()) if is_nested else value
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
