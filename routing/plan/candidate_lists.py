@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
-from routing.plan.key_rows import CHOICE, KEY, Choice, DecidedKeys, KeyRow, SharedRows, choice_of, key_of
-from routing.process import no_search_for_cycles
+from routing.plan.key_rows import CHOICE, Choice, DecidedKeys, choice_of, decide_keys
 from routing.rules.candidate_order import CandidateRow, in_order, list_candidates, row_of
-from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey, signature
+from routing.rules.deciding import ConcerningRoutes, Decision, RouteSearch, RoutingKey
 from routing.rules.estate import EstateRoute, SqlInstance
 from routing.rules.timeline import TimeInterval, TimeSpan
 from routing.schemas import CANDIDATE, ColumnKind, Field, Schema
@@ -46,20 +45,8 @@ class CandidateLists:
         """Rows of `LISTED_CANDIDATE`."""
 
     def decide_keys(self, keys: TableColumns, instances: Mapping[str, SqlInstance]) -> DecidedKeys:
-        """Decide for every distinct key as `plan.rows.decide_keys` does, and list what could be chosen."""
-        shared, numbers_by_signature = SharedRows.of_choices(), dict[Hashable, int]()
-        numbers = []
-        with no_search_for_cycles():
-            for row in map(KeyRow._make, keys.rows(*KEY)):
-                instance = instances[row.instance]
-                key = key_of(row, instance)
-                same = signature(key, instance)
-                number = numbers_by_signature.get(same)
-                if number is None:
-                    number = shared.add(self._intervals(key, instance), key.scope)
-                    numbers_by_signature[same] = number
-                numbers.append(number)
-        return DecidedKeys(KEY, LISTED_CHOICE, numbers, shared.timelines, shared.uses)
+        """Decide for every distinct key as `key_rows.decide_keys` does, and list what could be chosen."""
+        return decide_keys(keys, instances, LISTED_CHOICE, self._intervals)
 
     def _intervals(self, key: RoutingKey, instance: SqlInstance) -> Iterator[TimeInterval[Choice]]:
         routes = ConcerningRoutes.of(key, instance, keeps_unreached=True)

@@ -6,14 +6,14 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from routing.plan.paths import PathChoice, PathPlanner
-from routing.plan.planner import Planner, remember
+from routing.plan.planner import remember
 from routing.process import no_search_for_cycles
-from routing.rules.deciding import Decision, RoutingKey, scope_of, signature
+from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey, scope_of, signature
 from routing.rules.estate import ARRIVALS, NameAddress, SqlInstance, address_of_name
 from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
@@ -53,19 +53,6 @@ PATH_KEY = (
     *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
     "key_conversation",
 )
-
-
-class PathKeyRow(NamedTuple):
-    """A row of the columns `PATH_KEY`; an empty text stands for none."""
-
-    instance: str
-    database: str
-    service: str
-    broker: str
-    sender: str
-    kind: int
-    conversation: str
-
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
 CLASSES = 4
@@ -114,9 +101,8 @@ class KeyCounts:
         return self.rows_read - self.rows_valid if self.is_exact else None
 
 
-def key_of(row: KeyRow, instance: SqlInstance) -> RoutingKey:
-    """Convert a row of the columns `KEY` to a routing key."""
-    _, database, service, broker, kind = row
+def key_of(instance: SqlInstance, database: str, service: str, broker: str, kind: int) -> RoutingKey:
+    """Return the routing key of a row of the columns `KEY`, which names this instance."""
     named = _ADDRESSES.get(kind // SERVICE_FACTOR % CLASSES)
     return RoutingKey(
         database or None,
@@ -147,9 +133,10 @@ class PathKey(NamedTuple):
         return PathSender(instance, self.database, self.is_initiator, self.back_to, self.conversation_id)
 
 
-def path_key_of(row: PathKeyRow) -> PathKey:
-    """Convert a row of the columns `PATH_KEY` to a path key."""
-    instance, database, service, broker, sender, kind, conversation = row
+def path_key_of(
+    instance: str, database: str, service: str, broker: str, sender: str, kind: int, conversation: str
+) -> PathKey:
+    """Return the path key of a row of the columns `PATH_KEY`; an empty text stands for none."""
     of_sender = kind // FROM_FACTOR % CLASSES
     back_to = None if (of_sender, sender) == (KNOWN, "") else _addressee(of_sender, sender)
     to = _addressee(kind // SERVICE_FACTOR % CLASSES, service)
@@ -250,27 +237,42 @@ class DecidedKeys:
     uses: PlanUses
 
 
-def decide_keys(keys: TableColumns, instances: Mapping[str, SqlInstance]) -> DecidedKeys:
+Intervals = Callable[[RoutingKey, SqlInstance], Iterable[TimeInterval[Choice]]]
+"""Returns the choices of a key at every time."""
+
+
+def all_choices(key: RoutingKey, instance: SqlInstance) -> Iterator[TimeInterval[Choice]]:
+    """Yield the choices of a key in the order of time."""
+    for one in ConcerningRoutes.of(key, instance).decide_all():
+        yield TimeInterval(one.valid_from, one.valid_to, tuple(map(choice_of, one.choices)))
+
+
+def decide_keys(
+    keys: TableColumns,
+    instances: Mapping[str, SqlInstance],
+    choice: Schema = CHOICE,
+    intervals: Intervals = all_choices,
+) -> DecidedKeys:
     """Decide for every distinct key.
 
-    ``keys`` have the columns of `KEY`; ``instances`` what is known of each instance that they name.
+    ``keys`` have the columns of `KEY`; ``instances`` what is known of each instance that they name. ``intervals``
+    makes choices that have the fields of ``choice``.
     """
-    decider = KeyDecider()
-    numbers = decider.decide(map(KeyRow._make, keys.rows(*KEY)), instances)
-    return DecidedKeys(KEY, CHOICE, numbers, decider.timelines, decider.uses)
+    decider = KeyDecider(intervals)
+    numbers = decider.decide(keys.rows(*KEY), instances)
+    return DecidedKeys(KEY, choice, numbers, decider.timelines, decider.uses)
 
 
 class KeyDecider:
     """Decides for keys as they come, all of one estate; ``timelines`` are those so far, each once."""
 
-    def __init__(self) -> None:
-        self._shared = SharedRows.of_choices()
+    def __init__(self, intervals: Intervals = all_choices) -> None:
+        self._intervals, self._shared = intervals, SharedRows(_reads_address, _size_of)
         self.timelines: Sequence[TimelineRows] = self._shared.timelines
         self.forget_routes()
 
     def forget_routes(self) -> None:
         """Forget which routes were decided by: the objects that stand for them are gone, or may be."""
-        self._planner = Planner(choice_of, signature)
         self._places: dict[Hashable, int] = {}
 
     @property
@@ -278,20 +280,21 @@ class KeyDecider:
         """What the timelines make use of."""
         return self._shared.uses
 
-    def decide(self, keys: Iterable[KeyRow], instances: Mapping[str, SqlInstance]) -> list[int]:
-        """Return the places of the timelines of keys; ``instances`` is what is known for all services of these.
+    def decide(self, rows: Iterable[tuple[Any, ...]], instances: Mapping[str, SqlInstance]) -> list[int]:
+        """Return the places of the timelines of rows of the columns `KEY`; equal signatures share one.
 
-        Their routes must last until they are forgotten.
+        ``instances`` is what is known for all services of these; their routes must last until they are forgotten.
         """
-        planner, places, numbers = self._planner, self._places, list[int]()
+        places, numbers = self._places, list[int]()
         with no_search_for_cycles():
-            for row in keys:
-                instance = instances[row.instance]
-                key = key_of(row, instance)
-                timeline = planner.timeline(key, instance)
-                number = places.get(timeline)
+            for name, database, service, broker, kind in rows:
+                instance = instances[name]
+                key = key_of(instance, database, service, broker, kind)
+                same = signature(key, instance)
+                number = places.get(same)
                 if number is None:
-                    number = remember(places, timeline, self._shared.add(timeline.intervals(), key.scope))
+                    added = self._shared.add(self._intervals(key, instance), key.scope)
+                    number = remember(places, same, added)
                 numbers.append(number)
         return numbers
 
@@ -304,7 +307,7 @@ def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
     planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
     with no_search_for_cycles():
         for row in keys.rows(*PATH_KEY):
-            key = path_key_of(PathKeyRow._make(row))
+            key = path_key_of(*row)
             sender = key.sender(network.instances[key.instance])
             timeline = planner.timeline(sender, key.to, key.broker)
             intervals = (
@@ -327,11 +330,6 @@ class SharedRows:
         self.uses = PlanUses()
         self._reads_address, self._size_of = reads_address, size_of
         self._numbers: dict[Hashable, int] = {}
-
-    @classmethod
-    def of_choices(cls) -> SharedRows:
-        """Return none yet, of choices that begin with the fields of `CHOICE`."""
-        return cls(_reads_address, _size_of)
 
     def add(self, intervals: Iterable[TimeInterval[Choice]], scope: str) -> int:
         """Return the place of a timeline of a key in a scope."""

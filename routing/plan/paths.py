@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from routing.plan.planner import MOST_KEYS, plan_decisions
+from routing.plan.planner import MOST_KEYS, Planner
 from routing.rules import hashing
 from routing.rules.deciding import Decision, scope_of
 from routing.rules.estate import SqlInstance
@@ -139,7 +139,7 @@ class _PathsAtTime:
 class PathPlanner:
     """The paths of messages of an estate; keys that differ in nothing that counts share decisions.
 
-    ``is_exact`` as `plan_decisions` has it; ``most_ways`` of a message or a reply are followed.
+    ``is_exact`` as `Planner` has it; ``most_ways`` of a message or a reply are followed.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class PathPlanner:
         most_keys: int = MOST_KEYS,
     ) -> None:
         self.network, self._most_ways = network, most_ways
-        self._deciding = plan_decisions(is_exact=is_exact, most_keys=most_keys).at
+        self._deciding = Planner(is_exact=is_exact, most_keys=most_keys).at
 
     def timeline(self, sender: PathSender, to: ServiceAddress, broker: str | None) -> PathTimeline:
         """Return the paths of a sender's messages to a service, bound to a broker instance or to none."""

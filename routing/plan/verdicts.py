@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from routing.plan.planner import MOST_KEYS, DecisionTimeline, Planner, plan_decisions, remember
+from routing.plan.planner import MOST_KEYS, DecisionTimeline, Planner, remember
 from routing.rules import text
 from routing.rules.deciding import Decision, RoutingKey, named_broker, scope_of
 from routing.rules.estate import ARRIVALS, SqlInstance
@@ -170,7 +170,7 @@ class KeyedMessages:
     ``verdicts`` are those that messages share: by interval, pick, and whether they are out of hops.
     """
 
-    timeline: DecisionTimeline[Decision]
+    timeline: DecisionTimeline
     broker: str | None
     service: str
     verdicts: dict[tuple[int | None, int, bool], Verdict] = field(default_factory=dict)
@@ -230,13 +230,13 @@ class MessageJudge:
     """Judges messages of an estate, with the requests for routes on record and those that messages open.
 
     Where a message may ask for a route, all must have come by `find_openers` before the first is judged.
-    ``is_exact`` as `plan_decisions` has it.
+    ``is_exact`` as `Planner` has it.
     """
 
     def __init__(self, network: EstateNetwork, *, is_exact: bool = False, most_keys: int = MOST_KEYS) -> None:
         self.network, self._is_exact, self._most_keys = network, is_exact, most_keys
         self.requests = requests_on_record(network)
-        self._decisions: Planner[Decision] = plan_decisions(is_exact=is_exact, most_keys=most_keys)
+        self._decisions = Planner(is_exact=is_exact, most_keys=most_keys)
         self._keyed: dict[Hashable, KeyedMessages] = {}
 
     @property

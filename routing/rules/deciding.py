@@ -66,19 +66,17 @@ def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
     other, and what is bound to it can be no reply. A route counts as the object that it is, and must last as long
     as the signature.
     """
-    message, scope = MatchKey(key.service, key.broker), key.scope
-    named, arriving = (matching.routes_naming(message, instance, one) for one in (scope, ARRIVALS))
-    holders = instance.holders_of(key.service)
+    message, scope, holders = MatchKey(key.service, key.broker), key.scope, instance.holders_of(key.service)
+    named = matching.routes_naming(message, instance, scope)
+    arriving = matching.routes_naming(message, instance, ARRIVALS)
     broker = _broker_that_counts(instance, key.broker, (*named, *arriving))
     return (
         scope == ARRIVALS,
         scope if any(holder.name == scope for holder in holders) else None,
         instance.tie(named),
-        instance.tied(scope),
+        instance.scope_facts(scope),
         None if key.database is None else instance.tie(arriving),
-        None if key.database is None else instance.tied(ARRIVALS),
-        instance.is_enabled(scope),
-        instance.is_enabled(ARRIVALS),
+        None if key.database is None else instance.scope_facts(ARRIVALS),
         instance.is_forwarding,
         holders,
         key.name_address,

@@ -231,14 +231,14 @@ class SqlInstance:
         brokers, addresses = self.brokers, self.own_addresses
         return tuple([(id(route), route.broker in brokers, route.compared in addresses) for route in routes])
 
-    def tied(self, database: str) -> Hashable:
-        """Return `tie` of the database's `unnamed` routes, computed once for all keys."""
-        if database not in self._tied:
-            self._tied[database] = self.tie(self.unnamed(database))
-        return self._tied[database]
+    def scope_facts(self, database: str) -> Hashable:
+        """Return whether a database's broker is on, and `tie` of its `unnamed` routes; found once for all keys."""
+        if database not in self._scope_facts:
+            self._scope_facts[database] = (self.is_enabled(database), self.tie(self.unnamed(database)))
+        return self._scope_facts[database]
 
     @cached_property
-    def _tied(self) -> dict[str, Hashable]:
+    def _scope_facts(self) -> dict[str, Hashable]:
         return {}
 
     def holders_of(self, service: str | None) -> tuple[Database, ...]:

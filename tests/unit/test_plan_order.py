@@ -9,7 +9,7 @@ import pytest
 
 from routing.plan.key_rows import CHOICE, KEY, decide_keys
 from routing.plan.paths import PathPlanner
-from routing.plan.planner import plan_decisions
+from routing.plan.planner import Planner
 from routing.plan.verdicts import MessageJudge
 from routing.rules import choosing, matching
 from routing.rules.estate import EstateRoute, SqlInstance
@@ -62,7 +62,7 @@ def _said_by_everything(order: Order) -> Mapping[str, Said]:
     """What a timeline, a row of a plan, a verdict and a path say of one message."""
     hub = instance({"Orders": order.routes})
     key, network = key_of(hub, service=order.service, broker=order.broker), EstateNetwork({"hub": hub})
-    [decision] = plan_decisions().at(key, hub, 10).choices
+    [decision] = Planner().at(key, hub, 10).choices
     sent = message(order.service, broker=order.broker)
     judge = MessageJudge(network)
     verdict = judge.keyed(sent, NO_DIALOG).verdict_of(decision, None)

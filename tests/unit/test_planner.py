@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routing.plan.planner import plan_decisions
+from routing.plan.planner import Planner
 from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
 from tests.reference.estates import draw_estates
@@ -44,7 +44,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_one_time_makes_one_interval(made: list[int]) -> None:
     hub = _versions(VERSIONS)
-    timeline = plan_decisions().timeline(key_of(hub), hub)
+    timeline = Planner().timeline(key_of(hub), hub)
     found = [timeline.at(t) for t in (7, 7, 4_000, 7)]
     assert [(one.valid_from, one.valid_to) for one in found] == [(7, 8), (7, 8), (4_000, 4_001), (7, 8)]
     assert made == [7, 4_000]
@@ -58,7 +58,7 @@ def test_one_time_makes_one_interval(made: list[int]) -> None:
 )
 def test_the_bounds_of_an_interval(t: int, bounds: tuple[int | None, int | None]) -> None:
     hub = _versions(3)
-    one = plan_decisions().at(key_of(hub), hub, t)
+    one = Planner().at(key_of(hub), hub, t)
     assert (one.valid_from, one.valid_to) == bounds
 
 
@@ -68,7 +68,7 @@ def test_any_time_is_decided_as_the_sweep_over_all_times_decides_it() -> None:
         for hub in instances_of(tables).values():
             service = rng.choice([*hub.holders, "//nobody"])
             key = RoutingKey.of_names(hub, rng.choice([None, *hub.databases]), service, None, is_initiator=True)
-            timeline = plan_decisions().timeline(key, hub)
+            timeline = Planner().timeline(key, hub)
             for whole in timeline.intervals():
                 t = whole.valid_from if whole.valid_from is not None else (whole.valid_to or 0) - 1
                 assert timeline.at(t) == whole
@@ -82,7 +82,7 @@ def test_any_time_is_decided_as_the_sweep_over_all_times_decides_it() -> None:
 )
 def test_keys_that_differ_in_nothing_that_counts(is_exact: bool, is_shared: bool) -> None:
     hub = instance({"Orders": [route("any")]})
-    decisions = plan_decisions(is_exact=is_exact)
+    decisions = Planner(is_exact=is_exact)
     one, other = (decisions.timeline(key_of(hub, broker=broker), hub) for broker in ("nobody's", "no one's"))
     assert (one is other) is is_shared
     assert decisions.timeline(key_of(hub, broker=B), hub) is not one
@@ -90,7 +90,7 @@ def test_keys_that_differ_in_nothing_that_counts(is_exact: bool, is_shared: bool
 
 def test_invented_names_fill_no_memory() -> None:
     hub = instance({"Orders": [route("any")]})
-    decisions = plan_decisions(most_keys=10)
+    decisions = Planner(most_keys=10)
     for number in range(95):
         decisions.timeline(key_of(hub, service=f"//invented/{number}"), hub)
     memories = [one for one in vars(decisions).values() if isinstance(one, dict)]
@@ -126,7 +126,7 @@ def test_a_bound_message_looks_at_no_routes_of_other_broker_instances(there: str
     routes = {"app": [*_bound_routes(side, there)], "msdb": [*_bound_routes(side, "tcp://far:1")]}
     hub = instance(routes, databases=[("app", None, None), ("msdb", None, None)], forwards=True)
     CountedRoute.reads = 0
-    timelines = plan_decisions()
+    timelines = Planner()
     for one_route in routes["msdb"]:
         assert one_route.service is not None
         for broker in (one_route.broker, NOWHERE):
@@ -144,6 +144,6 @@ def test_an_open_message_looks_at_each_route_of_its_service_a_few_times(there: s
     CountedRoute.reads = 0
     for number in range(side):
         key = RoutingKey.of_names(hub, "app", f"//s/{number}", None, is_initiator=True)
-        found = plan_decisions().at(key, hub, 0).choices
+        found = Planner().at(key, hub, 0).choices
         assert [one.last.route_name for one in found] == [f"{number * side + n:06}" for n in range(side)]
     assert CountedRoute.reads < 40 * side * side

@@ -9,7 +9,7 @@ from typing import Any
 
 from routing.plan.checked_inputs import network_of
 from routing.plan.paths import trace_request
-from routing.plan.planner import plan_decisions
+from routing.plan.planner import Planner
 from routing.plan.verdicts import KnownDialogs, order_of_asking
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.following import HopPath, MessageTrace, PathHop
@@ -91,7 +91,7 @@ def request_lines(here: SqlInstance, database: str, t: int, others: OtherInstanc
 
 
 def _follow(instances: Mapping[str, SqlInstance], here: SqlInstance, database: str, t: int) -> list[MessageTrace]:
-    return list(trace_request(EstateNetwork(instances), plan_decisions().at, here, database, t))
+    return list(trace_request(EstateNetwork(instances), Planner().at, here, database, t))
 
 
 def _hop_line(hop: PathHop) -> Line:

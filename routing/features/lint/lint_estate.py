@@ -10,8 +10,7 @@ from typing import NamedTuple
 from routing.engines.traffic_tables import open_traffic
 from routing.features.lint.catalogue import BY_CODE
 from routing.plan.checked_inputs import instances_of
-from routing.plan.planner import Planner, plan_decisions
-from routing.rules.deciding import Decision
+from routing.plan.planner import Planner
 from routing.rules.estate import ARRIVALS, Database, EstateRoute, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.schemas import OPTIONAL_INPUTS
@@ -62,9 +61,9 @@ class LintEstate:
     days: int
 
     @cached_property
-    def decisions(self) -> Planner[Decision]:
+    def decisions(self) -> Planner:
         """What the rules decide for messages."""
-        return plan_decisions(is_exact=True)
+        return Planner(is_exact=True)
 
     @cached_property
     def live_routes(self) -> tuple[LiveRoute, ...]:

@@ -14,7 +14,7 @@ from routing.features.lint.lint_estate import list_names, with_keys
 from routing.features.near_differences import BROKER_OFF, EXPIRED, NOT_YET
 from routing.features.report.facts import BalancedInstance, DialogBalance, NeverPicked
 from routing.plan.checked_inputs import instances_of, routes_of
-from routing.plan.planner import Planner, plan_decisions
+from routing.plan.planner import Planner
 from routing.render.wording import format_time
 from routing.rules import text
 from routing.rules.deciding import Decision, RoutingKey
@@ -134,7 +134,7 @@ def find_choices(tables: Mapping[str, TableColumns], now: int) -> list[InstanceC
     one around ``now`` (microseconds since 1970) in which the same ids compete. Versions of routes that are over
     count for it, and name no id.
     """
-    whole, planner = with_keys(tables), plan_decisions()
+    whole, planner = with_keys(tables), Planner()
     instances, owners = instances_of(whole), _owners(whole["databases"])
     return [
         _choice(scope, routes, instances[scope.instance], planner, owners, now)
@@ -175,7 +175,7 @@ def _choice(
     scope: ChoiceScope,
     named: Sequence[_Named],
     instance: SqlInstance,
-    planner: Planner[Decision],
+    planner: Planner,
     owners: Mapping[str, str],
     now: int,
 ) -> InstanceChoice:
