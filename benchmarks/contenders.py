@@ -17,7 +17,7 @@ from benchmarks.stored import Stored
 from routing.config import TableLocation
 from routing.delta.spark_tables import overwrite
 from routing.schemas import RESOLVED_ROUTES
-from routing.tables.column_kinds import spark_schema
+from routing.tables.frames import spark_schema
 
 NAIVE_UP_TO = 10_000_000
 

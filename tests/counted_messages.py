@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from routing.tables.times import micros_of
+from routing.rules.timeline import micros_of
 from tests.frames import moment
 from tests.listed_messages import RESOLVED, Row, random_rows, resolved
 

@@ -92,7 +92,7 @@ def frame_of(spark: SparkSession, rows: list[dict[str, Any]], schema: Schema | S
     from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
     from routing.schemas import Schema
-    from routing.tables.column_kinds import spark_schema
+    from routing.tables.frames import spark_schema
 
     schema = spark_schema(schema) if isinstance(schema, Schema) else schema
     times = [f.name for f in schema if isinstance(f.dataType, TimestampType)]

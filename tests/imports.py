@@ -187,7 +187,7 @@ def make_table(location: TableLocation, rows: list[dict[str, Any]], schema: Sche
     import pyarrow
     from deltalake import write_deltalake
 
-    from routing.tables.column_kinds import arrow_schema
+    from routing.tables.arrow_rows import arrow_schema
 
     table = pyarrow.Table.from_pylist(rows, arrow_schema(schema.optional()))
     for name, text in columns.items():

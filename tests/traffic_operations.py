@@ -11,9 +11,9 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from routing.engines.traffic_tables import TrafficTable
+from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, MESSAGES, Schema
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from tests.estate_rows import endpoint, message
 
 Row = dict[str, Any]

@@ -13,10 +13,10 @@ from typing import Any
 from routing.config import TableLocation
 from routing.delta.opening import TableOpener
 from routing.errors import StorageError
+from routing.rules.timeline import micros_of
 from routing.schemas import IMPORTS, UNFINISHED_IMPORTS, Schema
 from routing.tables.read_rows import read_rows
 from routing.tables.row_faults import phrase, time_text
-from routing.tables.times import micros_of
 from routing.terms import ImportKind, ReadRow
 
 # Views of what has a history, or is no configuration. Every other one, and every script, speaks of what has none.

@@ -21,7 +21,7 @@ from routing.config import TableLocation
 from routing.delta.commits import is_local
 from routing.delta.data_files import DataFile, DataFiles, RowSource
 from routing.schemas import Field, Schema
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema
 from routing.terms import JsonObject
 
 if TYPE_CHECKING:

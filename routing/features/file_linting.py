@@ -22,9 +22,9 @@ from routing.features.lint.linting import find_all, full_row, kinds_with, place_
 from routing.importing.script_rows import phrase
 from routing.rules.choosing import is_local
 from routing.rules.text import collated
+from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from routing.terms import ReadRow
 
 # Which findings rest on what was not read: a view of which nothing was read says nothing, and no fault.

@@ -24,12 +24,12 @@ from routing.document import (
 )
 from routing.errors import RunError
 from routing.render.wording import count, format_duration, format_time, format_value
+from routing.rules.timeline import micros_of
 from routing.runs.run_results import Run
 from routing.schemas import LISTED_RUNS, ONE_RUN, RUNS, Schema
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table
-from routing.tables.times import micros_of
 from routing.terms import REJECTED, Outcome, ReadRow, TableRow
 
 _LISTED = ("run", "mode", "started", "seconds", "read", "not passed on")

@@ -18,8 +18,7 @@ from routing.importing.covered_rows import FOLDED, ON, bounds_of, key_of
 from routing.importing.history import TableChanges
 from routing.schemas import MESSAGES, TABLES, ColumnKind, Field, Schema
 from routing.tables.arrow_forms import fold_texts
-from routing.tables.arrow_rows import table_of
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema, table_of
 from routing.tables.read_rows import read_rows, rows_of_arrow
 from routing.tables.table_columns import Table, is_frame, select_arrow, spell
 from routing.terms import TableRow

@@ -1,4 +1,4 @@
-"""Compare ids and addresses, and read what an address is (rule book, sections 0 and 3; tables.md)."""
+"""Compare ids, names and addresses, and read what an address is (rule book, sections 0 and 3; tables.md)."""
 
 from __future__ import annotations
 
@@ -121,3 +121,45 @@ def address_in_name(service_name: str | None) -> str | None:
     """Return the address that a TRANSPORT route reads from a service name, None without one (section 3)."""
     match = None if service_name is None else _ADDRESS_IN_NAME.match(service_name)
     return match[1] if match else None
+
+
+# How near two names are, for advice: no rule asks.
+
+
+CASE, AROUND, SLASH = "NAME_CASE", "NAME_BLANKS", "NAME_SLASH"
+SPELLINGS = (CASE, AROUND, SLASH)
+OTHER_SERVICE, OTHER_BROKER, NO_SERVICE = "OTHER_SERVICE", "OTHER_BROKER_INSTANCE", "NO_SERVICE_NAME"
+EXPIRED, NOT_YET = "EXPIRED", "NOT_YET_VALID"
+BROKER_OFF = "BROKER_DISABLED"
+_EDGE = f"{BLANKS}/"
+_NO_BLANKS = str.maketrans("", "", BLANKS)
+
+
+def list_name_differences(asked: str, named: str) -> list[str]:
+    """List the differences of a service name from the message's, empty where there are none.
+
+    CASE, AROUND and SLASH for names that differ in case, blanks around or slashes after alone;
+    OTHER_SERVICE alone for all others.
+    """
+    if likeness(asked) != likeness(named):
+        return [OTHER_SERVICE]
+    (before, after), (its_before, its_after) = name_edges(asked), name_edges(named)
+    blanks = (before, after.replace("/", "")) != (its_before, its_after.replace("/", ""))
+    slashes = [end.translate(_NO_BLANKS) for end in (after, its_after)]
+    differing = {CASE: name_core(asked) != name_core(named), AROUND: blanks, SLASH: slashes[0] != slashes[1]}
+    return [name for name, differs in differing.items() if differs]
+
+
+def likeness(name: str) -> str:
+    """Return the common form of names that differ in case, blanks around or slashes after alone."""
+    return name_core(name).lower()
+
+
+def name_core(name: str) -> str:
+    """Return a name without the blanks around it and the blanks and slashes after."""
+    return name.rstrip(_EDGE).lstrip(BLANKS)
+
+
+def name_edges(name: str) -> tuple[str, str]:
+    """Return the characters that `name_core` leaves out, before and after."""
+    return name[: len(name) - len(name.lstrip(BLANKS))], name[len(name.rstrip(_EDGE)) :]

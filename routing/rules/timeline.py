@@ -1,15 +1,37 @@
-"""Rule book, section 0: the times between which the routes in force stay the same."""
+"""Rule book, section 0: times, and those between which the routes in force stay the same.
+
+A time is a number, of microseconds since 1970 in UTC: exact, whatever the zone of session and machine.
+"""
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Generic, NamedTuple, TypeVar
 
 from routing.rules.estate import EstateRoute
 
 C = TypeVar("C")
+SECOND = 1_000_000
+"""In microseconds."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def moment_of(micros: int) -> datetime:
+    """Convert microseconds since 1970 to an aware UTC time. Raises OverflowError outside the years 1 to 9999."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def micros_of(time: datetime) -> int:
+    """Return a time as microseconds since 1970; one without a zone is UTC."""
+    return (as_utc(time) - _EPOCH) // timedelta(microseconds=1)
+
+
+def as_utc(time: datetime) -> datetime:
+    """Return a time as an aware one; one without a zone is UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)

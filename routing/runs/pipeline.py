@@ -18,6 +18,7 @@ from routing.delta.opening import TableOpener
 from routing.errors import ConfigError, InputError
 from routing.messages import openers, results
 from routing.plan.checked_inputs import ResolveOptions
+from routing.rules.timeline import as_utc
 from routing.runs.run_results import Run
 from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
 from routing.runs.running import run_by
@@ -27,7 +28,6 @@ from routing.sessions.existing_session import ExistingSession
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from routing.tables.spark_forms import last_rows
 from routing.tables.table_columns import Table
-from routing.tables.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_NAMESPACE, SPARK
 
 

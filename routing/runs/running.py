@@ -19,9 +19,9 @@ from routing.delta.run_lock import only_run
 from routing.delta.table_details import check_writable
 from routing.errors import ConfigError, RecordedAlready
 from routing.plan.checked_inputs import ResolveOptions
+from routing.rules.timeline import as_utc
 from routing.runs.run_results import Run, done_before, find_run_before
 from routing.runs.run_work import Progress, RunCounts, RunWork, Stages
-from routing.tables.times import as_utc
 
 
 class RunEngine(Protocol):

@@ -28,6 +28,7 @@ from routing.messages.results import message_paths
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.plan.checked_inputs import ResolveOptions
 from routing.plan.key_rows import decide_keys
+from routing.rules.timeline import as_utc
 from routing.runs.run_results import COMMAND, WrittenPaths, count_paths
 from routing.runs.run_work import Progress, Stages
 from routing.runs.spark_runs import open_inputs
@@ -35,7 +36,6 @@ from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
 from routing.tables.spark_forms import conform
 from routing.tables.table_columns import Table, check_given
-from routing.tables.times import as_utc
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
 # Several passes read these; what is small is read once.

@@ -1,18 +1,18 @@
-"""Convert rows of plain Python to Arrow tables, and tell which columns of Arrow a table accepts (tables.md)."""
+"""Convert the schemas and rows of plain Python to Arrow's, and columns of Arrow to plain values (tables.md)."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from routing.rules.text import UndecodedText, decode_utf8
+from routing.rules.timeline import moment_of
 from routing.schemas import AnyKind, ArrayOf, ColumnKind, MapOf, Schema
-from routing.tables.column_kinds import arrow_schema
-from routing.terms import ReadRow
+from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,6 +40,34 @@ def leave_pandas_out() -> None:
         import pyarrow.dataset  # noqa: F401
     finally:
         sys.meta_path.remove(finder)
+
+
+def arrow_schema(schema: Schema) -> pyarrow.Schema:
+    """Return a schema as Arrow's."""
+    import pyarrow
+
+    return pyarrow.schema([pyarrow.field(f.name, arrow_type(f.kind), f.nullable) for f in schema])
+
+
+def arrow_type(kind: AnyKind) -> pyarrow.DataType:
+    """Return a kind as Arrow's type; times are microseconds in UTC."""
+    import pyarrow
+
+    if isinstance(kind, ArrayOf):
+        return pyarrow.list_(arrow_type(kind.element))
+    if isinstance(kind, MapOf):
+        return pyarrow.map_(arrow_type(kind.key), arrow_type(kind.value))
+    if isinstance(kind, Schema):
+        return pyarrow.struct([pyarrow.field(field.name, arrow_type(field.kind)) for field in kind])
+    of: dict[ColumnKind, Any] = {
+        ColumnKind.STRING: pyarrow.string(),
+        ColumnKind.INT: pyarrow.int32(),
+        ColumnKind.BIGINT: pyarrow.int64(),
+        ColumnKind.DOUBLE: pyarrow.float64(),
+        ColumnKind.BOOLEAN: pyarrow.bool_(),
+        ColumnKind.TIMESTAMP: pyarrow.timestamp("us", "UTC"),
+    }
+    return of[kind]
 
 
 def table_of(rows: Iterable[ReadRow], schema: Schema) -> pyarrow.Table:
@@ -175,6 +203,14 @@ def _texts(chunk: Any) -> list[str | None]:
 
 
 # Rows of plain Python that a function returns, and the same as an Arrow table or a DataFrame.
+
+
+def with_moments(rows: Iterable[TableRow], names: Collection[str]) -> list[TableRow]:
+    """Convert the named columns of rows from microseconds to aware times; null stays null."""
+    timed_rows = list(rows)
+    for row in timed_rows:
+        row.update({name: None if row[name] is None else moment_of(row[name]) for name in names})
+    return timed_rows
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Convert rows of plain Python to frames of Spark, and frames to rows; by way of Arrow where there is Arrow."""
+"""Convert schemas and rows of plain Python to Spark's, and frames to rows; by way of Arrow where that is there."""
 
 from __future__ import annotations
 
@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from routing.rules.text import decode_utf8
-from routing.schemas import ColumnKind, Field, Schema
-from routing.tables.arrow_rows import plain_values, table_of
-from routing.tables.column_kinds import arrow_schema, spark_schema
+from routing.schemas import AnyKind, ArrayOf, ColumnKind, Field, MapOf, Schema
+from routing.tables.arrow_rows import arrow_schema, plain_values, table_of, with_moments
 from routing.tables.table_columns import Only, TableColumns
-from routing.tables.times import with_moments
 from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:
@@ -28,6 +38,30 @@ T = TypeVar("T")
 R = TypeVar("R")
 # So many rows at a time are objects of Python.
 _PART = 50_000
+_SPARK_TYPES: dict[ColumnKind, DataType] = {
+    ColumnKind.STRING: StringType(),
+    ColumnKind.INT: IntegerType(),
+    ColumnKind.BIGINT: LongType(),
+    ColumnKind.DOUBLE: DoubleType(),
+    ColumnKind.BOOLEAN: BooleanType(),
+    ColumnKind.TIMESTAMP: TimestampType(),
+}
+
+
+def spark_schema(schema: Schema) -> StructType:
+    """Return a schema as Spark's."""
+    return StructType([StructField(field.name, spark_type(field.kind), field.nullable) for field in schema])
+
+
+def spark_type(kind: AnyKind) -> DataType:
+    """Return a kind as Spark's type."""
+    if isinstance(kind, ArrayOf):
+        return ArrayType(spark_type(kind.element))
+    if isinstance(kind, MapOf):
+        return MapType(spark_type(kind.key), spark_type(kind.value))
+    if isinstance(kind, Schema):
+        return spark_schema(kind)
+    return _SPARK_TYPES[kind]
 
 
 def at_once(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:

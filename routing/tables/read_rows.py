@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
-from routing.tables.arrow_rows import plain_values
-from routing.tables.column_kinds import spark_name
+from routing.tables.arrow_rows import plain_values, with_moments
 from routing.tables.table_columns import (
     Only,
     Table,
@@ -22,7 +21,6 @@ from routing.tables.table_columns import (
     select_arrow,
     spell,
 )
-from routing.tables.times import with_moments
 from routing.terms import TableRow
 
 if TYPE_CHECKING:
@@ -207,12 +205,42 @@ def read_keys(table: Any, names: Mapping[str, str], most: int) -> pyarrow.Table 
 # What columns a table has, as texts, and what keeps it from being of a schema.
 
 
+_SPARK_NAMES = {
+    "bool": "boolean",
+    "date32[day]": "date",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "int8": "tinyint",
+    "large_binary": "binary",
+    "large_string": "string",
+    "string_view": "string",
+}
+
+
 def types_of(table: Table) -> dict[str, str]:
     """Return the types of a table's columns, by Spark's names for them."""
     if is_frame(table):
         return {field.name: field.dataType.simpleString() for field in table.schema}
     fields: Any = table.schema
-    return {field.name: spark_name(field.type) for field in fields}
+    return {field.name: _spark_name(field.type) for field in fields}
+
+
+def _spark_name(kind: pyarrow.DataType) -> str:
+    """Return Spark's name for the Delta type of an Arrow type; Arrow's name where there is none."""
+    from pyarrow import types
+
+    if types.is_map(kind):
+        return f"map<{_spark_name(kind.key_type)},{_spark_name(kind.item_type)}>"
+    if types.is_list(kind) or types.is_large_list(kind):
+        return f"array<{_spark_name(kind.value_type)}>"
+    if types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{_spark_name(field.type)}' for field in kind)}>"
+    if types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return _SPARK_NAMES.get(str(kind), str(kind))
 
 
 def check_shape(table: Table, key: str, location: str, schema: Schema) -> list[str]:

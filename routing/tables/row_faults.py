@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from routing.errors import InputError
 from routing.rules import text
 from routing.rules.rejecting import is_int
+from routing.rules.timeline import SECOND
 from routing.schemas import INPUTS, KEYS, ColumnKind
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import find_undecodable
@@ -29,7 +30,6 @@ from routing.tables.table_columns import (
     shape_of,
     with_few,
 )
-from routing.tables.times import SECOND
 from routing.terms import ZERO_GUID
 
 # Tables whose doubled keys are faults; a doubled route request asks the same thing twice and changes nothing.

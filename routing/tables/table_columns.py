@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
 from routing.rules.text import UndecodedText
+from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, ColumnKind, Schema
 from routing.tables import arrow_rows
-from routing.tables.times import micros_of
 from routing.terms import ReadRow, TableRow
 
 if TYPE_CHECKING:

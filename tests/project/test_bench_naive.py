@@ -25,7 +25,7 @@ def test_naive_and_resolve_follow_every_rule_of_the_subset(spark: SparkSession) 
     import routing
     from benchmarks.naive import resolved_routes
     from routing.schemas import RESOLVED_ROUTES
-    from routing.tables.column_kinds import spark_schema
+    from routing.tables.frames import spark_schema
 
     inputs = frames(spark, TABLES)
     naive = resolved_routes(inputs, spark_schema(RESOLVED_ROUTES))

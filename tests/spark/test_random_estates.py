@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.schemas import NEW_ROUTE_REQUESTS, REJECTED_MESSAGES, RESOLVED_ROUTES
-from routing.tables.column_kinds import spark_schema
+from routing.tables.frames import spark_schema
 from tests.frames import Tables, frames, rows_of
 from tests.random_estates import AS_OF, BATCHES, RUN_ID, SEED, Decided, assert_agrees, draw_batch
 from tests.stored import store

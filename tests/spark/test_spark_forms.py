@@ -15,7 +15,7 @@ from routing.rules import hashing, requesting
 from routing.rules import text as plain
 from routing.schemas import MESSAGES
 from routing.tables import spark_forms as forms
-from routing.tables.column_kinds import spark_schema
+from routing.tables.frames import spark_schema
 from routing.tables.spark_forms import read_brokers
 from tests.frames import frame_of
 from tests.message_forms import ATTEMPTS, OF_ITS_PLACE, PLACES, REJECTIONS, expected_reasons, rejection_tables

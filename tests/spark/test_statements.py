@@ -20,7 +20,7 @@ pytestmark = pytest.mark.core
 
 
 def test_a_table_has_the_columns_of_its_schema_whatever_their_names(spark: SparkSession, tmp_path: Path) -> None:
-    from routing.tables.column_kinds import spark_schema
+    from routing.tables.frames import spark_schema
 
     nested = Schema((Field("x`:int>", ColumnKind.STRING), Field("a.b", ColumnKind.BIGINT)))
     schema = Schema(

@@ -23,11 +23,11 @@ from routing.rules.resolving import (
     RoutedMessage,
     Verdict,
 )
+from routing.rules.timeline import moment_of
 from routing.schemas import KEYS
 from routing.tables.read_rows import columns_of, condition_of
 from routing.tables.row_faults import read_suspects, refuse_faults
 from routing.tables.table_columns import Only, Table, TableColumns, shape_of, stream_arrow
-from routing.tables.times import moment_of
 from routing.terms import ReadRow
 from tests.frames import Tables, arrow
 from tests.random_estates import Decided, Row

@@ -10,9 +10,9 @@ from typing import Any
 
 from routing.features.lint.lint_estate import LintFinding
 from routing.features.lint.linting import find_all
+from routing.rules.timeline import micros_of
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from tests.open_messages import CONVERSATIONS, message_to
 from tests.reference import estate_words as words
 from tests.reference.following import Network

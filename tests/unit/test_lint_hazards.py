@@ -9,9 +9,9 @@ from typing import Any
 
 from routing.features.lint.endpoint_hazards import OpenChoice, OpenMessageFollower, prove_hazards
 from routing.features.lint.lint_estate import estate_of
+from routing.rules.timeline import micros_of
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from tests.open_messages import CONVERSATIONS, message_to
 from tests.reference import estate_words as words
 from tests.reference.following import Network

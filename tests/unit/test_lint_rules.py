@@ -16,9 +16,9 @@ from routing.errors import ConfigError, RuleError
 from routing.features.lint.custom_rules import ROWS, configuration_of, find_own
 from routing.features.lint.lint_settings import load_rules, settings
 from routing.features.lint.linting import lint_apart
+from routing.rules.timeline import micros_of
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from tests import estate_rows
 
 AT = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)

@@ -21,10 +21,10 @@ from routing.features.lint import message_rules
 from routing.features.lint.address_rules import refused_rows
 from routing.features.lint.lint_estate import LintEstate, LintFinding, read_traffic
 from routing.features.lint.linting import lint
+from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
 from routing.tables.read_rows import columns_of
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from tests.estate_rows import small_estate
 from tests.frames import arrow, arrow_of, merged
 from tests.golden_texts import GOLDEN

@@ -22,9 +22,9 @@ from routing.features.report.dialog_balance import (
 from routing.features.report.facts import NeverPicked
 from routing.features.report.flows import count_dialogs
 from routing.plan.planner import MOST_KEYS
+from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, RESOLVED_ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from tests.frames import Tables, arrow, arrow_of
 from tests.random_estates import (
     AS_OF,

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 
 from routing.demo.drafting import EstateDraft
 from routing.features.report.run_changes import list_altered
+from routing.rules.timeline import micros_of
 from routing.schemas import ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

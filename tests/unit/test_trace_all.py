@@ -66,7 +66,7 @@ def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_pat
     from deltalake import DeltaTable
 
     from routing.schemas import Schema
-    from routing.tables.column_kinds import arrow_schema
+    from routing.tables.arrow_rows import arrow_schema
 
     settings = _config(tables, tmp_path)
     older = Schema(tuple(field for field in MESSAGE_PATHS if field.name != "final_address"))

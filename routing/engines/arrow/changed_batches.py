@@ -27,8 +27,7 @@ from routing.engines.arrow.text_numbers import TextColumn, first_of, used_words
 from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES, ColumnKind
 from routing.tables.arrow_forms import leading_addresses
-from routing.tables.arrow_rows import find_undecodable, plain_values, with_readable_texts
-from routing.tables.column_kinds import arrow_type
+from routing.tables.arrow_rows import arrow_type, find_undecodable, plain_values, with_readable_texts
 from routing.tables.encoded_texts import split_words
 from routing.tables.table_columns import Table
 from routing.terms import REJECTED

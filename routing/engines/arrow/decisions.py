@@ -16,7 +16,7 @@ from routing.plan.key_rows import CHOICE, FROM_NETWORK, Choice, KeyDecider, KeyR
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import ALTERNATIVE_ROUTES
 from routing.tables.arrow_forms import hash_dialog_ids
-from routing.tables.column_kinds import arrow_type
+from routing.tables.arrow_rows import arrow_type
 from routing.terms import MatchingStep, Outcome, Reason, TableRow
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.key_rows import READ, KeyCounts
 from routing.process import no_search_for_cycles
 from routing.rules.rejecting import DECODED
+from routing.rules.timeline import micros_of
 from routing.tables.arrow_forms import fold_texts, is_guid, is_int
 from routing.tables.arrow_rows import find_undecodable, micros_in
 from routing.tables.encoded_texts import GroupSums, MappedTexts, encoded, is_one_of, split_words
 from routing.tables.table_columns import Table, as_dataset, shape_of
-from routing.tables.times import micros_of
 
 if TYPE_CHECKING:
     import pyarrow

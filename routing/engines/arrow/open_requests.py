@@ -31,8 +31,7 @@ from routing.plan.verdicts import may_ask, requests_on_record
 from routing.rules.network import EstateNetwork
 from routing.rules.requesting import InstanceRequests, RequestScope, RouteRequest, contract_of, missing_route
 from routing.schemas import NEW_ROUTE_REQUESTS
-from routing.tables.arrow_rows import plain_values
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema, plain_values
 from routing.tables.encoded_texts import WAITING, PartReducer
 from routing.terms import MSDB, SortKey
 

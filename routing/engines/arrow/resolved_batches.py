@@ -26,8 +26,7 @@ from routing.engines.arrow.text_numbers import (
 from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import MESSAGES, REJECTED_MESSAGES, RESOLVED_ROUTES, ColumnKind
 from routing.tables.arrow_forms import find_codes, fold_texts, leading_addresses, read_brokers
-from routing.tables.arrow_rows import micros_in, with_readable_texts
-from routing.tables.column_kinds import arrow_schema, arrow_type
+from routing.tables.arrow_rows import arrow_schema, arrow_type, micros_in, with_readable_texts
 from routing.tables.encoded_texts import MappedTexts, TextPlaces
 from routing.tables.table_columns import Table
 

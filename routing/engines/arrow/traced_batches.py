@@ -44,8 +44,7 @@ from routing.rules.pathing import (
 )
 from routing.schemas import MESSAGE_PATHS
 from routing.tables.arrow_forms import fold_texts, leading_addresses
-from routing.tables.arrow_rows import plain_values
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema, plain_values
 from routing.tables.encoded_texts import MappedTexts, TextNumbering, split_words
 from routing.tables.read_rows import read_settings
 from routing.tables.table_columns import Table, check_given

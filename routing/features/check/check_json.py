@@ -21,7 +21,7 @@ from routing.features.lint.lint_estate import LintFinding
 from routing.render.wording import format_time
 from routing.rules.following import HOP_COLUMNS, PathHop
 from routing.rules.observed import NumberAgreement
-from routing.tables.times import moment_of
+from routing.rules.timeline import moment_of
 from routing.terms import JsonObject, ReadRow
 
 # What a script that is tried changes: messages decided twice, by what they were and what they become.

@@ -41,9 +41,9 @@ from routing.features.report.facts import EstateInstance, FlowAdvice, MessageFlo
 from routing.features.report.report_network import list_places
 from routing.features.report.run_changes import count_words, list_altered
 from routing.render.wording import count
+from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of
 from routing.terms import NOT_KNOWN, Outcome, Reason
 
 _TONES = {

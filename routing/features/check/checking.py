@@ -25,9 +25,9 @@ from routing.features.lint.linting import find_all
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
+from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import micros_of, moment_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE, Reason
 
 # lint's findings over what was read, and which of them bear on messages.

@@ -21,9 +21,9 @@ from routing.rules.network import EstateNetwork
 from routing.rules.observed import ReasonComparison
 from routing.rules.rejecting import rejections
 from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
+from routing.rules.timeline import SECOND, micros_of
 from routing.schemas import DIALOGS, INPUTS, MESSAGES
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import SECOND, micros_of
 from routing.terms import MSDB, NOT_KNOWN, Outcome, TableRow
 
 # The verdicts that a message may have whose dialog, or whose estate, is not wholly known.

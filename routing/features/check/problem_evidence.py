@@ -19,10 +19,10 @@ from routing.features.check.stuck_groups import ROUTE, NearMiss
 from routing.features.explain.background import StatusText
 from routing.features.explain.path_sentences import error_number
 from routing.features.lint.lint_estate import LintFinding
-from routing.features.near_differences import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.features.trace.trace_document import ENDING_WORDS, HAZARD, way_blocks
 from routing.render.wording import count
 from routing.rules.observed import NumberAgreement
+from routing.rules.text import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.terms import Ending
 
 _V = TypeVar("_V", int, str)

@@ -26,7 +26,7 @@ from routing.features.check.path_ends import MessagePath, PathEnd, PathWay
 from routing.features.explain.background import StatusText
 from routing.features.explain.path_sentences import advice as advice_for
 from routing.render.wording import count, format_duration
-from routing.tables.times import moment_of
+from routing.rules.timeline import moment_of
 from routing.terms import NOT_KNOWN, Ending, Outcome, Reason
 
 # What remedies of these reasons say first is what to do.

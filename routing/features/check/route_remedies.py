@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from routing.features.check import check_phrases
 from routing.features.check.check_phrases import named
 from routing.features.check.stuck_groups import ROUTE, MessageRemedy, NearMiss, StuckGroup, ready, to_fill_in
-from routing.features.near_differences import EXPIRED, OTHER_BROKER, SPELLINGS
 from routing.features.status_meanings import WORDS, StatusTrouble
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
 from routing.rules.estate import AddressKind, EstateRoute
 from routing.rules.locating import has_id
 from routing.rules.matching import comes_before
+from routing.rules.text import EXPIRED, OTHER_BROKER, SPELLINGS
 from routing.terms import LOCAL_ADDRESS, MatchingStep, Reason
 
 PLACEHOLDER = "tcp://<host>:<port>"

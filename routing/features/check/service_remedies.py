@@ -9,9 +9,9 @@ from routing.features.check import check_phrases
 from routing.features.check.check_phrases import named
 from routing.features.check.stuck_groups import SERVICE, MessageRemedy, StuckGroup, ready, to_fill_in
 from routing.features.explain.path_sentences import advice
-from routing.features.near_differences import OTHER_BROKER
 from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
+from routing.rules.text import OTHER_BROKER
 from routing.terms import MSDB
 
 # What to do where a dialog is over: its other end is gone, and nobody will answer.

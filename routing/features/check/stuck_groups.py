@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from routing.features.check import check_phrases
-from routing.features.near_differences import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, differences, likeness
 from routing.rules import text
 from routing.rules.deciding import Decision, RouteSearch
 from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.resolving import Verdict
+from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, likeness, list_name_differences
 from routing.terms import LOOPBACK_HOSTS, SortKey
 
 # Near misses: routes and services that a message missed by case, blanks, slashes, an old id or by time.
@@ -79,7 +79,7 @@ class NearMisses:
     ) -> Iterator[NearMiss]:
         table = self._table(instance, scope)
         for route in table.near(service):
-            route_differences = differences(service, route.service or "")
+            route_differences = list_name_differences(service, route.service or "")
             if broker is not None and route.broker not in (None, broker):
                 route_differences.append(OTHER_BROKER)
             if not route.is_live(t):
@@ -97,7 +97,7 @@ class NearMisses:
         # An id that a known holder of the service has is no old one.
         is_current = any(held_service == service and has_id(holder, broker) for _, holder, held_service in near)
         for where, holder, held_service in near:
-            service_differences = differences(service, held_service)
+            service_differences = list_name_differences(service, held_service)
             if not is_current and not has_id(holder, broker):
                 service_differences.append(OTHER_BROKER)
             if where == instance and has_id(holder, broker) and not holder.is_enabled:

@@ -22,8 +22,7 @@ from routing.features.diff.sides import DiffSides, OneSide
 from routing.plan.checked_inputs import CheckedInputs
 from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables.arrow_forms import fold_texts
-from routing.tables.arrow_rows import micros_in, plain_values
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema, micros_in, plain_values
 from routing.tables.encoded_texts import GroupSums
 from routing.tables.read_rows import condition_of
 from routing.tables.table_columns import Table, as_dataset, in_files_with, rows_where, shape_of

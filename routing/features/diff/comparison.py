@@ -24,9 +24,9 @@ from routing.errors import (
 )
 from routing.features.diff.decision_comparison import WORSE
 from routing.features.diff.sides import GivenTables, naming
+from routing.rules.timeline import micros_of
 from routing.schemas import SETTINGS, TRAFFIC
 from routing.tables.table_columns import Table
-from routing.tables.times import micros_of
 
 if TYPE_CHECKING:
     from routing.importing.tsql import ReadScript

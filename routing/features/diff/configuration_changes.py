@@ -13,9 +13,8 @@ from routing.features.lint.linting import lint_apart
 from routing.render.wording import format_time
 from routing.rules import text
 from routing.schemas import FINDING_CHANGES, FINDINGS, ROUTE_CHANGES
-from routing.tables.arrow_rows import SchemaRows
+from routing.tables.arrow_rows import SchemaRows, with_moments
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import with_moments
 from routing.terms import ReadRow, TableRow
 
 _NAME = ("instance_name", "database_name", "name")

@@ -27,11 +27,11 @@ from routing.features.diff.sides import DiffSides, OneSide
 from routing.features.lint.lint_estate import read_traffic
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
+from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import MESSAGE_CHANGES, TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import differences, lacks, types_of
 from routing.tables.table_columns import Table, TableColumns, as_dataset, check_given, columns_in, is_frame
-from routing.tables.times import micros_of, moment_of
 
 if TYPE_CHECKING:
     import pyarrow

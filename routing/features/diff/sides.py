@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from routing.errors import InputError, RoutingError, first_sentence, quote
+from routing.rules.timeline import moment_of
 from routing.schemas import INPUTS, SETTINGS, ColumnKind
-from routing.tables.arrow_rows import table_of
+from routing.tables.arrow_rows import table_of, with_moments
 from routing.tables.read_rows import columns_of, read_each
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table, TableColumns, check_given
-from routing.tables.times import moment_of, with_moments
 from routing.terms import TableRow
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from routing.rules import observed, reconciling, text
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.rules.resolving import Verdict
+from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import with_moments
 from routing.terms import (
     CLASSIFY_EVENT,
     EVENT_SOURCES,

@@ -29,11 +29,11 @@ from routing.plan.checked_inputs import instances_of
 from routing.rules import text
 from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.text import printed_guid
+from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, TABLES
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, check_given, joined
-from routing.tables.times import micros_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, ReadRow
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ from routing.rules.locating import has_id
 from routing.rules.matching import STEPS, comes_before
 from routing.rules.requesting import RouteRequest
 from routing.rules.resolving import Verdict, bound_broker
+from routing.rules.timeline import micros_of
 from routing.schemas import EXPLAINED_STEPS, RESOLVED_ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table
-from routing.tables.times import micros_of
 from routing.terms import MSDB, MatchingStep, Outcome, Reason, TableRow
 
 if TYPE_CHECKING:

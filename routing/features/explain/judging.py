@@ -9,7 +9,6 @@ from routing.features.check.remedies import remedy_of
 from routing.features.check.stuck_groups import MessageRemedy, NearMisses, StuckGroup
 from routing.features.explain.known_tables import KnownTables, message_of
 from routing.features.explain.questions import QuestionError
-from routing.features.near_differences import likeness
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import AskingMessage, MessageJudge, open_requests, place_of_pick
 from routing.rules.deciding import Decision, scope_of
@@ -17,8 +16,9 @@ from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.rejecting import rejections
 from routing.rules.requesting import InstanceRequests, RequestScope
 from routing.rules.resolving import ALTERNATIVE_COLUMNS, DialogFacts, RoutedMessage, Verdict
+from routing.rules.text import likeness
+from routing.rules.timeline import moment_of
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import moment_of
 from routing.terms import MSDB, ZERO_GUID, Outcome, ReadRow, TableRow
 
 

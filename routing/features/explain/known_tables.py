@@ -16,9 +16,9 @@ from routing.rules.following import HopPath, MessageTrace, PathHop
 from routing.rules.network import EstateNetwork
 from routing.rules.rejecting import rejections
 from routing.rules.resolving import MESSAGE_COLUMNS, DialogFacts, RoutedMessage
+from routing.rules.timeline import moment_of
 from routing.schemas import EXPLAINED_STEPS
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import moment_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE, Ending, ReadRow, Reason, TableRow
 
 # The lines of a path: one flat row each, so that two explanations can be compared line by line.

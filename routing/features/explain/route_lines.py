@@ -11,14 +11,6 @@ from dataclasses import dataclass
 
 from routing.features.explain.judging import JudgedQuestion
 from routing.features.explain.known_tables import SHOWN, Line, line
-from routing.features.near_differences import (
-    EXPIRED,
-    NO_SERVICE,
-    NOT_YET,
-    OTHER_BROKER,
-    OTHER_SERVICE,
-    differences,
-)
 from routing.rules import choosing, text
 from routing.rules.candidate_order import Candidate, list_candidates
 from routing.rules.choosing import RouteTier
@@ -26,6 +18,14 @@ from routing.rules.deciding import RouteSearch
 from routing.rules.estate import EstateRoute, SqlInstance
 from routing.rules.matching import MatchKey, comes_before, names_service, routes_to_search, step_of
 from routing.rules.resolving import RoutedMessage
+from routing.rules.text import (
+    EXPIRED,
+    NO_SERVICE,
+    NOT_YET,
+    OTHER_BROKER,
+    OTHER_SERVICE,
+    differences,
+)
 from routing.terms import MatchingStep, Reason, SortKey
 
 # The searches that a message makes of routing tables, and which of their parts are shown.

@@ -11,9 +11,9 @@ from routing.rules import matching, text
 from routing.rules.choosing import is_local, is_transport
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance, kind_of
 from routing.rules.text import UndecodedText
+from routing.rules.timeline import SECOND
 from routing.tables import row_faults
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import SECOND
 from routing.terms import LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB
 
 # What CREATE ROUTE refuses, found in a row of routes: one check a number of the engine.

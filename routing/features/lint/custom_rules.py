@@ -17,9 +17,9 @@ from routing.errors import RuleError, quote
 from routing.features.lint.catalogue import LintRule, Severity
 from routing.features.lint.lint_estate import LintFinding
 from routing.plan.checked_inputs import routes_of
+from routing.rules.timeline import moment_of
 from routing.schemas import INPUTS, ColumnKind
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import moment_of
 from routing.terms import TableRow
 
 # The argument of a custom rule: whole tables as plain rows, which stay as they are described here.

@@ -13,11 +13,11 @@ from routing.plan.checked_inputs import instances_of
 from routing.plan.planner import Planner
 from routing.rules.estate import ARRIVALS, Database, EstateRoute, SqlInstance
 from routing.rules.network import EstateNetwork
+from routing.rules.timeline import SECOND
 from routing.schemas import OPTIONAL_INPUTS
 from routing.tables.read_rows import columns_of, read_each
 from routing.tables.row_faults import phrase, time_text
 from routing.tables.table_columns import Table, TableColumns, check_given
-from routing.tables.times import SECOND
 
 # Every database of SQL Server holds services of these; nobody routes to them.
 _SYSTEM_SERVICES = "http://schemas.microsoft.com/SQL/"

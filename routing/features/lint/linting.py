@@ -30,10 +30,10 @@ from routing.features.lint.message_rules import (
 )
 from routing.features.lint.probing import ProbeAnswers, answers_of
 from routing.process import no_search_for_cycles
+from routing.rules.timeline import micros_of
 from routing.schemas import FINDINGS, ROUTE_COVERAGE, ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
-from routing.tables.times import micros_of
 from routing.terms import ReadRow, TableRow
 
 # Every family of findings, in one order; each is a named function from the evidence to findings.

@@ -9,8 +9,9 @@ from datetime import datetime
 from routing.engines.traffic_tables import COUNT, Filter, TrafficTable
 from routing.features.explain.questions import QuestionError
 from routing.rules.text import UndecodedText
+from routing.rules.timeline import moment_of
+from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import Only, TableColumns
-from routing.tables.times import moment_of, with_moments
 from routing.terms import Outcome, ReadRow, Reason, Word
 
 SHOWN = 20

@@ -17,11 +17,11 @@ from routing.features.messages.message_filter import MESSAGE_KEY, MessageFilter,
 from routing.importing.import_faults import latest_time
 from routing.rules import text
 from routing.rules.observed import ReasonComparison
+from routing.rules.timeline import SECOND, micros_of, moment_of
 from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import cannot_hold, types_of
 from routing.tables.table_columns import Table, TableColumns
-from routing.tables.times import SECOND, micros_of, moment_of
 from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason, TableRow
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from routing.features.reconcile.predicted_episodes import END, OWN
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
 from routing.schemas import OBSERVED_ROUTING, TABLES
 from routing.tables.arrow_forms import fold_texts, read_brokers
-from routing.tables.arrow_rows import micros_in
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema, micros_in
 from routing.tables.encoded_texts import GroupSums
 from routing.tables.table_columns import Table, as_dataset, rows_where, shape_of
 

@@ -41,8 +41,7 @@ from routing.rules.reconciling import PairClass
 from routing.rules.resolving import DialogFacts, RoutedMessage
 from routing.schemas import RECONCILIATION
 from routing.tables.arrow_forms import is_guid
-from routing.tables.arrow_rows import plain_values
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema, plain_values
 from routing.tables.encoded_texts import GroupSums
 from routing.tables.row_faults import read_suspects, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from routing.errors import quote
-from routing.features.near_differences import likeness
 from routing.features.reconcile.episodes import (
     CauseKind,
     EpisodeGroup,
@@ -22,7 +21,8 @@ from routing.rules.deciding import scope_of
 from routing.rules.estate import ARRIVALS, AddressKind, EstateRoute, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.reconciling import MATCHING, PairClass
-from routing.tables.times import moment_of
+from routing.rules.text import likeness
+from routing.rules.timeline import moment_of
 from routing.terms import Outcome, Rejection
 
 # The groups of one lane: what is routed in one database of an instance, for one service.

@@ -17,12 +17,12 @@ from routing.delta.opening import OpenedTable, TableOpener
 from routing.errors import ConfigError, ContractError, InputError
 from routing.features.reconcile.episodes import MismatchCause, ObservedEpisodes
 from routing.rules.reconciling import MATCHING, PairClass
+from routing.rules.timeline import moment_of
 from routing.schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS, RECONCILIATION, SETTINGS, Schema
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
 from routing.tables.table_columns import Table, check_given, is_frame
-from routing.tables.times import moment_of
 from routing.terms import JsonObject
 
 if TYPE_CHECKING:

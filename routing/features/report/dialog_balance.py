@@ -11,7 +11,6 @@ from typing import NamedTuple
 from routing.engines.traffic_tables import BalancedDialogs
 from routing.features.explain.path_sentences import quote_name
 from routing.features.lint.lint_estate import list_names, with_keys
-from routing.features.near_differences import BROKER_OFF, EXPIRED, NOT_YET
 from routing.features.report.facts import BalancedInstance, DialogBalance, NeverPicked
 from routing.plan.checked_inputs import instances_of, routes_of
 from routing.plan.planner import Planner
@@ -19,9 +18,9 @@ from routing.render.wording import format_time
 from routing.rules import text
 from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import EstateRoute, SqlInstance
-from routing.rules.timeline import TimeInterval
+from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET
+from routing.rules.timeline import TimeInterval, moment_of
 from routing.tables.table_columns import TableColumns
-from routing.tables.times import moment_of
 from routing.terms import SortKey
 
 # What chance does where each dialog gets one of several broker instances, each as likely as the others.

@@ -18,8 +18,8 @@ from routing.features.report.facts import (
     TimePoint,
 )
 from routing.rules.reconciling import PairClass
+from routing.rules.timeline import SECOND
 from routing.tables.table_columns import Table
-from routing.tables.times import SECOND
 from routing.terms import SortKey
 
 # How finely messages are counted: by which columns, over which steps of time, and for which services.

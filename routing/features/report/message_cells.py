@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from routing.features.report.facts import STUCK, MessageFlow, Report, TimePoint
-from routing.tables.times import SECOND
+from routing.rules.timeline import SECOND
 
 MOST_NAMES = 1_000
 MOST_CELLS = 12_000

@@ -16,7 +16,7 @@ from routing.features.report.message_cells import (
     size_of,
 )
 from routing.render.wording import count, format_time, printable
-from routing.tables.times import SECOND, moment_of
+from routing.rules.timeline import SECOND, moment_of
 from routing.terms import NOT_KNOWN, Outcome, ReadRow, TableRow
 
 # Cells and moments by numbers of names, as the page holds them: each name stands there once.

@@ -38,7 +38,7 @@ from routing.features.report.pictures.estate_picture import estate
 from routing.features.report.pictures.picture_theme import to_vega
 from routing.features.report.report_network import ReportNetwork, network_of
 from routing.rules.observed import numbers_of
-from routing.tables.times import SECOND
+from routing.rules.timeline import SECOND
 from routing.terms import JsonObject, ReadRow, Reason
 
 # The pictures of a page, each compiled, by the id of its place; the page's script gives them their rows.

@@ -24,10 +24,10 @@ from routing.features.report.report_network import list_places
 from routing.features.report.run_changes import changes_since
 from routing.process import no_search_for_cycles
 from routing.render.wording import count, format_time
+from routing.rules.timeline import micros_of
 from routing.schemas import OPTIONAL_INPUTS, RUNS
 from routing.tables.read_rows import read_each, read_rows
 from routing.tables.table_columns import Table, TableColumns, check_given
-from routing.tables.times import micros_of
 from routing.terms import ReadRow
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from routing.features.diff.comparison import TableCache
 from routing.features.diff.configuration_changes import find_route_changes, list_differences
 from routing.features.diff.sides import DiffSides, GivenTables, OneSide, read_given
 from routing.features.report.facts import ReportChanges, RouteChange, WordCount
+from routing.rules.timeline import micros_of
 from routing.schemas import RUNS, Schema
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table, TableColumns
-from routing.tables.times import micros_of
 from routing.terms import Outcome, ReadRow, Reason
 
 # Which routes differ between two times or tables, in words; and which counts do.

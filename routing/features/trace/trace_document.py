@@ -24,8 +24,8 @@ from routing.features.trace.tracing import TraceResult
 from routing.render.wording import count, format_time, mark_outcome, write_json
 from routing.rules.following import HopPath, MessageTrace, PathHop
 from routing.rules.pathing import PathWithReturn
+from routing.rules.timeline import moment_of
 from routing.runs.run_results import WrittenPaths
-from routing.tables.times import moment_of
 from routing.terms import Ending, Outcome, Reason
 
 # A way of a message as a list: a hop each, then where it ends if that is at no hop.

@@ -13,7 +13,7 @@ from routing.delta.local_tables import UnreadableTable
 from routing.importing.history import TableChanges
 from routing.importing.stored_tables import StoredTables, make_ready, put
 from routing.schemas import SERVICES
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema
 from tests.hostile import NAMES
 from tests.imports import make_table, no_spark, open_tables, place, rows_at
 

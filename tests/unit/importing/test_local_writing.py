@@ -16,8 +16,7 @@ from routing.errors import InputError, StorageError
 from routing.importing.history import TableChanges
 from routing.importing.stored_tables import make_ready, put
 from routing.schemas import DIALOGS, KEPT, MESSAGES, OBSERVED_ROUTING, ROUTES, Schema
-from routing.tables.arrow_rows import table_of
-from routing.tables.column_kinds import arrow_schema
+from routing.tables.arrow_rows import arrow_schema, table_of
 from tests.hostile import NAMES
 from tests.imports import (
     FIRST_VIEWS,

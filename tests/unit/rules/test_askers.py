@@ -6,8 +6,8 @@ import pytest
 
 from routing.plan.checked_inputs import network_of
 from routing.plan.verdicts import KnownDialogs
+from routing.rules.timeline import moment_of
 from routing.tables.read_rows import columns_of
-from routing.tables.times import moment_of
 from tests import askers
 from tests.frames import arrow
 from tests.reference.resolver import resolve as reference

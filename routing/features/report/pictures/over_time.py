@@ -10,7 +10,7 @@ from routing.features.report.facts import MessageSeries
 from routing.features.report.pictures import bar_pictures, picture_theme
 from routing.features.report.pictures.bar_pictures import largest
 from routing.render.wording import count
-from routing.tables.times import SECOND, moment_of
+from routing.rules.timeline import SECOND, moment_of
 from routing.terms import Outcome, ReadRow
 
 STRIPS = 8

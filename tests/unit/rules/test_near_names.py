@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from routing.features.near_differences import core, differences, edges
+from routing.rules.text import list_name_differences, name_core, name_edges
 
 # A name; its core; what is before and after that.
 AROUND = [
@@ -42,17 +42,17 @@ DIFFERENCES = [
 
 @pytest.mark.parametrize(("name", "its_core", "around"), AROUND)
 def test_what_is_around_a_name(name: str, its_core: str, around: tuple[str, str]) -> None:
-    assert (core(name), edges(name)) == (its_core, around)
+    assert (name_core(name), name_edges(name)) == (its_core, around)
 
 
 @pytest.mark.parametrize(("asked", "named", "found"), DIFFERENCES)
 def test_how_names_differ(asked: str, named: str, found: list[str]) -> None:
-    assert differences(asked, named) == found
+    assert list_name_differences(asked, named) == found
 
 
 @pytest.mark.parametrize("part", [" ", "/", " /", "a "])
 def test_a_hostile_name_takes_time_by_its_length(part: str) -> None:
     started = time.process_time()
     for name in (part * 500_000, part * 500_000 + "b", "b" + part * 500_000):
-        differences("Stock", name)
+        list_name_differences("Stock", name)
     assert time.process_time() - started < 5
