@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from routing.messages.dialog_hash import register as register_dialog_hash
     from routing.runs.local_runs import resolve_local
     from routing.runs.pipeline import Resolution, current_routes, read_run, resolve, run
-    from routing.runs.run_results import Run
+    from routing.runs.running import Run
     from routing.runs.spark_outputs import RankedCandidates, candidates, trace_all
     from routing.sessions.session import start_of_config as spark_session
     from routing.terms import MatchingStep, Outcome, Reason
@@ -100,7 +100,7 @@ _MODULES = {
     "routing.config": ("Config", "load_config"),
     "routing.errors": ("ContractError", "RoutingError", "StorageError"),
     "routing.messages.dialog_hash": ("register_dialog_hash",),
-    "routing.runs.run_results": ("Run",),
+    "routing.runs.running": ("Run",),
     "routing.runs.local_runs": ("resolve_local",),
     "routing.runs.pipeline": ("Resolution", "current_routes", "read_run", "resolve", "run"),
     "routing.runs.spark_outputs": ("RankedCandidates", "candidates", "trace_all"),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from routing.delta.opening import TableOpener
     from routing.document import Document
-    from routing.runs.run_results import Run
     from routing.runs.run_work import Progress
+    from routing.runs.running import Run
 
 # What argparse's add_subparsers returns, which has no public name.
 Subparsers = Any

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from routing.config import Config
     from routing.delta.opening import TableOpener
-    from routing.runs.run_results import Run
+    from routing.runs.running import Run
 
 
 _DOES_NOT_COUNT = "the run does not count (start it again)"
@@ -67,7 +67,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Resolve as configured, and print the row of ``runs``."""
     from routing.delta.counted_runs import check_run_id, new_run_id
-    from routing.runs.run_results import find_done
+    from routing.runs.running import find_done
 
     is_given = options.run_id is not None
     run_id = console.command_progress.run_id = check_run_id(options.run_id) if is_given else new_run_id()

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routing.config import parse_time
 from routing.delta.counted_runs import EarlierRun
@@ -25,12 +25,14 @@ from routing.document import (
 from routing.errors import RunError
 from routing.render.wording import count, format_duration, format_time, format_value
 from routing.rules.timeline import micros_of
-from routing.runs.run_results import Run
 from routing.schemas import LISTED_RUNS, ONE_RUN, RUNS, Schema
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table
 from routing.terms import REJECTED, Outcome, ReadRow, TableRow
+
+if TYPE_CHECKING:
+    from routing.runs.running import Run
 
 _LISTED = ("run", "mode", "started", "seconds", "read", "not passed on")
 _NUMBERS = ("seconds", "read")

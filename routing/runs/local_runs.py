@@ -28,9 +28,8 @@ from routing.engines.arrow.resolved_batches import (
 )
 from routing.errors import ConfigError
 from routing.plan.checked_inputs import check_without_spark
-from routing.runs.run_results import Run
 from routing.runs.run_work import Progress, RunCounts, RunWork, count_resolved, count_rows, note_unended_requests
-from routing.runs.running import run_by
+from routing.runs.running import Run, run_by
 from routing.tables.read_rows import read_settings
 from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE

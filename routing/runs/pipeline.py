@@ -19,9 +19,8 @@ from routing.errors import ConfigError, InputError
 from routing.messages import openers, results
 from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
-from routing.runs.run_results import Run
 from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
-from routing.runs.running import run_by
+from routing.runs.running import Run, run_by
 from routing.runs.spark_outputs import compile_tables, telling_what_may_change
 from routing.runs.spark_runs import SparkWork, run_full, run_incremental
 from routing.sessions.existing_session import ExistingSession

@@ -241,3 +241,37 @@ def note_unended_requests(work: RunWork, count: int) -> None:
         have = "request on record has" if count == 1 else "requests on record have"
         waits = "until it is there, nothing asks again for the same service, and who asked for it waits"
         work.notes.append(f"{count:,} route {have} no ended_at: {waits}")
+
+
+# The counts of a table of paths, of its rows as they are stored.
+
+
+TRACE_ALL = "trace --all"
+"""The command that writes it."""
+
+
+@dataclass(frozen=True)
+class WrittenPaths:
+    """The version of the table, how many messages by how they end, and notes."""
+
+    version: int
+    read: int
+    rejected: int
+    outcomes: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def traced(self) -> int:
+        """How many messages have a path."""
+        return sum(self.outcomes.values())
+
+
+def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> WrittenPaths:
+    """Count the stored paths. Raises InternalError where the counts do not add up."""
+    outcome_counts = sorted(count_by(paths, ["outcome"]).items())
+    done = WrittenPaths(
+        version, read, rejected, {str(outcome): count for (outcome,), count in outcome_counts}, tuple(notes)
+    )
+    if done.traced + done.rejected != done.read:
+        raise InternalError.paths(done.read, done.traced, done.rejected)
+    return done

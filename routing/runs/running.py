@@ -4,24 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Protocol
 
 from routing.config import Config
 from routing.delta import current_routes_view, import_times, ledger, protocol, spark_tables
-from routing.delta.counted_runs import check_run_id, new_run_id, release
+from routing.delta.counted_runs import (
+    EarlierRun,
+    check_run_id,
+    find_earlier_run,
+    find_recorded,
+    new_run_id,
+    release,
+    say_recorded,
+)
 from routing.delta.job_outputs import LastRun
 from routing.delta.ledger import JobTables
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.run_lock import only_run
 from routing.delta.table_details import check_writable
-from routing.errors import ConfigError, RecordedAlready
+from routing.errors import ConfigError, RecordedAlready, StorageError
 from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
-from routing.runs.run_results import Run, done_before, find_run_before
 from routing.runs.run_work import Progress, RunCounts, RunWork, Stages
+from routing.terms import TableRow
+
+
+@dataclass(frozen=True)
+class Run:
+    """Hold a finished run: its row of ``runs``, and its notes.
+
+    Args:
+        row: the row of table ``runs`` (tables.md).
+        notes: sentences for the person who watches the run.
+        was_recorded: whether a run of this id counted already, so that nothing was done.
+        unfinished: the notes on imports that were not finished when the run read its inputs.
+        earlier: the last run of the same mode before it; None for the first.
+
+    Example:
+        >>> done = routing.resolve_local(routing.load_config("job.yaml"), run_id="second")
+        >>> done.row["rows_resolved"], done.was_recorded
+        (5, False)
+    """
+
+    row: TableRow
+    notes: tuple[str, ...]
+    was_recorded: bool = False
+    unfinished: tuple[str, ...] = ()
+    earlier: EarlierRun | None = None
+
+
+def find_done(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run | None:
+    """Return the run that counts under an id; None where none does. Raises as `find_recorded` does."""
+    row = find_recorded(opener, config, run_id, now)
+    if row is None:
+        return None
+    earlier = find_earlier_run(opener, config, row["mode"], before=row["finished_at"])
+    return Run(row, (say_recorded(row),), was_recorded=True, earlier=earlier)
+
+
+def done_before(opener: TableOpener, config: Config, run_id: str, now: datetime | None) -> Run:
+    """Return the run that was found to count under an id. Raises RunError where its settings were others."""
+    done = find_done(opener, config, run_id, now)
+    if done is None:
+        raise StorageError.overtaken("runs", str(config.output["runs"]))
+    return done
+
+
+def find_run_before(opener: TableOpener, config: Config, last: LastRun | None) -> EarlierRun | None:
+    """Return the last run of the configured mode, None where there is none; ``last`` is that of any mode."""
+    mode = config.resolve.mode
+    if last is None:
+        return None
+    if last.mode == mode:
+        return EarlierRun(last.run_id, last.finished_at, last.outcome_counts)
+    return find_earlier_run(opener, config, mode)
 
 
 class RunEngine(Protocol):

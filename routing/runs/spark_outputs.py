@@ -29,8 +29,7 @@ from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.plan.checked_inputs import ResolveOptions
 from routing.plan.key_rows import decide_keys
 from routing.rules.timeline import as_utc
-from routing.runs.run_results import COMMAND, WrittenPaths, count_paths
-from routing.runs.run_work import Progress, Stages
+from routing.runs.run_work import TRACE_ALL, Progress, Stages, WrittenPaths, count_paths
 from routing.runs.spark_runs import open_inputs
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
@@ -431,7 +430,7 @@ def write_paths(
     stored = replace_output(
         spark,
         config,
-        OutputTable(PATHS, MESSAGE_PATHS, COMMAND),
+        OutputTable(PATHS, MESSAGE_PATHS, TRACE_ALL),
         lambda inputs: trace_all(
             spark,
             inputs.tables,

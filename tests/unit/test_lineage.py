@@ -16,7 +16,7 @@ from routing import cli
 from routing.config import Config, LineageSettings, TableLocation
 from routing.errors import InputError, StorageError
 from routing.runs import lineage
-from routing.runs.run_results import Run
+from routing.runs.running import Run
 from tests.hostile import NAMES
 from tests.lineage_server import serving
 from tests.unit.test_config import WHOLE, faults, loaded

@@ -12,7 +12,7 @@ from routing.config import Config
 from routing.delta.opening import TableOpener
 from routing.errors import ConfigError, OutputError
 from routing.features.trace.paths_table import write_path_table
-from routing.runs.run_results import WrittenPaths
+from routing.runs.run_work import WrittenPaths
 from routing.schemas import MESSAGE_PATHS
 from tests.estate_rows import small_estate
 from tests.frames import Tables, arrow

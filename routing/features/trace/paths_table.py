@@ -11,8 +11,7 @@ from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener, find_reason_for_spark
 from routing.engines.arrow.traced_batches import ArrowPaths
 from routing.errors import InputError
-from routing.runs.run_results import COMMAND, WrittenPaths, count_paths
-from routing.runs.run_work import Progress, Stages
+from routing.runs.run_work import TRACE_ALL, Progress, Stages, WrittenPaths, count_paths
 from routing.schemas import MESSAGE_PATHS, TRAFFIC
 
 
@@ -29,7 +28,7 @@ def write_path_table(
     or written here.
     """
     config = config.placed(opener.placed)
-    location = config.output_of(PATHS, COMMAND)
+    location = config.output_of(PATHS, TRACE_ALL)
     moment, clock = config.resolve.as_of if as_of is None else as_of, Stages(progress)
     with clock.stage("read"):
         inputs = _open(config, opener)
@@ -41,7 +40,7 @@ def write_path_table(
         paths = ArrowPaths.of({key: opened.rows for key, opened in inputs.items()}, moment)
     with clock.stage("write") as tally:
         versions = {key: opened.version for key, opened in inputs.items()}
-        stored = place.replace(paths, ledger.metadata_of(COMMAND, versions, moment))
+        stored = place.replace(paths, ledger.metadata_of(TRACE_ALL, versions, moment))
         tally.rows = paths.traced
     with clock.stage("counts") as tally:
         done = count_paths(stored.rows(), stored.version, paths.read, paths.read - paths.traced)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from routing.document import (
     Block,
@@ -25,8 +26,10 @@ from routing.render.wording import count, format_time, mark_outcome, write_json
 from routing.rules.following import HopPath, MessageTrace, PathHop
 from routing.rules.pathing import PathWithReturn
 from routing.rules.timeline import moment_of
-from routing.runs.run_results import WrittenPaths
 from routing.terms import Ending, Outcome, Reason
+
+if TYPE_CHECKING:
+    from routing.runs.run_work import WrittenPaths
 
 # A way of a message as a list: a hop each, then where it ends if that is at no hop.
 
