@@ -15,12 +15,12 @@ from routing.engines.arrow.traced_batches import ArrowPaths
 from routing.features.report.dialog_balance import (
     ChoiceScope,
     InstanceChoice,
+    count_dialogs,
     find_balances,
     find_choices,
     spans_of,
 )
 from routing.features.report.facts import NeverPicked
-from routing.features.report.flows import count_dialogs
 from routing.plan.planner import MOST_KEYS
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, RESOLVED_ROUTES

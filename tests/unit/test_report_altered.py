@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from routing.demo.drafting import EstateDraft
-from routing.features.report.run_changes import list_altered
+from routing.features.diff.configuration_changes import describe_route_changes
 from routing.rules.timeline import micros_of
 from routing.schemas import ROUTES
 from routing.tables.table_columns import TableColumns
@@ -24,7 +24,7 @@ def columns(*routes: tuple[str, str, str | None], **more: object) -> TableColumn
 def altered(
     before: TableColumns, after: TableColumns, between: timedelta = timedelta()
 ) -> dict[str, tuple[str, str]]:
-    found = list_altered(before, after, micros_of(NOW - between), micros_of(NOW))
+    found = describe_route_changes(before, after, micros_of(NOW - between), micros_of(NOW))
     assert {(one.instance, one.database) for one in found} <= {("one", "Sales")}
     return {one.route: (one.change, one.words) for one in found}
 

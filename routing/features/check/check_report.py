@@ -35,11 +35,18 @@ from routing.features.check.problems import (
     state_waiting,
 )
 from routing.features.check.stuck_groups import MessageRemedy
+from routing.features.diff.configuration_changes import describe_route_changes
 from routing.features.lint.catalogue import BY_CODE, Severity
 from routing.features.lint.linting import rows_of
-from routing.features.report.facts import EstateInstance, FlowAdvice, MessageFlow, Report, ReportChanges
+from routing.features.report.facts import (
+    EstateInstance,
+    FlowAdvice,
+    MessageFlow,
+    Report,
+    ReportChanges,
+    count_words,
+)
 from routing.features.report.report_network import list_places
-from routing.features.report.run_changes import count_words, list_altered
 from routing.render.wording import count
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, ROUTES
@@ -404,7 +411,7 @@ def _changes(before: Check, after: Check) -> ReportChanges:
         is_incremental=False,
         outcomes=count_words((*Outcome, NOT_KNOWN), before.outcomes, after.outcomes),
         reasons=count_words(Reason, _reasons(before), _reasons(after)),
-        routes=list_altered(was, now, at, at),
+        routes=describe_route_changes(was, now, at, at),
     )
 
 

@@ -1,4 +1,4 @@
-"""Find the routes that differ, of those in force at each side's time."""
+"""Find the routes in force that differ between two sides, and the findings of lint that come and go with them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from routing.features.diff.sides import DiffSides, OneSide
 from routing.features.lint.catalogue import Severity
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.linting import lint_apart
+from routing.features.report.facts import RouteChange
 from routing.render.wording import format_time
 from routing.rules import text
 from routing.schemas import FINDING_CHANGES, FINDINGS, ROUTE_CHANGES
@@ -104,6 +105,26 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return format_time(value)
     return "-" if value is None else str(value)
+
+
+def describe_route_changes(
+    before: TableColumns, after: TableColumns, before_at: int, after_at: int
+) -> tuple[RouteChange, ...]:
+    """Describe the routes in force at two times that one table alone has, or that differ.
+
+    ``before`` and ``after`` are columns of ``routes``, the times microseconds since 1970. A route counts by its
+    name, as in `find_route_changes`.
+    """
+    diff_sides = DiffSides(
+        OneSide("before", before_at, {"routes": before}), OneSide("after", after_at, {"routes": after})
+    )
+    return tuple(map(_describe_change, find_route_changes(diff_sides)))
+
+
+def _describe_change(row: ReadRow) -> RouteChange:
+    sentences = [list_differences(row, "before"), list_differences(row, "after")]
+    who = row["instance_name"], row["database_name"], row["name"]
+    return RouteChange(*who, row["change"].upper(), " \N{RIGHTWARDS ARROW} ".join(filter(None, sentences)))
 
 
 # Which findings of `lint` a change brings, and which it takes away.

@@ -8,10 +8,11 @@ from itertools import groupby
 from math import exp, lgamma, log, log1p, sqrt
 from typing import NamedTuple
 
-from routing.engines.traffic_tables import BalancedDialogs
+from routing.engines.traffic_tables import BalancedDialogs, TimeSpans, open_traffic
 from routing.features.explain.path_sentences import quote_name
 from routing.features.lint.lint_estate import list_names, with_keys
 from routing.features.report.facts import BalancedInstance, DialogBalance, NeverPicked
+from routing.features.report.flows import DECIDED, FLOW
 from routing.plan.checked_inputs import instances_of, routes_of
 from routing.plan.planner import Planner
 from routing.render.wording import format_time
@@ -20,7 +21,7 @@ from routing.rules.deciding import Decision, RoutingKey
 from routing.rules.estate import EstateRoute, SqlInstance
 from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET
 from routing.rules.timeline import TimeInterval, moment_of
-from routing.tables.table_columns import TableColumns
+from routing.tables.table_columns import Table, TableColumns
 from routing.terms import SortKey
 
 # What chance does where each dialog gets one of several broker instances, each as likely as the others.
@@ -263,6 +264,19 @@ def _not_in_force(route: EstateRoute, lifetime: int | None, now: int) -> _Why:
 def spans_of(choices: Iterable[InstanceChoice]) -> dict[tuple[str, str, str], Bounds]:
     """Return the span of ``decided_at`` in which the dialogs of each scope are counted."""
     return {choice.scope: choice.bounds for choice in choices}
+
+
+_DIALOG = ("broker_instance", "rerouted_from", "conversation_id", "matching_step")
+
+
+def count_dialogs(resolved: Table, spans: TimeSpans) -> BalancedDialogs:
+    """Return how many dialogs were balanced to each broker instance (matching step 3), by where they were.
+
+    ``spans`` name the instances, databases whose routes are searched, and services, each with the time, in
+    microseconds, from which on and before which its messages were decided (None: no bound). What has no dialog is
+    left out. A dialog counts once for a broker instance, however many messages it has.
+    """
+    return open_traffic(resolved).last_attempts((*FLOW, DECIDED, *_DIALOG)).balanced_dialogs(spans)
 
 
 def find_balances(choices: Iterable[InstanceChoice], dialogs: BalancedDialogs) -> list[DialogBalance]:

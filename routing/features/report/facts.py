@@ -5,9 +5,10 @@ Times are microseconds since 1970, UTC. What was not asked for or cannot be know
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from routing.tables.arrow_rows import SchemaRows
 from routing.terms import Outcome
@@ -159,6 +160,12 @@ class WordCount:
     word: str
     before: int
     now: int
+
+
+def count_words(words: Iterable[str], before: Mapping[Any, int], now: Mapping[Any, int]) -> list[WordCount]:
+    """Return each of these words that messages were counted of, before or now, in the words' order."""
+    pairs = ((str(word), before.get(word) or 0, now.get(word) or 0) for word in words)
+    return [WordCount(*pair) for pair in pairs if any(pair[1:])]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from routing.engines.traffic_tables import COUNT, BalancedDialogs, TimeSpans, TrafficTable, count_by, open_traffic
+from routing.engines.traffic_tables import COUNT, TrafficTable, count_by, open_traffic
 from routing.features.report.facts import (
     STUCK,
     ContradictedEpisodes,
@@ -108,9 +108,6 @@ def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
     return {name for name, _ in sorted(messages.items(), key=place)[:most]}
 
 
-_DIALOG = ("broker_instance", "rerouted_from", "conversation_id", "matching_step")
-
-
 def count_all(
     resolved: Table, most_services: int = MOST_SERVICES, most_instances: int = MOST_INSTANCES
 ) -> tuple[list[MessageFlow], MessageSeries]:
@@ -134,16 +131,6 @@ def count_traffic(
     points = (TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances))
     ordered = sorted(points, key=_place_of_point)
     return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
-
-
-def count_dialogs(resolved: Table, spans: TimeSpans) -> BalancedDialogs:
-    """Return how many dialogs were balanced to each broker instance (matching step 3), by where they were.
-
-    ``spans`` name the instances, databases whose routes are searched, and services, each with the time, in
-    microseconds, from which on and before which its messages were decided (None: no bound). What has no dialog is
-    left out. A dialog counts once for a broker instance, however many messages it has.
-    """
-    return open_traffic(resolved).last_attempts((*FLOW, DECIDED, *_DIALOG)).balanced_dialogs(spans)
 
 
 def _count_flows(messages: TrafficTable) -> CountedFlows:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -12,23 +13,25 @@ from routing.delta import counted_runs
 from routing.delta.import_times import note_unfinished
 from routing.delta.opening import TableOpener
 from routing.errors import InputError, RoutingError
+from routing.features.diff.comparison import TableCache
+from routing.features.diff.configuration_changes import describe_route_changes
+from routing.features.diff.sides import GivenTables, read_given
 from routing.features.lint.lint_estate import READ, read_one
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
 from routing.features.lint.linting import lint_columns
 from routing.features.lint.message_rules import used_routes
-from routing.features.report.dialog_balance import find_balances, find_choices, spans_of
-from routing.features.report.facts import Report, ReportChanges
-from routing.features.report.flows import count_all, count_dialogs, count_observed
+from routing.features.report.dialog_balance import count_dialogs, find_balances, find_choices, spans_of
+from routing.features.report.facts import Report, ReportChanges, RouteChange, count_words
+from routing.features.report.flows import count_all, count_observed
 from routing.features.report.report_network import list_places
-from routing.features.report.run_changes import changes_since
 from routing.process import no_search_for_cycles
 from routing.render.wording import count, format_time
 from routing.rules.timeline import micros_of
-from routing.schemas import OPTIONAL_INPUTS, RUNS
+from routing.schemas import OPTIONAL_INPUTS, RUNS, Schema
 from routing.tables.read_rows import read_each, read_rows
 from routing.tables.table_columns import Table, TableColumns, check_given
-from routing.terms import ReadRow
+from routing.terms import Outcome, ReadRow, Reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -169,6 +172,68 @@ def _not_told(run: ReadRow) -> list[str]:
     were, their = ("was", "its") if rejected == 1 else ("were", "their")
     who = f"{count(rejected, 'message')} {were} rejected by the run"
     return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
+
+
+# What changed since the run before: what both recorded, and the routes that they read.
+
+
+_COMPARED = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", "settings")
+_TIMES = ("as_of", "now", "started_at", "finished_at")
+_COMPARED_RUN = Schema(tuple(field for field in RUNS if field.name in (*_COMPARED, *_TIMES)))
+_NEWEST_FIRST = ("finished_at", "run_id")
+
+
+def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportChanges | None:
+    """Compare the last run that counts with the one before; None where there are not two.
+
+    The routes are those that each read, in force when it began or at the time that it decided for. They are None
+    where a run read another table, or one without versions, or its version cannot be read any more. ``runs`` is
+    the table of that name.
+    """
+    last_runs = read_rows(runs, _COMPARED_RUN, last_by=_NEWEST_FIRST, limit=2)
+    if len(last_runs) < 2:
+        return None
+    now, before = last_runs
+    return ReportChanges(
+        run_id=before["run_id"],
+        finished_at=micros_of(before["finished_at"]),
+        is_incremental="incremental" in (now["mode"], before["mode"]),
+        outcomes=count_words(Outcome, before["outcome_counts"], now["outcome_counts"]),
+        reasons=count_words(Reason, before["reason_counts"], now["reason_counts"]),
+        routes=_route_changes(config.tables["routes"], before, now, TableCache(opener)),
+    )
+
+
+def _route_changes(
+    location: TableLocation, before: ReadRow, now: ReadRow, table_cache: TableCache
+) -> Sequence[RouteChange] | None:
+    """Return the routes that differ; None where those of a run are not at hand."""
+    here = {str(location), str(table_cache.opener.placed("tables.routes", location))}
+    read = [
+        (json.loads(run["settings"])["tables"]["routes"], run["input_versions"]["routes"]) for run in (before, now)
+    ]
+    if any(place not in here or version is None for place, version in read):
+        return None
+    try:
+        routes_by_version = {version: _routes_at(table_cache, location, version) for _, version in read}
+    except InputError:
+        return None
+    old, new = (routes_by_version[version] for _, version in read)
+    return describe_route_changes(old, new, _decision_time(before), _decision_time(now))
+
+
+def _routes_at(table_cache: TableCache, location: TableLocation, version: int) -> TableColumns:
+    """Return the routes at a version. Raises InputError where it is not there, or not as a whole."""
+    routes = table_cache.open("routes", location, version)
+    return read_given(GivenTables("", 0, {"routes": routes}, {"routes": version}), "routes")
+
+
+def _decision_time(run: ReadRow) -> int:
+    """Return the time as of which a run decided the routes in force, if it is one time."""
+    return micros_of(run["as_of"] or run["now"] or run["started_at"])
+
+
+# The report.
 
 
 def headline(report_tables: ReportTables, messages: int) -> str:
