@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from routing import Config
     from routing.config import TableLocation
     from routing.delta.opening import TableOpener
-    from routing.importing.import_results import ImportResult
+    from routing.importing.covered_rows import ImportResult
     from routing.importing.stored_tables import StoredTables
     from routing.schemas import Schema
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -20,10 +21,12 @@ from routing.commands.command_context import (
     tell_sentences,
     variables,
 )
+from routing.document import Cell, DataTable, Document, Paragraph, Tone, TonedText, Words, make_columns
 from routing.errors import EXIT_DONE, EnvironmentFault
+from routing.render.wording import count
 
 if TYPE_CHECKING:
-    from routing.importing.import_results import ImportResult
+    from routing.importing.covered_rows import ImportResult
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -151,8 +154,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(json.dumps(done.as_json()))
         return EXIT_DONE
-    from routing.importing.import_results import describe_import
-
     console.document(describe_import(done))
     tell_sentences(console, done.rejected, done.notes)
     return EXIT_DONE
@@ -251,3 +252,46 @@ def _events(options: argparse.Namespace, console: Console) -> ImportResult:
 
 
 _BY_KIND = {"catalog": _catalog, "events": _events, "tsql": _tsql}
+
+
+# What an import prints.
+
+
+def describe_import(imported: ImportResult) -> Document:
+    """Describe the rows that an import wrote and read; the sentences on rejected rows are printed apart."""
+    read = [(name, *numbers) for name, numbers in imported.rows_read.items()]
+    written: list[tuple[Cell, ...]] = [
+        (table, *(counts[kind] for kind in imported.kinds))
+        for table, counts in imported.written.items()
+        if counts.total()
+    ]
+    what, whose = ("rows", "view") if imported.counted == "rows" else ("statements", "script")
+    numbers = (what, "of them rejected", "of them left out")
+    done = "Rows to be written (this was a dry run)" if imported.is_dry_run else "Rows written"
+    return [
+        Paragraph(_say_written(imported)),
+        Paragraph(_say_read(imported)),
+        DataTable(make_columns(("table", *imported.kinds), imported.kinds), written, done),
+        DataTable(make_columns((whose, *numbers), numbers), read, f"{what.capitalize()} read"),
+    ]
+
+
+def _say_written(imported: ImportResult) -> str:
+    totals: Counter[str] = sum(imported.written.values(), Counter())
+    phrase = ", ".join(f"{totals[kind]:,} {kind}" for kind in imported.kinds[:-1] if totals[kind])
+    why = ": the tables hold all of it already" if totals["unchanged"] else ""
+    if imported.is_dry_run:
+        return f"This was a dry run. Rows that an import would write: {phrase or 'none'}."
+    return f"Rows written: {phrase}." if phrase else f"Nothing was written{why}."
+
+
+def _say_read(imported: ImportResult) -> Words:
+    read, rejected, left_out = (sum(row[at] for row in imported.rows_read.values()) for at in range(3))
+    noun = "row" if imported.counted == "rows" else "statement"
+    rejected_phrase = f"{rejected:,} rejected"
+    left = f", {left_out:,} left out" if left_out else ""
+    return (
+        f"{count(read, noun)} read, ",
+        TonedText(rejected_phrase, Tone.BAD) if rejected else rejected_phrase,
+        f"{left}.",
+    )

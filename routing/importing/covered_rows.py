@@ -1,18 +1,21 @@
-"""The rows that an import has for the tables, and the part of each table that it covers."""
+"""The rows that an import has for the tables, the part of each table that it covers, and what came of it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from routing.rules.text import fold
 from routing.schemas import KEYS, TABLES, ColumnKind
 from routing.tables.table_columns import Only
 from routing.terms import ReadRow, TableRow
+
+if TYPE_CHECKING:
+    from routing.importing.tsql.script_statements import StatementProblem
 
 Unit = tuple[str, str | None]
 """An instance, and one of its databases or None for what belongs to the instance itself."""
@@ -75,6 +78,48 @@ def line_order(sentence: str) -> tuple[str, int]:
     file, _, rest = sentence.partition(", row ")
     number = rest.partition(":")[0]
     return file, int(number) if number.isdecimal() else 0
+
+
+# What came of an import.
+
+
+@dataclass
+class ImportResult:
+    """A finished import, or one that was only tried (``is_dry_run``).
+
+    ``rows_read`` are the ``counted`` things: the rows of each view or the statements of each script, with how
+    many of them were rejected and left out; ``written`` the rows of each table by the ``kinds``; ``rejected`` and
+    ``notes`` are sentences, and ``problems`` what is behind those on scripts.
+    """
+
+    kinds: ClassVar = ("added", "changed", "closed", "removed", "unchanged")
+    is_dry_run: bool
+    counted: Literal["rows", "statements"] = "rows"
+    rows_read: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    written: dict[str, Counter[str]] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: list[StatementProblem] = field(default_factory=list)
+
+    def count_written(self, table: str, counts: Mapping[str, int]) -> None:
+        """Record the counts of rows written into a table."""
+        self.written[table] = Counter(counts)
+
+    def as_json(self) -> dict[str, object]:
+        """Convert the result to plain values."""
+        return {
+            "dry_run": self.is_dry_run,
+            "read": {
+                name: {self.counted: count, "rejected": rejected, "left_out": left_out}
+                for name, (count, rejected, left_out) in self.rows_read.items()
+            },
+            "written": {
+                table: {kind: counts[kind] for kind in self.kinds if counts[kind]}
+                for table, counts in self.written.items()
+            },
+            "rejected": self.rejected,
+            "notes": self.notes,
+        }
 
 
 # The tables that an import writes: their columns and keys.

@@ -14,11 +14,10 @@ from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.covered_rows import ON, CoveredRows, Unit, line_order, unit_of
+from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, unit_of
 from routing.importing.history import TableChanges, dialog_changes, instance_rows, present_changes, route_changes
 from routing.importing.import_faults import find_exports_to_come, latest_time, refuse_to_come
 from routing.importing.import_order import Dropped, close_routes, cover_dropped, find_dropped
-from routing.importing.import_results import ImportResult
 from routing.importing.spelling import NameSpelling, say_near_names
 from routing.importing.stored_rows import with_stored_ids
 from routing.terms import MSDB, TableRow

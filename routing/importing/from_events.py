@@ -13,13 +13,12 @@ from routing.config import Config
 from routing.delta.opening import TableOpener
 from routing.importing import stored_tables
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.covered_rows import EVENT_KEY, name_message
+from routing.importing.covered_rows import EVENT_KEY, ImportResult, name_message
 from routing.importing.events.event_files import RawEvent, read_events
 from routing.importing.events.event_rows import BrokenEventError, parse_event, read_event
 from routing.importing.history import TableChanges
 from routing.importing.import_faults import latest_time, phrase_to_come
 from routing.importing.import_files import Reach
-from routing.importing.import_results import ImportResult
 from routing.importing.spelling import NameSpelling, say_near_names
 from routing.importing.stored_rows import with_stored_ids
 from routing.terms import TableRow

@@ -12,9 +12,8 @@ from routing.config import Config
 from routing.delta.opening import TableOpener
 from routing.importing import import_order, stored_tables
 from routing.importing.completing import complete_imports, note_events
-from routing.importing.covered_rows import Unit
+from routing.importing.covered_rows import ImportResult, Unit
 from routing.importing.import_faults import find_scripts_to_come, latest_time, refuse_to_come
-from routing.importing.import_results import ImportResult
 from routing.importing.script_rows import OF_A_DATABASE, TimedScript, apply_in_turn
 from routing.importing.spelling import NameSpelling, say_near_names, say_servers
 from routing.importing.tsql import ReadScript

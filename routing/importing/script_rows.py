@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
 
-from routing.importing.covered_rows import Unit
+from routing.importing.covered_rows import ImportResult, Unit
 from routing.importing.history import (
     SINCE_EVER,
     TableChanges,
@@ -22,7 +22,6 @@ from routing.importing.history import (
 )
 from routing.importing.import_faults import no_statement, unreadable_file
 from routing.importing.import_files import Reach, on_this_disk
-from routing.importing.import_results import ImportResult
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import (
     DatabaseState,

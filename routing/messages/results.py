@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import TIMELINE, RequestSides, ResolveJob, RoutingPlan
 from routing.messages.keying import look_up
-from routing.messages.rejected_rows import add_reasons
+from routing.messages.validate import add_reasons
 from routing.plan.key_rows import CHOICE, PATH, READS_ADDRESS
 from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, HopRow, PathRow
 from routing.rules.resolving import VERDICT_COLUMNS

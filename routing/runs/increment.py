@@ -20,7 +20,7 @@ from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import TableSnapshot
 from routing.errors import InternalError, OutputError
-from routing.messages import openers, pending, rejected_rows, results
+from routing.messages import openers, pending, results, validate
 from routing.messages.job import ResolveJob
 from routing.messages.lookups import RunLookups
 from routing.runs.run_work import Stages
@@ -127,7 +127,7 @@ def read(
             doubled_keys = _search_doubles(spark, messages_table, new, stored)
             if doubled_keys is None:
                 before = None if last is None else stored.read(spark, "resolved_routes")
-                doubled_keys = rejected_rows.find_doubles(messages, before, frame_cache, broadcasts, new.count)
+                doubled_keys = validate.find_doubles(messages, before, frame_cache, broadcasts, new.count)
             step = _without_duplicates(step, doubled_keys, lookups.scopes, broadcasts, frame_cache)
     if requests is not None:
         with clock.stage("requests"):
@@ -208,7 +208,7 @@ def _search_doubles(
     messages_table: TableSnapshot,
     new: AppendedRows,
     stored: StoredOutputs,
-) -> rejected_rows.DoubledKeys | None:
+) -> validate.DoubledKeys | None:
     """Find the doubled keys by Arrow; None where Arrow cannot read the new messages or the stored ones."""
     is_first = stored.last is None
     if not has_arrow() or (new.files is None and not is_first):
@@ -222,18 +222,18 @@ def _search_doubles(
         # Maintenance has moved rows to other files.
         if len(messages.files) != len(new.files):
             return None
-    return rejected_rows.search_doubles(spark, messages, resolved, stored.frame_cache)
+    return validate.search_doubles(spark, messages, resolved, stored.frame_cache)
 
 
 def _without_duplicates(
     step: NewMessages,
-    doubled_keys: rejected_rows.DoubledKeys,
+    doubled_keys: validate.DoubledKeys,
     scopes: DataFrame,
     broadcasts: BroadcastBudget,
     frame_cache: FrameCache,
 ) -> NewMessages:
     """Return the step without message rows whose id is stored already, or stands twice."""
-    rest = rejected_rows.set_doubles_aside(step.as_read, doubled_keys, scopes, frame_cache, broadcasts)
+    rest = validate.set_doubles_aside(step.as_read, doubled_keys, scopes, frame_cache, broadcasts)
     return replace(step, as_read=rest.messages, duplicates=rest.duplicates, duplicate_count=rest.count)
 
 

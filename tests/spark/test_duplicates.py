@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routing.messages import rejected_rows
+from routing.messages import validate
 from routing.schemas import MESSAGES, RESOLVED_ROUTES
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from tests.estate_rows import message
@@ -42,7 +42,7 @@ TWICE = {("hub", "m3"): False, ("hub", ""): False}
 FOUND = {**TWICE, ("hub", "m2"): True, ("hub", "m4"): True}
 
 
-def _found(doubled: rejected_rows.DoubledKeys) -> dict[tuple[str, str], bool]:
+def _found(doubled: validate.DoubledKeys) -> dict[tuple[str, str], bool]:
     rows = rows_of(doubled.keys)
     assert len(rows) == doubled.count
     return {(row["instance_name"], row["message_id"]): row["is_stored"] for row in rows}
@@ -52,15 +52,15 @@ def test_arrow_finds_the_doubled_keys_that_spark_finds(spark: SparkSession) -> N
     new, stored = arrow_of(NEW, MESSAGES), arrow_of(STORED, RESOLVED_ROUTES)
     frames = frame_of(spark, NEW, MESSAGES), frame_of(spark, STORED, RESOLVED_ROUTES)
     with FrameCache() as frame_cache:
-        searched = rejected_rows.search_doubles(spark, new, stored, frame_cache)
-        first = rejected_rows.search_doubles(spark, new, None, frame_cache)
-        none = rejected_rows.search_doubles(spark, new.slice(0, 1), stored, frame_cache)
+        searched = validate.search_doubles(spark, new, stored, frame_cache)
+        first = validate.search_doubles(spark, new, None, frame_cache)
+        none = validate.search_doubles(spark, new.slice(0, 1), stored, frame_cache)
         assert searched is not None
         assert first is not None
         assert none is not None
         assert _found(searched) == FOUND
-        assert _found(rejected_rows.find_doubles(*frames, frame_cache, BroadcastBudget(1_000_000))) == FOUND
+        assert _found(validate.find_doubles(*frames, frame_cache, BroadcastBudget(1_000_000))) == FOUND
         assert _found(first) == {**TWICE, ("hub", "m4"): False}
         assert none.count == 0
         # What this process does not hold is Spark's to find.
-        assert rejected_rows.search_doubles(spark, new, stored, frame_cache, most_bytes=100) is None
+        assert validate.search_doubles(spark, new, stored, frame_cache, most_bytes=100) is None

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from routing.config import Config, load
 from routing.delta.opening import TableOpener
+from routing.importing.covered_rows import ImportResult
 from routing.importing.from_events import import_events
 from routing.importing.import_files import on_this_disk
-from routing.importing.import_results import ImportResult
 from routing.schemas import OBSERVED_ROUTING, TABLES
 from routing.tables.frames import rows_of
 from tests.frames import arrow_of

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from routing.messages import openers
-from routing.messages.rejected_rows import add_reasons
+from routing.messages.validate import add_reasons
 from routing.plan.key_rows import FROM_NETWORK
 from routing.rules import hashing, requesting
 from routing.rules import text as plain

@@ -18,10 +18,9 @@ from routing.features.check.check_sources import (
     read_scripts,
 )
 from routing.importing.catalog import CatalogExport, StandIns, cover
-from routing.importing.covered_rows import CoveredRows, Doubt, Unit
+from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
 from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
 from routing.importing.import_files import on_this_disk
-from routing.importing.import_results import ImportResult
 from routing.importing.script_rows import ROUTES, apply_all, rows_of, say_nothing, state_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import ReadScript, ScriptStatement, StatementProblem

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from routing.features.diff.arrow_diff import ChangedMessages
-    from routing.importing.import_results import ImportResult
+    from routing.importing.covered_rows import ImportResult
     from routing.tables.cached_frames import FrameCache
 
 # The table of changed messages, replaced as a whole in one commit.

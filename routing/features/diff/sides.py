@@ -21,7 +21,7 @@ from routing.terms import TableRow
 if TYPE_CHECKING:
     import pyarrow
 
-    from routing.importing.import_results import ImportResult
+    from routing.importing.covered_rows import ImportResult
     from routing.importing.tsql import ReadScript
 
 Row = tuple[Any, ...]
@@ -190,8 +190,8 @@ def apply_scripts(
     nothing, and are reported.
     """
     # They load the reader of T-SQL.
+    from routing.importing.covered_rows import ImportResult
     from routing.importing.history import apply_changes
-    from routing.importing.import_results import ImportResult
     from routing.importing.script_rows import apply_all, changes_of, state_of
     from routing.importing.spelling import NameSpelling, say_near_names, say_servers
 

@@ -23,7 +23,7 @@ from routing.features.diff.sides import OneSide, naming
 from routing.messages import keying, results, validate
 from routing.messages.compiling import compile_messages
 from routing.messages.job import ResolveJob
-from routing.messages.rejected_rows import add_reasons
+from routing.messages.validate import add_reasons
 from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
 from routing.runs.run_work import UntimedStages
 from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES

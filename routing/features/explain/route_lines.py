@@ -24,7 +24,7 @@ from routing.rules.text import (
     NOT_YET,
     OTHER_BROKER,
     OTHER_SERVICE,
-    differences,
+    list_name_differences,
 )
 from routing.terms import MatchingStep, Reason, SortKey
 
@@ -156,7 +156,7 @@ def _reasons(route: EstateRoute, match_key: MatchKey, actual: MatchingStep | Non
         elif names_service(match_key, route):
             reasons = [OTHER_BROKER]
         else:
-            reasons = differences(match_key.service or "", route.service)
+            reasons = list_name_differences(match_key.service or "", route.service)
     if not route.is_live(t):
         reasons.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
     return reasons

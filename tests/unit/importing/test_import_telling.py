@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.covered_rows import line_order
-from routing.importing.import_results import ImportResult, describe_import
+from routing.commands.import_ import describe_import
+from routing.importing.covered_rows import ImportResult, line_order
 from routing.importing.spelling import say_near_names, say_servers
 from routing.render.text import write_text
 from tests.imports import FIRST_VIEWS, MONDAY, TUESDAY, config_in, exports, import_script, import_views, no_spark

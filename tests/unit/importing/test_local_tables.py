@@ -38,7 +38,7 @@ from tests.stored import written
 
 if TYPE_CHECKING:
     from routing import Config
-    from routing.importing.import_results import ImportResult
+    from routing.importing.covered_rows import ImportResult
 
 pytest.importorskip("deltalake")
 

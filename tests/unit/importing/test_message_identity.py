@@ -14,7 +14,7 @@ from tests.imports import MONDAY, TUESDAY, config_in, import_views, make_table, 
 
 if TYPE_CHECKING:
     from routing.config import Config
-    from routing.importing.import_results import ImportResult
+    from routing.importing.covered_rows import ImportResult
 
 pytest.importorskip("deltalake")
 DATABASES = {"Orders": "0d0d0d0d", "Archive": "0a0a0a0a"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from routing.importing.covered_rows import ImportResult
 from routing.importing.history import TableChanges, apply_changes
-from routing.importing.import_results import ImportResult
 from routing.importing.script_rows import TimedScript, apply_all, apply_in_turn, changes_of, state_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql import ReadScript, apply_script

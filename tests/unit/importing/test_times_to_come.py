@@ -19,7 +19,7 @@ from tests.stored import OUTPUTS
 
 if TYPE_CHECKING:
     from routing import Config
-    from routing.importing.import_results import ImportResult
+    from routing.importing.covered_rows import ImportResult
 
 pytest.importorskip("deltalake")
 HOUR = timedelta(hours=1)
