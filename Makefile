@@ -17,8 +17,9 @@ demo: setup  ## route example messages and show where each goes (ARGS='--out DIR
 demo-import: setup  ## check example exports and scripts: why a queue is stuck; then import and resolve them
 	@$(WITH_JAVA) $(BIN)/python conf/examples/demo.py
 
-# Two processes: planning small queries keeps one core busy.
-PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder
+# Two processes: planning small queries keeps one core busy. Hundreds of tests start a process that imports the package:
+# its bytecode is kept, also where the environment says otherwise.
+PYTEST = $(WITH_JAVA) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder
 
 test: setup  ## run the tests, two processes at a time (ARGS='-k name' WORKERS=0)
 	@$(PYTEST) -m 'not long' --durations=15 $(ARGS)
