@@ -32,6 +32,8 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 def printable(text: str) -> str:
     """Return a text with everything replaced that could move a cursor, colour or hide on a terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
