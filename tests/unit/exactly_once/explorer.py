@@ -1,24 +1,22 @@
 """Every way in which two runs can meet, on a log in memory: each step of either, any death, new messages.
 
 A run is a plain function over `OutputTables`. To go one step on it is called anew, with the answers that it has
-had so
-far; the next call is really made, and then the function is left. So a state is a log and the answers of two runs,
-and a state that was seen is not gone into again.
+had so far; the next call is really made, and then the function is left. So a state is a log and the answers of two
+runs, and a state that was seen is not gone into again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from routing.errors import RoutingError
 from tests.log_in_memory import Log, LogsInMemory
 
 Program = Callable[[Any], None]
 Logs = tuple[tuple[str, Log], ...]
-# By a run's number, its answers so far and the tables that it finds: what it is after one step, and the tables.
-Steps = dict[tuple[int, int, Logs], tuple["Running", Logs]]
+# By a run's place, its answers so far and the number of its logs: what it and they are after one step.
+Steps = dict[tuple[int, int, int], tuple["Running", "NumberedLogs"]]
 
 
 class _Left(BaseException):
@@ -53,8 +51,7 @@ class _Answers:
 _WAYS: dict[tuple[int, str], int] = {}
 
 
-@dataclass(frozen=True)
-class Running:
+class Running(NamedTuple):
     """A run on its way: the answers that it has had, and how it ended (done, dead, or a sentence)."""
 
     answers: tuple[Any, ...] = ()
@@ -73,22 +70,28 @@ class Running:
         return Running((*self.answers, answer), way=way)
 
 
-@dataclass(frozen=True)
-class State:
-    """The tables, two runs, and how many messages are still to come."""
+class NumberedLogs(NamedTuple):
+    """All logs, and a number that equal ones share: logs are compared once, not in each of their states."""
 
+    number: int
     logs: Logs
+
+
+class State(NamedTuple):
+    """The tables, the runs, and how many messages are still to come."""
+
+    numbered: NumberedLogs
     runs: tuple[Running, ...]
     to_come: int
 
     @property
     def key(self) -> Any:
         """What tells this state from others."""
-        return self.logs, tuple(run.key for run in self.runs), self.to_come
+        return self.numbered.number, self.to_come, *[run.key for run in self.runs]
 
     def tables(self, keys: tuple[str, ...]) -> LogsInMemory:
         """The tables of this state, to be looked at or written to."""
-        return LogsInMemory(keys, dict(self.logs))
+        return LogsInMemory(keys, dict(self.numbered.logs))
 
 
 def one_step(program: Program, tables: LogsInMemory, run: Running) -> Running:
@@ -99,47 +102,49 @@ def one_step(program: Program, tables: LogsInMemory, run: Running) -> Running:
     except _Left:
         return run.and_then(asked.new)
     except RoutingError as error:
-        return replace(run, end=str(error))
-    return replace(run, end="done")
+        return run._replace(end=str(error))
+    return run._replace(end="done")
 
 
 def all_states(start: LogsInMemory, programs: tuple[Program, ...], to_come: int) -> Iterator[State]:
     """Every state that can be reached, each once."""
-    first = State(logs_of(start), tuple(Running() for _ in programs), to_come)
+    numbers: dict[Logs, int] = {}
+    first = State(_numbered(start, numbers), tuple(Running() for _ in programs), to_come)
     seen, waiting = {first.key}, [first]
     steps: Steps = {}
     while waiting:
         state = waiting.pop()
         yield state
-        for found in _next(state, programs, start.keys, steps):
-            if found.key not in seen:
-                seen.add(found.key)
+        for found in _next(state, programs, start.keys, steps, numbers):
+            key = found.key
+            if key not in seen:
+                seen.add(key)
                 waiting.append(found)
 
 
-def _next(state: State, programs: tuple[Program, ...], keys: tuple[str, ...], steps: Steps) -> Iterator[State]:
-    for number, (program, run) in enumerate(zip(programs, state.runs, strict=True)):
+def _next(
+    state: State, programs: tuple[Program, ...], keys: tuple[str, ...], steps: Steps, numbers: dict[Logs, int]
+) -> Iterator[State]:
+    for place, (program, run) in enumerate(zip(programs, state.runs, strict=True)):
         if run.end is not None:
             continue
-        at = (number, run.way, state.logs)
+        at = (place, run.way, state.numbered.number)
         if at not in steps:
             tables = state.tables(keys)
-            steps[at] = one_step(program, tables, run), logs_of(tables)
-        yield _with(state, number, *steps[at])
-        yield _with(state, number, Running(run.answers, "dead", run.way), state.logs)
+            steps[at] = one_step(program, tables, run), _numbered(tables, numbers)
+        after, numbered = steps[at]
+        before, others = state.runs[:place], state.runs[place + 1 :]
+        yield State(numbered, (*before, after, *others), state.to_come)
+        yield State(state.numbered, (*before, run._replace(end="dead"), *others), state.to_come)
     if state.to_come:
         tables = state.tables(keys)
         tables.by_hand(
             "messages", "WRITE", tables.logs["messages"].rows() | {len(tables.logs["messages"].entries)}
         )
-        yield replace(state, logs=logs_of(tables), to_come=state.to_come - 1)
+        yield State(_numbered(tables, numbers), state.runs, state.to_come - 1)
 
 
-def logs_of(tables: LogsInMemory) -> Logs:
+def _numbered(tables: LogsInMemory, numbers: dict[Logs, int]) -> NumberedLogs:
     """All logs, in a form that can be compared."""
-    return tuple(sorted(tables.logs.items()))
-
-
-def _with(state: State, number: int, run: Running, logs: Logs) -> State:
-    runs = tuple(run if place == number else other for place, other in enumerate(state.runs))
-    return State(logs, runs, state.to_come)
+    logs = tuple(sorted(tables.logs.items()))
+    return NumberedLogs(numbers.setdefault(logs, len(numbers)), logs)
