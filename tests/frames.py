@@ -127,9 +127,10 @@ def arrow_of(rows: list[dict[str, Any]], schema: Schema) -> pyarrow.Table:
 
     texts = [{name: moment(value) for name, value in row.items() if not isinstance(value, bytes)} for row in rows]
     table = table_of(texts, schema)
+    # Bytes stand for a text that is no UTF-8.
+    raw = {name for row in rows for name, value in row.items() if type(value) is bytes}
     for place, name in enumerate(table.column_names):
-        # Bytes stand for a text that is no UTF-8.
-        if any(isinstance(row.get(name), bytes) for row in rows):
+        if name in raw:
             table = table.set_column(place, name, _texts_of([row.get(name) for row in rows]))
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from math import lcm
 from typing import Any
@@ -62,6 +63,8 @@ class Network:
         """Read the configuration tables and route_requests."""
         self.instances = read_instances(tables)
         self.on_record = _OnRecord(tables.get("route_requests") or [])
+        self._machines = {name: _machine(one) for name, one in self.instances.items()}
+        self._found: dict[tuple[str, str], list[Instance | None]] = {}
         self._owners: dict[str, set[str]] = {}
         for row in tables.get("instances") or ():
             for address in filter(None, row.get("addresses") or ()):
@@ -128,12 +131,14 @@ class Network:
         if decision.step in _OPEN_STEPS and decision.broker is None:
             choices = (*choices, trail.branches)
         branch = 0
+        arrival = replace(message, database=None, broker=decision.broker, hops=hops, dialog_expired=False)
         for route, address in _takes(decision):
-            taken = replace(trail, hops=(*trail.hops, replace(hop, route=route, address=address)), choices=choices)
+            taken = hop
+            if (route, address) != (hop.route, hop.address):
+                taken = replace(hop, route=route, address=address)
             for owner in self._at(address, here):
                 branch += 1
-                ahead = replace(taken, branches=(*trail.branches, branch))
-                arrival = replace(message, database=None, broker=decision.broker, hops=hops, dialog_expired=False)
+                ahead = _Trail((*trail.hops, taken), trail.seen, (*trail.branches, branch), choices)
                 yield from self._arrive(arrival, owner, address, ahead, picks)
 
     def _arrive(
@@ -154,23 +159,25 @@ class Network:
         made = searches(arrived, self.on_record)
         if made[-1].step == 3:
             picks.together = lcm(picks.together, _ids_to_pick(arrived))
-        trail = replace(trail, seen=trail.seen | {search})
+        trail = _Trail(trail.hops, trail.seen | {search}, trail.branches, trail.choices)
         yield from self._go_on(arrived, made, MSDB, trail, picks)
 
     def _at(self, address: str, here: Instance) -> list[Instance | None]:
         """List who may get what an instance sends to an address, by name; null where nobody is known."""
-        key = address_key(address)
+        asked = (address, here.name)
+        if asked not in self._found:
+            self._found[asked] = self._find(address_key(address), here)
+        return self._found[asked]
+
+    def _find(self, key: str, here: Instance) -> list[Instance | None]:
         names = set(self._owners.get(key, ()))
         if _is_loopback(key) and key in here.own_addresses:
             names = {here.name}
         elif _is_loopback(key):
-            beside = [one for one in self.instances.values() if _are_of_one_machine(one, here)]
+            own = self._machines[here.name]
+            beside = [one for one in self.instances.values() if not own.isdisjoint(self._machines[one.name])]
             names = {one.name for one in beside if key in one.own_addresses}
         return [self.instances[name] for name in sorted(names)] or [None]
-
-
-def _are_of_one_machine(one: Instance, other: Instance) -> bool:
-    return not _machine(one).isdisjoint(_machine(other))
 
 
 def _machine(instance: Instance) -> set[str]:
@@ -185,6 +192,7 @@ def _machine(instance: Instance) -> set[str]:
     return {name} | (called or hosts)
 
 
+@lru_cache(maxsize=65536)
 def _is_loopback(key: str) -> bool:
     return any(key == f"tcp://{host}" or key.startswith(f"tcp://{host}:") for host in LOOPBACK_HOSTS)
 

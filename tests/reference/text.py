@@ -47,6 +47,7 @@ def broker_id(value: str | None) -> str | None:
     return None if inner in ("", ZERO_GUID) else inner
 
 
+@lru_cache(maxsize=65536)
 def address_key(address: str) -> str:
     """Read an address as it is compared: A to Z in lower case, no blanks around, no slashes after."""
     return address.strip(BLANKS).rstrip("/").translate(_SMALL)
