@@ -146,7 +146,7 @@ def test_paths_agree(as_of: datetime | None) -> None:
 def in_small_parts(tables: Tables) -> dict[str, Any]:
     """Arrow's tables, whose messages are read few at a time."""
     arrow_tables = arrow(tables)
-    messages = arrow_tables["messages"].to_batches(max_chunksize=7)
+    messages = arrow_tables["messages"].to_batches(max_chunksize=30)
     return {**arrow_tables, "messages": pyarrow.Table.from_batches(messages)}
 
 
