@@ -148,9 +148,14 @@ def misspelt(rng: random.Random, name: str) -> str:
 
 
 def _touched(day: Day, told: Tables, changed: Row) -> int:
-    """How many conversations SQL Server treats otherwise than the tables that are told would have it."""
-    hops = [hop for hop, _ in day.done if hop.row["instance_name"] == changed["instance_name"]]
-    then = [row for hop, row in day.done if hop.row["instance_name"] == changed["instance_name"]]
+    """How many conversations SQL Server treats otherwise than the tables that are told would have it.
+
+    ``changed`` is a row of a service, or of a route to one: it matters to messages to that service alone.
+    """
+    name = changed.get("remote_service_name", changed["name"])
+    there = (changed["instance_name"], name)
+    met = [(hop, row) for hop, row in day.done if (hop.row["instance_name"], hop.row["to_service_name"]) == there]
+    hops, then = [hop for hop, _ in met], [row for _, row in met]
     now = [row for _, row in decide({**told, "dialogs": day.tables["dialogs"]}, hops)]
     return len({one["conversation_id"] for one, two in zip(then, now, strict=True) if _told(one) != _told(two)})
 
