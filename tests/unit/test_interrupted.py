@@ -54,9 +54,13 @@ def _end(program: str, folder: Path, *numbers: signal.Signals, options: tuple[st
     return ended(process)
 
 
-@BOTH
 @pytest.mark.parametrize(
-    "program", [SLEEPS, "ready()\nwhile True: pass", "ready(); subprocess.run(['sleep', '60'])"]
+    ("program", "number"),
+    [
+        *((SLEEPS, number) for number in TOLD),
+        ("ready()\nwhile True: pass", signal.SIGINT),
+        ("ready(); subprocess.run(['sleep', '60'])", signal.SIGTERM),
+    ],
 )
 def test_whatever_it_is_busy_with(program: str, number: signal.Signals, tmp_path: Path) -> None:
     line = f"sbroute: {TOLD[number]}: nothing was written\n"
@@ -67,7 +71,7 @@ def test_whatever_it_is_busy_with(program: str, number: signal.Signals, tmp_path
 def test_after_the_command_has_ended(number: signal.Signals, tmp_path: Path) -> None:
     """While Python puts its modules away, the exit code stays that of the command."""
     program = (
-        "class Late:\n  def __del__(self, write=os.write, sleep=time.sleep): write(1, b'ready\\n'); sleep(0.5)\n"
+        "class Late:\n  def __del__(self, write=os.write, sleep=time.sleep): write(1, b'ready\\n'); sleep(0.2)\n"
         "sys.late = Late()"
     )
     assert _end(program, tmp_path, number) == Ended(0, "", "", {})
@@ -92,7 +96,7 @@ _RECORDS = "with console.command_progress.recording('r1'): ready(); time.sleep({
 
 
 def test_a_run_that_is_being_recorded_comes_to_count(tmp_path: Path) -> None:
-    done = _end(_RECORDS.format(1), tmp_path, signal.SIGINT)
+    done = _end(_RECORDS.format(0.3), tmp_path, signal.SIGINT)
     assert done == Ended(130, "", "sbroute: interrupted: run r1 counts, it was recorded before\n", {})
 
 
@@ -100,18 +104,18 @@ def test_a_second_signal_does_not_wait_for_it(tmp_path: Path) -> None:
     process = _begun(_RECORDS.format(60), tmp_path)
     process.send_signal(signal.SIGINT)
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0.5)
+        process.wait(0.2)
     process.send_signal(signal.SIGTERM)
     told = "run r1 was being recorded (it counts if sbroute runs lists it)"
     assert ended(process) == Ended(143, "", f"sbroute: ended by SIGTERM: {told}\n", {})
 
 
 def test_nothing_comes_to_count_once_it_was_said_that_it_does_not(tmp_path: Path) -> None:
-    """The child lives on for two seconds; meanwhile the command would record its run."""
-    child = "import signal, time; signal.signal(15, lambda *_: None); print(flush=True); time.sleep(2)"
+    """The child lives on for a second; meanwhile the command would record its run."""
+    child = "import signal, time; signal.signal(15, lambda *_: None); print(flush=True); time.sleep(1)"
     program = (
         f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"
-        "child.stdout.readline(); ready(); time.sleep(0.5)\n"
+        "child.stdout.readline(); ready(); time.sleep(0.2)\n"
         "with console.command_progress.recording('r1'): (folder / 'recorded').touch()"
     )
     done = _end(program, tmp_path, signal.SIGTERM)
@@ -130,8 +134,13 @@ def test_what_fails_because_of_it_is_not_told(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["unwound"]
 
 
+def _child(script: str) -> str:
+    """What starts a shell, and goes on when its script has come to its echo."""
+    return f"child = subprocess.Popen(['sh', '-c', {script!r}], stdout=subprocess.PIPE); child.stdout.readline(); "
+
+
 def test_children_of_children_end_too(tmp_path: Path) -> None:
-    program = "subprocess.Popen(['sh', '-c', 'sleep 60 & sleep 61 & wait']); time.sleep(0.3); " + SLEEPS
+    program = _child("sleep 60 & sleep 61 & echo; wait") + SLEEPS
     process = _begun(program, tmp_path)
     process.send_signal(signal.SIGTERM)
     assert ended(process).left == {}
@@ -139,12 +148,11 @@ def test_children_of_children_end_too(tmp_path: Path) -> None:
 
 def test_a_child_that_does_not_end_is_killed_by_the_second_signal(tmp_path: Path) -> None:
     # A shell that outlives its sleep by a moment says so.
-    child = "['sh', '-c', 'exec 2>/dev/null; trap \"\" TERM; while :; do sleep 0.1; done']"
-    program = f"subprocess.Popen({child}); time.sleep(0.3); "
-    process = _begun(program + SLEEPS, tmp_path)
+    child = _child('exec 2>/dev/null; trap "" TERM; echo; while :; do sleep 0.1; done')
+    process = _begun(child + SLEEPS, tmp_path)
     process.send_signal(signal.SIGINT)
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(1)
+        process.wait(0.3)
     process.send_signal(signal.SIGINT)
     assert ended(process) == Ended(130, "", "sbroute: interrupted: nothing was written\n", {})
 
@@ -203,7 +211,7 @@ def test_who_is_told_to_ignore_ctrl_c_does(tmp_path: Path) -> None:
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0.5)
+        process.wait(0.2)
     process.send_signal(signal.SIGTERM)
     assert ended(process).code == 143
 

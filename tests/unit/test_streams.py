@@ -16,8 +16,7 @@ from routing.errors import OutputError
 PAGE = ("lint", "--explain", "SBR001")
 TABLE = ("check", str(Path(__file__).parents[2] / "conf" / "examples" / "exports"), "--fail-on", "delayed")
 FULL = "No space left on device"
-# Both ways in which Python may be told to write: line by line, and once in a while.
-UNBUFFERED = pytest.mark.parametrize("unbuffered", ["1", ""], ids=["unbuffered", "buffered"])
+# Both ways in which Python may be told to write are tried as ``unbuffered``: line by line ("1"), once in a while.
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is full")
 
 
@@ -41,12 +40,16 @@ def told(why: str) -> str:
 
 
 @needs_full
-@UNBUFFERED
 @pytest.mark.parametrize(
-    "line",
+    ("line", "unbuffered"),
     [
-        *(PAGE, TABLE, ("--help",)),
-        *(pytest.param(line, marks=pytest.mark.long) for line in (("--version",), ("demo", "--help"), ())),
+        *((line, unbuffered) for line in (PAGE, ("--help",)) for unbuffered in ("1", "")),
+        (TABLE, "1"),
+        *(
+            pytest.param(line, unbuffered, marks=pytest.mark.long)
+            for line in (("--version",), ("demo", "--help"), ())
+            for unbuffered in ("1", "")
+        ),
     ],
 )
 def test_a_full_disk_is_one_sentence(line: tuple[str, ...], unbuffered: str) -> None:
@@ -59,8 +62,10 @@ def test_a_closed_standard_output_is_one_sentence() -> None:
     assert (done.returncode, done.stderr) == (2, told("it is closed"))
 
 
-@UNBUFFERED
-@pytest.mark.parametrize(("line", "status"), [(PAGE, 0), (TABLE, 1), (("--help",), 0)])
+@pytest.mark.parametrize(
+    ("line", "status", "unbuffered"),
+    [(PAGE, 0, "1"), (PAGE, 0, ""), (TABLE, 1, ""), (("--help",), 0, "1"), (("--help",), 0, "")],
+)
 def test_a_reader_that_has_gone_changes_nothing(line: tuple[str, ...], status: int, unbuffered: str) -> None:
     """The pipe's other end is closed before the command writes."""
     read, write = os.pipe()
@@ -81,8 +86,15 @@ def test_a_reader_that_has_gone_changes_nothing(line: tuple[str, ...], status: i
     assert (done.returncode, done.stderr) == (status, b"")
 
 
-@pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
-@UNBUFFERED
+@pytest.mark.parametrize(
+    ("redirected", "unbuffered"),
+    [
+        # Without a stream there is nothing to buffer.
+        ("2>&-", ""),
+        pytest.param("2>/dev/full", "1", marks=needs_full),
+        pytest.param("2>/dev/full", "", marks=needs_full),
+    ],
+)
 def test_without_standard_error_the_status_is_the_same(redirected: str, unbuffered: str) -> None:
     assert run_in_shell(redirected, "chek", unbuffered=unbuffered).returncode == 2
     assert run_in_shell(redirected, "check", "/no/such", unbuffered=unbuffered).returncode == 2
