@@ -238,6 +238,15 @@ def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> 
             moment = start + (place * 13 + number * 5) % steps * _HOUR * _MICROS
             points.append(TimePoint(moment, name, service, outcome, number + 1))
     finding = dict(zip(FINDINGS.names, _FINDINGS[1], strict=True))
+    # Each shares a service out to three hundred ids, and to as many that are never picked.
+    picks = [
+        BalancedInstance(f"{IDS[0][:-4]}{number:04d}", f"{names[-1]}.Sales", number, 150.0, 127.0, 174.0)
+        for number in range(300)
+    ]
+    never = [
+        NeverPicked(f"{IDS[1][:-4]}{number:04d}", "Old", "EXPIRED", "the route's lifetime ended")
+        for number in range(300)
+    ]
     changes = [RouteChange(name, "Sales", f"route {name}", "ADDED", SCRIPT * 3) for name in names]
     return Report(
         headline=f"{sum(flow.messages for flow in flows):,} messages",
@@ -246,7 +255,9 @@ def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> 
         flows=flows,
         places=[EstateInstance(name, (f"tcp://{name}:4022",), ("Sales", "Stock")) for name in names],
         series=MessageSeries(_HOUR, points),
-        balances=[_crowded(name) for name in names],
+        balances=[
+            DialogBalance(name, "Sales", f"//{name}/shared", None, None, picks, never, 0.5, None) for name in names
+        ],
         findings=SchemaRows(FINDINGS, tuple({**finding, "instance_name": name} for name in names)),
         coverage=SchemaRows(
             ROUTE_COVERAGE, tuple({"instance_name": name, "routes": 10, "used": 7} for name in names)
@@ -255,16 +266,3 @@ def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> 
             "run-before", start, False, [WordCount("SENT", 1, 2)], [WordCount("NETWORK_ADDRESS", 1, 2)], changes
         ),
     )
-
-
-def _crowded(name: str) -> DialogBalance:
-    """A service shared by three hundred ids, and as many that are never picked."""
-    picks = [
-        BalancedInstance(f"{IDS[0][:-4]}{number:04d}", f"{name}.Sales", number, 150.0, 127.0, 174.0)
-        for number in range(300)
-    ]
-    never = [
-        NeverPicked(f"{IDS[1][:-4]}{number:04d}", "Old", "EXPIRED", "the route's lifetime ended")
-        for number in range(300)
-    ]
-    return DialogBalance(name, "Sales", f"//{name}/shared", None, None, picks, never, 0.5, None)

@@ -32,14 +32,14 @@ def _linted(tables: Tables) -> LintResult:
 
 
 def _spoilt(tables: Tables) -> Iterator[tuple[str, Tables]]:
-    """The tables with each cell of each table's first row in turn replaced, or with its row twice."""
+    """The tables with each cell of each table's first row in turn replaced, or with rows that differ in it."""
     for key in KEYS:
         first, *rest = tables[key]
         for field in INPUTS[key]:
-            for value in _OTHER.get(str(field.kind), _TEXTS):
-                spoilt = {**first, field.name: value}
-                yield f"{key}.{field.name} {value!r}", {**tables, key: [spoilt, *rest]}
-                yield f"{key}.{field.name} {value!r} besides", {**tables, key: [spoilt, *tables[key]]}
+            rows = [{**first, field.name: value} for value in _OTHER.get(str(field.kind), _TEXTS)]
+            for spoilt in rows:
+                yield f"{key}.{field.name} {spoilt[field.name]!r}", {**tables, key: [spoilt, *rest]}
+            yield f"{key}.{field.name} besides", {**tables, key: [*rows, *tables[key]]}
 
 
 def test_no_cell_makes_lint_fail() -> None:
