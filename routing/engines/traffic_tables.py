@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from routing.tables.table_columns import Table, TableColumns, is_frame
+from routing.tables.table_columns import ALL, COUNT, Filter, Table, TableColumns, is_frame
 from routing.terms import ReadRow
 
-COUNT = "count"
-"""The column of groups that says how many rows each has."""
-Filter = Mapping[str, "Collection[Any] | None"]
-"""The values of which each row has one, by column; None where the column is null. Nothing is equal to null."""
-ALL: Filter = MappingProxyType({})
 TimeSpans = Mapping[tuple[str, str, str], "tuple[int | None, int | None]"]
 """From when on and until when (microseconds; None: no bound), by instance, searched database and service."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard, Union
 
 from routing.errors import InputError
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 Table = Union["DataFrame", "pyarrow.Table", "pyarrow.dataset.Dataset"]
 """A table: a DataFrame of a classic session or of Spark Connect, an Arrow table, or files that Arrow reads."""
 Only = Mapping[str, Collection[Any]]
+"""The values of which each row has one, by column."""
+Filter = Mapping[str, "Collection[Any] | None"]
+"""The same; None where the column is null. Nothing is equal to null."""
+ALL: Filter = MappingProxyType({})
+COUNT = "count"
+"""The column of groups that says how many rows each has."""
 FILE = "__filename"
 """Arrow's name for a column that any dataset has: the file that a row is from."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,7 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
         in_files(rows, tmp_path / "partitions", 2, ["instance_name", "outcome"]),
     ):
         # So that sums are made on the way too.
-        traffic = replace(ArrowTraffic.of(stored), rows_waiting=20)
+        traffic = ArrowTraffic.of(stored, rows_waiting=20)
         flows, series = count_traffic(traffic)
         assert {astuple(flow)[:8]: (flow.messages, flow.oldest) for flow in flows} == flows_plainly(rows)
         points = Counter({astuple(point)[:4]: point.messages for point in series.points})

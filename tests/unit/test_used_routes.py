@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,4 +73,4 @@ def test_random_messages_against_plain_python(seed: int, tmp_path: Path) -> None
     for stored in (arrow_of(rows, RESOLVED_ROUTES), in_files(rows, tmp_path / "resolved", 3)):
         assert used_routes(stored) == wanted
         # So that groups are made on the way too.
-        assert routes_in_use(replace(ArrowTraffic.of(stored), rows_waiting=20)) == wanted
+        assert routes_in_use(ArrowTraffic.of(stored, rows_waiting=20)) == wanted

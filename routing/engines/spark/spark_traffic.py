@@ -12,12 +12,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.engines.traffic_tables import (
-    ALL,
-    COUNT,
     BalancedDialogs,
     BalancedTarget,
     CountedMessages,
-    Filter,
     RouteUse,
     TimeSpans,
     TrafficTable,
@@ -28,7 +25,7 @@ from routing.tables import spark_forms
 from routing.tables.cached_frames import small_side
 from routing.tables.frames import collect, frame_of_tuples
 from routing.tables.spark_forms import conform, is_missing, is_utf8, last_rows, readable
-from routing.tables.table_columns import TableColumns
+from routing.tables.table_columns import ALL, COUNT, Filter, TableColumns
 from routing.terms import MSDB, MatchingStep, ReadRow
 
 # What decides of a message besides its time, first what tells the order in which messages ask: rows equal in all

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from routing.config import Config, in_reading_order
 from routing.delta.opening import TableOpener
-from routing.engines.traffic_tables import COUNT, Filter, TrafficTable, open_traffic
+from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.features.explain.judging import QuestionedMessage, RemedyFacts, find_spellings
 from routing.features.explain.known_tables import Chunks, KnownTables, OtherInstances, narrow_to
 from routing.features.explain.questions import (
@@ -33,7 +33,7 @@ from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, TABLES
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
-from routing.tables.table_columns import Table, TableColumns, check_given, joined
+from routing.tables.table_columns import COUNT, Filter, Table, TableColumns, check_given, joined
 from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, ReadRow
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from routing.engines.traffic_tables import COUNT, TrafficTable, open_traffic
+from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.features.lint.lint_estate import LintEstate, LintFinding, finding, list_names
 from routing.features.lint.probing import (
     ProbeAnswers,
@@ -26,7 +26,7 @@ from routing.rules.deciding import RouteSearch
 from routing.rules.following import OPEN_STEPS
 from routing.rules.matching import UNNAMED
 from routing.rules.resolving import DialogFacts
-from routing.tables.table_columns import Table, TableColumns
+from routing.tables.table_columns import COUNT, Table, TableColumns
 from routing.terms import (
     BROKER_CONFIGURATION_SERVICE,
     ERROR_NUMBERS,

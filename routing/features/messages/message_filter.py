@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from routing.engines.traffic_tables import COUNT, Filter, TrafficTable
+from routing.engines.traffic_tables import TrafficTable
 from routing.features.explain.questions import QuestionError
 from routing.rules.text import UndecodedText
 from routing.rules.timeline import moment_of
 from routing.tables.arrow_rows import with_moments
-from routing.tables.table_columns import Only, TableColumns
+from routing.tables.table_columns import COUNT, Filter, Only, TableColumns
 from routing.terms import Outcome, ReadRow, Reason, Word
 
 SHOWN = 20

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from routing.engines.traffic_tables import COUNT, TrafficTable, count_by, open_traffic
+from routing.engines.traffic_tables import TrafficTable, count_by, open_traffic
 from routing.features.report.facts import (
     STUCK,
     ContradictedEpisodes,
@@ -19,7 +19,7 @@ from routing.features.report.facts import (
 )
 from routing.rules.reconciling import PairClass
 from routing.rules.timeline import SECOND
-from routing.tables.table_columns import Table
+from routing.tables.table_columns import COUNT, Table
 from routing.terms import SortKey
 
 # How finely messages are counted: by which columns, over which steps of time, and for which services.

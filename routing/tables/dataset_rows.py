@@ -1,0 +1,306 @@
+"""Read the rows of a dataset that are wanted, of as few files and columns as it takes, or add them up to groups.
+
+Times are compared once they are read where a file's statistics might mislead: what Delta's log says of a file's
+times is in milliseconds.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from routing.tables.arrow_forms import Attempts, without
+from routing.tables.arrow_rows import micros_in
+from routing.tables.encoded_texts import (
+    WAITING,
+    GroupSums,
+    TextNumbering,
+    array_of,
+    decoded,
+    encoded,
+    is_one_of,
+)
+from routing.tables.table_columns import ALL, COUNT, Filter, as_dataset, in_files, in_files_with, rows_where
+from routing.terms import TableRow
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+# Texts that most rows have for themselves: to number them takes longer than to read them.
+_IDS = frozenset(("message_id", "conversation_id", "conversation_handle", "conversation_group_id"))
+
+
+@dataclass(frozen=True)
+class DatasetRows:
+    """The rows of a dataset.
+
+    ``shape``: its columns, each with its name in the dataset. ``attempts``: which rows later attempts have
+    replaced, None where there is none or these count too. ``rows_waiting`` rows wait before they are added up to
+    groups.
+    """
+
+    dataset: pyarrow.dataset.Dataset
+    shape: Mapping[str, str]
+    attempts: Attempts | None = None
+    rows_waiting: int = WAITING
+
+    def type_of(self, name: str) -> pyarrow.DataType:
+        """Return the type of a column."""
+        return self.dataset.schema.field(self.shape[name]).type
+
+    def is_text(self, name: str) -> bool:
+        """Return True if there is such a column, and it holds texts."""
+        import pyarrow
+
+        return name in self.shape and pyarrow.types.is_string(self.type_of(name))
+
+    def fields(self, names: Iterable[str]) -> TableRow:
+        """Return columns as expressions, without those that the dataset lacks."""
+        import pyarrow.compute as pc
+
+        return {name: pc.field(self.shape[name]) for name in dict.fromkeys(names) if name in self.shape}
+
+    def condition(self, only: Filter) -> Any:
+        """Return the condition that each row has one of some values, by column; None where all rows do."""
+        import pyarrow.compute as pc
+
+        conditions = []
+        for name, values in only.items():
+            if name not in self.shape:
+                conditions += [] if values is None else [pc.scalar(False)]
+            elif values is None:
+                conditions.append(pc.field(self.shape[name]).is_null())
+            else:
+                # One value is sooner compared than looked up.
+                wanted, field = array_of(values, self.type_of(name)), pc.field(self.shape[name])
+                conditions.append(field == wanted[0] if len(wanted) == 1 else field.isin(wanted))
+        return all_of(conditions)
+
+    def count(self, present: Sequence[str] = ()) -> int:
+        """Return how many rows have a value in each of some columns."""
+        import pyarrow.compute as pc
+
+        if any(name not in self.shape for name in present):
+            return 0
+        condition = all_of([pc.field(self.shape[name]).is_valid() for name in present])
+        replaced = 0 if self.attempts is None else as_dataset(self.attempts.replaced).count_rows(filter=condition)
+        return int(self.dataset.count_rows(filter=condition)) - replaced
+
+    def parts(
+        self,
+        names: Iterable[str],
+        only: Filter = ALL,
+        numbered: Collection[str] = (),
+        *,
+        has_replaced: bool = False,
+    ) -> Iterator[tuple[int, pyarrow.RecordBatch]]:
+        """Yield some columns of the rows that ``only`` leaves, few of which are in memory at a time.
+
+        Texts of the ``numbered`` columns, and of those of ``only``, are numbers where they are stored so. Each
+        part has a weight: 1, or with ``has_replaced`` -1 for rows that do not count, which are in other parts too.
+        """
+        fields = self.fields((*names, *only))
+        if any(name not in self.shape and values is not None for name, values in only.items()):
+            return
+        tests = {name: is_one_of(values) for name, values in only.items() if name in self.shape}
+        texts = {self.shape[name] for name in (*numbered, *only) if name in self.shape and name not in _IDS}
+        # What all rows of a file have in common is looked at once, and not for each row.
+        rows = encoded(in_files_with(self.dataset, self.condition(only)), texts)
+        is_once = None if self.attempts is None or has_replaced else self.attempts.once
+        # What is read ahead is what takes memory.
+        scanner = rows.scanner(fields, filter=is_once, batch_readahead=4, fragment_readahead=1)
+        for batch in scanner.to_batches():
+            yield 1, _rows_that_pass(batch, tests)
+        if self.attempts is not None:
+            rest = self.attempts.replaced if has_replaced else self.attempts.last
+            for batch in rest.select(list(fields)).to_batches():
+                yield -1 if has_replaced else 1, _rows_that_pass(batch, tests)
+
+    def count_groups(
+        self,
+        by: Sequence[str],
+        *,
+        least: Sequence[str] = (),
+        most: Sequence[str] = (),
+        varying: str | None = None,
+        only: Filter = ALL,
+    ) -> pyarrow.Table:
+        """Count the rows of each group (see `TrafficTable.groups`); texts are numbers until all rows are read."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        measures = {f"min_{name}": (name, "min") for name in least} | {
+            f"max_{name}": (name, "max") for name in most
+        }
+        if varying is not None:
+            measures |= {"_least": (varying, "min"), "_most": (varying, "max")}
+        present = [name for name in by if name in self.shape]
+        numbers = {name: TextNumbering() for name in present if self.is_text(name) and name not in _IDS}
+        sums = GroupSums(
+            present, {COUNT: "sum", **{name: how for name, (_, how) in measures.items()}}, self.rows_waiting
+        )
+        # What is least or greatest of some rows is not told by those that are not there.
+        has_replaced = not measures
+        names = dict.fromkeys((*present, *(name for name, _ in measures.values())))
+        for weight, part in self.parts(names, only, numbers, has_replaced=has_replaced):
+            columns = {
+                name: numbers[name].number(part[name]) if name in numbers else part[name] for name in present
+            }
+            columns |= {name: as_measured(part[of]) for name, (of, _) in measures.items()}
+            sums.add(pyarrow.table({**columns, COUNT: pyarrow.repeat(weight, len(part))}))
+        groups = sums.all()
+        columns = {name: pyarrow.nulls(len(groups), pyarrow.string()) for name in by}
+        columns |= {name: groups[name].cast(self.type_of(name)) for name in present if name not in numbers}
+        columns |= {name: numbering.texts.take(groups[name].cast("int64")) for name, numbering in numbers.items()}
+        columns[COUNT] = groups[COUNT].cast("int64")
+        columns |= {name: groups[name].cast(type_measured(self.type_of(of))) for name, (of, _) in measures.items()}
+        table = pyarrow.table(columns)
+        if self.attempts is not None and has_replaced:
+            table = rows_where(table, pc.greater(table[COUNT], 0))
+        if varying is not None:
+            table = rows_where(table, pc.not_equal(table["_least"], table["_most"]))
+            table = table.drop_columns(["_least", "_most"])
+        return table
+
+    # The first rows in an order: of many rows only those are read whole that may be among them.
+
+    def first(
+        self, names: Sequence[str], only: Filter = ALL, order: Sequence[str] = (), limit: int | None = None
+    ) -> pyarrow.Table:
+        """Return the first rows in an order, in some columns and those of the order."""
+        condition, replaced = self.condition(only), None if self.attempts is None else self.attempts.replaced
+        rows, count = self._find_files(condition, counts=limit is not None)
+        if limit is not None and count > limit:
+            condition = all_of([condition, rows._is_among_first(only, order, limit)])
+            rows, _ = rows._find_files(condition)
+        read = (*names, *order, *(() if replaced is None else replaced.column_names))
+        table = rows.dataset.to_table(columns=self.fields(read), filter=condition)
+        if replaced is not None:
+            table = without(table, replaced)
+        return in_order(table, order)[:limit]
+
+    def where(self, condition: Any, names: Sequence[str]) -> pyarrow.Table:
+        """Return the rows for which a condition holds, those that do not count too, in some columns."""
+        rows, _ = self._find_files(condition)
+        return rows.dataset.to_table(columns=self.fields(names), filter=condition)
+
+    def _find_files(self, condition: Any, *, counts: bool = False) -> tuple[DatasetRows, int]:
+        """Return the files that have rows for which a condition holds, and with ``counts`` how many these are.
+
+        Arrow reads every column of all files that may have such rows; so the condition's own are read first.
+        """
+        rows = self.dataset
+        if condition is None:
+            return self, rows.count_rows() if counts else 0
+        if not counts and len(getattr(rows, "files", ())) < 2:
+            return self, 0
+        batches = rows.scanner(columns=[], filter=condition).scan_batches()
+        counted: Counter[str] = Counter()
+        for batch in batches:
+            counted[getattr(batch.fragment, "path", "")] += len(batch.record_batch)
+        return replace(self, dataset=in_files(rows, +counted)), counted.total()
+
+    def _is_among_first(self, only: Filter, order: Sequence[str], limit: int) -> Any:
+        """Return a condition that holds for the first rows in an order, and for few others.
+
+        What an order begins with are texts that many rows have in common, which are counted, and a time.
+        """
+        import pyarrow
+        import pyarrow.compute as pc
+
+        texts = tuple(takewhile(lambda name: self.is_text(name) and name not in _IDS, order))
+        before, within, wanted = None, self.condition(only), limit
+        if texts:
+            group, wanted = self._find_last_group(texts, only, limit)
+            if group is None:
+                return None
+            before, of_group = self._is_below(texts, group), self._is_group(texts, group)
+            within = of_group if within is None else within & of_group
+        time = order[len(texts)] if len(order) > len(texts) else None
+        if time is not None and time in self.shape and pyarrow.types.is_timestamp(self.type_of(time)):
+            # A replaced row may be older than those that count.
+            last = self._find_time(time, within, wanted + (len(self.attempts.replaced) if self.attempts else 0))
+            within = all_of([within, None if last is None else pc.field(self.shape[time]) <= last])
+        return within if before is None or within is None else before | within
+
+    def _find_last_group(
+        self, texts: Sequence[str], only: Filter, limit: int
+    ) -> tuple[tuple[Any, ...] | None, int]:
+        """Return the group in which a list of so many rows ends, and how many of its rows are wanted."""
+        import pyarrow.compute as pc
+
+        # There are fewer of the first texts alone, and of the others only those that go with them.
+        for names in dict.fromkeys((texts[:1], texts)):
+            groups = in_order(self.count_groups(names, only=only), names)
+            ends = pc.cumulative_sum(groups[COUNT])
+            place = pc.sum(pc.less(ends, limit)).as_py() or 0
+            if place == len(groups):
+                return None, limit
+            first = groups[names[0]][: place + 1]
+            only = only if first.null_count else {**only, names[0]: first.unique()}
+        before = ends[place - 1].as_py() if place else 0
+        return tuple(groups[name][place] for name in texts), limit - before
+
+    def _find_time(self, name: str, condition: Any, wanted: int) -> Any:
+        """Return the time up to which there are as many rows as are wanted; None where there are no more."""
+        import pyarrow.compute as pc
+
+        column = self.dataset.to_table(columns=self.fields([name]), filter=condition)[name].combine_chunks()
+        if len(column) <= wanted:
+            return None
+        last = column[pc.partition_nth_indices(column, pivot=wanted - 1)[wanted - 1].as_py()]
+        return last if last.is_valid else None
+
+    def _is_group(self, names: Sequence[str], group: Sequence[Any]) -> Any:
+        """Return the condition that a row is of a group."""
+        fields = [self.fields([name])[name] for name in names]
+        return all_of([f == one if one.is_valid else f.is_null() for f, one in zip(fields, group, strict=True)])
+
+    def _is_below(self, names: Sequence[str], group: Sequence[Any]) -> Any:
+        """Return the condition that a row is of a group that comes before one; nulls come last."""
+        steps = []
+        for place, (name, value) in enumerate(zip(names, group, strict=True)):
+            field = self.fields([name])[name]
+            is_before = field < value if value.is_valid else field.is_valid()
+            steps.append(all_of([is_before, self._is_group(names[:place], group[:place])]))
+        return reduce(operator.or_, steps)
+
+
+def all_of(conditions: Iterable[Any]) -> Any:
+    """Return the condition that all of some hold; None, which is none, for no condition."""
+    present = [condition for condition in conditions if condition is not None]
+    return reduce(operator.and_, present) if present else None
+
+
+def _rows_that_pass(part: pyarrow.RecordBatch, tests: Mapping[str, Callable[[Any], Any]]) -> pyarrow.RecordBatch:
+    """Return the rows of a part for which tests of its columns hold."""
+    import pyarrow.compute as pc
+
+    masks = [test(part[name]) for name, test in tests.items()]
+    return part.filter(reduce(pc.and_, masks)) if masks else part
+
+
+def as_measured(column: pyarrow.Array) -> pyarrow.Array:
+    """Return values whose least and greatest are looked for: times as numbers."""
+    import pyarrow
+
+    return micros_in(column) if pyarrow.types.is_timestamp(column.type) else decoded(column)
+
+
+def type_measured(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """Return the type of what `as_measured` returns for a column of a type."""
+    import pyarrow
+
+    return pyarrow.int64() if pyarrow.types.is_timestamp(kind) else kind
+
+
+def in_order(table: pyarrow.Table, order: Iterable[str]) -> pyarrow.Table:
+    """Return rows in the ascending order of some columns, as far as they are there; nulls come last."""
+    keys = [(name, "ascending") for name in order if name in table.column_names]
+    return table.sort_by(keys) if keys else table
