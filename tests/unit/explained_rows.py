@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from routing.features.explain import judging
-from routing.features.explain.background import MessageBackground
+from routing.features.explain.background import MessageBackground, OtherInstances
 from routing.features.explain.explaining import Explanation, answer
-from routing.features.explain.judging import QuestionedMessage, RemedyFacts
-from routing.features.explain.known_tables import KnownTables, OtherInstances
+from routing.features.explain.judging import KnownTables, QuestionedMessage, RemedyFacts
 from routing.features.explain.questions import QuestionError
 from routing.schemas import INPUTS, KEPT, RESOLVED_ROUTES, ColumnKind, Schema
 from routing.tables.table_columns import TableColumns

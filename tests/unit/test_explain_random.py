@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from routing.features.explain.explaining import answer
-from routing.features.explain.judging import QuestionedMessage
-from routing.features.explain.known_tables import KnownTables, narrow_to
+from routing.features.explain.judging import KnownTables, QuestionedMessage, narrow_to
 from routing.features.explain.questions import QuestionError
 from tests.frames import Tables
 from tests.open_messages import CONVERSATIONS, message_to

@@ -17,11 +17,10 @@ from routing.features.check.grouping import ProblemKind
 from routing.features.check.message_results import CheckedEstate, MessageResult
 from routing.features.check.problem_evidence import ReportLimits, list_needed, list_path, name_result
 from routing.features.check.problems import MessageProblem, find_problems
-from routing.features.explain.background import MessageBackground, find_gap
+from routing.features.explain.background import MessageBackground, OtherInstances, find_gap
 from routing.features.explain.explain_document import list_steps, write_explanation
 from routing.features.explain.explaining import Explanation, answer
-from routing.features.explain.judging import QuestionedMessage
-from routing.features.explain.known_tables import KnownTables, OtherInstances, narrow_to
+from routing.features.explain.judging import KnownTables, QuestionedMessage, narrow_to
 from routing.features.status_meanings import WORDS, find_trouble
 from routing.importing.covered_rows import name_message
 from routing.render.wording import count

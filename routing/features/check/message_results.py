@@ -11,7 +11,7 @@ from routing.features.check.evidence import CONFIGURATION, FileEvidence
 from routing.features.check.gaps import EstateKnowledge
 from routing.features.check.path_ends import KnowledgeGap, MessagePath, MissingKnowledge
 from routing.features.explain.background import StatusText
-from routing.features.explain.known_tables import message_of
+from routing.features.explain.judging import message_of
 from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge

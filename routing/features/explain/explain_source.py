@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING
 from routing.config import Config, in_reading_order
 from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import TrafficTable, open_traffic
-from routing.features.explain.judging import QuestionedMessage, RemedyFacts, find_spellings
-from routing.features.explain.known_tables import Chunks, KnownTables, OtherInstances, narrow_to
+from routing.features.explain.background import OtherInstances
+from routing.features.explain.judging import (
+    Chunks,
+    KnownTables,
+    QuestionedMessage,
+    RemedyFacts,
+    find_spellings,
+    narrow_to,
+)
 from routing.features.explain.questions import (
     AGE,
     DESCRIBED_ID,

@@ -14,17 +14,25 @@ from typing import TYPE_CHECKING
 from routing.config import Config
 from routing.features.check.stuck_groups import MessageRemedy
 from routing.features.explain import route_lines
-from routing.features.explain.background import NOTHING, MessageBackground
+from routing.features.explain.background import (
+    NOTHING,
+    SHOWN,
+    Line,
+    MessageBackground,
+    line,
+    number_lines,
+    request_lines,
+)
 from routing.features.explain.explain_source import open_source, pose
 from routing.features.explain.judging import (
     JudgedQuestion,
+    KnownTables,
     QuestionedMessage,
     RemedyFacts,
     find_remedy,
     judge_question,
     verdict_row,
 )
-from routing.features.explain.known_tables import SHOWN, KnownTables, Line, line, number_lines, request_lines
 from routing.features.explain.questions import Question
 from routing.features.explain.route_lines import ShownSearch, searches
 from routing.importing.import_faults import latest_time

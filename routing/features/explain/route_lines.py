@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from routing.features.explain.background import SHOWN, Line, line
 from routing.features.explain.judging import JudgedQuestion
-from routing.features.explain.known_tables import SHOWN, Line, line
 from routing.rules import choosing, text
 from routing.rules.candidate_order import Candidate, list_candidates
 from routing.rules.choosing import RouteTier
