@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -76,108 +75,6 @@ class ContractError(RoutingError):
     """
 
     exit_code = EXIT_CONTRACT
-
-
-class ConfigError(ContractError):
-    """A fault of the configuration file or of ``--set``."""
-
-    @classmethod
-    def too_late(cls, file: str, keys: Sequence[str]) -> ConfigError:
-        """Say that Spark runs already, since it had to read the configuration that has settings for its start."""
-        return cls(
-            f"{quote(file)}: Spark had to be started to read this file, too early for {', '.join(keys)}",
-            "copy the file to a local path, or give the settings to spark-submit",
-        )
-
-    @classmethod
-    def unreadable(cls, file: str, why: str) -> ConfigError:
-        """Say that the file is missing or cannot be read."""
-        return cls(f"the configuration {quote(file)} cannot be read: {why}", "check --config")
-
-    @classmethod
-    def not_utf8(cls, file: str, line: int) -> ConfigError:
-        """Say that the file is in another encoding, or no text."""
-        return cls(f"the configuration {quote(file)}, line {line}, is not UTF-8 text", "save the file as UTF-8")
-
-    @classmethod
-    def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
-        """Say that the file is no YAML mapping."""
-        where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
-        return cls(
-            f"the configuration {where} is not valid YAML: {why}", "look at the indentation and quotes there"
-        )
-
-    @classmethod
-    def faults(cls, file: str, faults: Sequence[str]) -> ConfigError:
-        """Return all faults of one file, told at once."""
-        return cls(
-            f"the configuration {quote(file)} has {join_bounded(faults, 'fault')}",
-            "docs/reference/configuration.md has every key",
-        )
-
-    @classmethod
-    def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
-        """Say that keys look like secrets, or hold one, without their values."""
-        return cls(
-            f"the configuration {quote(file)} holds what looks like {join_bounded(keys, 'secret')}",
-            "take it out, and change it where others may have read it; access comes from the platform: an instance"
-            " role, a credential provider, the environment, the cluster's secret scope",
-        )
-
-    @classmethod
-    def now_without_retries(cls) -> ConfigError:
-        """Say that only incremental mode tries messages again, at the time of the run."""
-        return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
-
-    @classmethod
-    def no_output(cls, file: str, key: str, command: str) -> ConfigError:
-        """Say that no key names the table that a command is to write."""
-        return cls(
-            f"the configuration {quote(file)} has no output.{key}, which {command} writes",
-            f"name a location, in the file or with --set output.{key}=…",
-        )
-
-    @classmethod
-    def no_observed(cls, file: str) -> ConfigError:
-        """Say that no key names the table of what SQL Server did."""
-        return cls(
-            f"the configuration {quote(file)} has no tables.observed_routing, which reconcile reads",
-            "name a location, and import events or transmission queues into it",
-        )
-
-    @classmethod
-    def wrong_setting(cls, key: str, why: str) -> ConfigError:
-        """Say that a setting has a value that Spark does not understand."""
-        return cls(f"spark: {quote(key)} has a wrong value: {why}", "correct it, or leave the setting out")
-
-    @classmethod
-    def hanging_udf(cls, version: str, setting: str) -> ConfigError:
-        """Say that a Python UDF over a Delta scan would hang for ever on this Spark."""
-        return cls(
-            f"resolve.dialog_hash: udf would hang on Spark {version}",
-            f"set {setting} to false for the session, or use dialog_hash: builtin",
-        )
-
-    @classmethod
-    def only_with_spark(cls, setting: str, other: str) -> ConfigError:
-        """Say that the local engine does not do what a setting asks for."""
-        return cls(f"the local engine does not do {setting}", f"resolve with --engine spark, {other}")
-
-    @classmethod
-    def local_in_session(cls) -> ConfigError:
-        """Say that the local engine was asked for where a Spark session is at hand."""
-        return cls(
-            "resolve.engine: local needs no Spark session, and this run has one",
-            "use sbroute resolve --engine local or routing.resolve_local, or leave resolve.engine out",
-        )
-
-    @classmethod
-    def only_by_spark(cls, key: str, done: str, why: str) -> ConfigError:
-        """Say that the local engine does not read or write a table."""
-        return cls(
-            f"{key} cannot be {done} by the local engine: {why}",
-            "resolve with --engine spark, or name a table that has none of this",
-        )
 
 
 def unknown_key(key: str, known_keys: Iterable[str]) -> str:
@@ -298,49 +195,6 @@ class InputError(ContractError):
             f"the input tables have {join_bounded(faults, 'faulty row', total)}",
             "correct these rows; nothing was written",
         )
-
-
-class RuleError(ContractError):
-    """A file of custom lint rules cannot be loaded, or one of its rules fails: nothing was reported."""
-
-    @classmethod
-    def unreadable(cls, file: str, why: str) -> RuleError:
-        """Say that the file is missing or cannot be read."""
-        return cls(f"the lint rules {quote(file)} cannot be read: {why}", "check lint.rules and --rules")
-
-    @classmethod
-    def not_run(cls, file: str, line: int | None, error: BaseException) -> RuleError:
-        """Say that Python cannot run the file."""
-        where = quote(file) if line is None else f"{quote(file)}, line {line}"
-        return cls(
-            f"the lint rules {where} cannot be run: {type(error).__name__}: {first_sentence(error)}",
-            "correct the file; docs/how-to/lint-rules.md shows one",
-        )
-
-    @classmethod
-    def no_rule(cls, file: str) -> RuleError:
-        """Say that the file marks no function as a rule."""
-        return cls(f"the lint rules {quote(file)} hold no rule", "mark functions with @routing.finding(…)")
-
-    @classmethod
-    def doubled(cls, code: str, first: tuple[str, int], second: tuple[str, int]) -> RuleError:
-        """Say that two rules have one code."""
-        places = " and ".join(f"{quote(file)}, line {line}" for file, line in (first, second))
-        return cls(f"two lint rules have the code {code}: {places}", "give each its own")
-
-    @classmethod
-    def failed(cls, code: str, file: str, line: int, error: BaseException) -> RuleError:
-        """Say that a rule raised an error."""
-        return cls(
-            f"the lint rule {code} failed in {quote(file)}, line {line}: {type(error).__name__}:"
-            f" {first_sentence(error)}",
-            "--verbose shows more; nothing was reported",
-        )
-
-    @classmethod
-    def no_finding(cls, code: str, file: str, line: int, yielded: object, wanted: str) -> RuleError:
-        """Say that a rule yields something else than a finding."""
-        return cls(f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} and not {wanted}")
 
 
 class RecordedAlready(InputError):
@@ -645,55 +499,6 @@ class InternalError(RoutingError):
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
         """Say that the rows read are not the rows traced plus the rows rejected."""
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
-
-
-def condition(error: BaseException) -> str:
-    """Return the error condition that Spark gives its errors, such as PATH_NOT_FOUND; empty where there is none.
-
-    An error of Java that py4j hands on as it is, as of a file that a task does not find, has it within itself or
-    in one of its causes.
-    """
-    get_condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
-    if get_condition is not None:
-        return str(get_condition() or "")
-    java = getattr(error, "java_exception", None)
-    while java is not None:
-        java_condition = _condition_in_java(java)
-        if java_condition:
-            return java_condition
-        java = java.getCause()
-    return ""
-
-
-def _condition_in_java(java: Any) -> str:
-    from py4j.protocol import Py4JError
-
-    try:
-        return str(java.getErrorClass() or "")
-    except Py4JError:
-        # No error of Spark.
-        return ""
-
-
-# How serverless compute refuses, and any session what it had to begin with; the last one is that of Spark 3.5.
-_REFUSED = frozenset(
-    (
-        "NOT_SUPPORTED_WITH_SERVERLESS",
-        "CONFIG_NOT_AVAILABLE",
-        "CANNOT_MODIFY_CONFIG",
-        "CANNOT_MODIFY_STATIC_CONFIG",
-        "_LEGACY_ERROR_TEMP_1325",
-    )
-)
-# The class of SQLSTATE for features that are not supported, in the standard.
-_NOT_SUPPORTED = "0A"
-
-
-def is_refusal(error: BaseException) -> bool:
-    """Return True if a session says that it does not do what it was asked for at all; anything else went wrong."""
-    state = getattr(error, "getSqlState", None)
-    is_unsupported = state is not None and str(state() or "").startswith(_NOT_SUPPORTED)
-    return is_unsupported or condition(error).partition(".")[0] in _REFUSED
 
 
 def first_sentence(error: BaseException) -> str:

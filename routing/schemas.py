@@ -1,7 +1,7 @@
-"""The columns of every table, in and out (`tables.md` of the documentation lists their meaning).
+"""The columns of every stored table, in and out (`tables.md` of the documentation lists their meaning).
 
-Plain values, so that a configuration can be read without Spark; `storage.kinds` has the same in the types of Spark
-and Arrow. A field with ``nullable=False`` is one that the contract calls never null.
+Plain values, so that a configuration can be read without Spark; `tables.frames` has the same in Spark's types,
+`tables.arrow_rows` in Arrow's. A field with ``nullable=False`` is one that the contract calls never null.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import get_args, get_type_hints
 
 from routing.rules.candidate_order import CandidateRow
 from routing.rules.estate import EstateRoute
-from routing.rules.following import HopColumns
 from routing.rules.pathing import HopRow, PathRow
 from routing.rules.resolving import ALTERNATIVE_COLUMNS, VerdictColumns
 from routing.terms import MatchingStep, Outcome, Reason, Word
@@ -89,12 +88,12 @@ _STRING, _INT, _BIGINT, _DOUBLE = ColumnKind.STRING, ColumnKind.INT, ColumnKind.
 _BOOLEAN, _TIME = ColumnKind.BOOLEAN, ColumnKind.TIMESTAMP
 
 
-def _table(*columns: tuple[str, AnyKind]) -> Schema:
+def table_schema(*columns: tuple[str, AnyKind]) -> Schema:
     """Return a table's schema from (name, kind) pairs; a name that ends in ``!`` is never null."""
     return Schema(tuple(Field(name.rstrip("!"), kind, not name.endswith("!")) for name, kind in columns))
 
 
-ROUTES = _table(
+ROUTES = table_schema(
     ("instance_name!", _STRING),
     ("database_name!", _STRING),
     ("name!", _STRING),
@@ -106,20 +105,20 @@ ROUTES = _table(
     ("valid_from", _TIME),
     ("valid_to", _TIME),
 )
-DATABASES = _table(
+DATABASES = table_schema(
     ("instance_name!", _STRING),
     ("name!", _STRING),
     ("database_id", _INT),
     ("service_broker_guid!", _STRING),
     ("is_broker_enabled", _BOOLEAN),
 )
-SERVICES = _table(("instance_name!", _STRING), ("database_name!", _STRING), ("name!", _STRING))
-INSTANCES = _table(
+SERVICES = table_schema(("instance_name!", _STRING), ("database_name!", _STRING), ("name!", _STRING))
+INSTANCES = table_schema(
     ("instance_name!", _STRING),
     ("is_message_forwarding_enabled", _BOOLEAN),
     ("addresses", ArrayOf(_STRING)),
 )
-MESSAGES = _table(
+MESSAGES = table_schema(
     ("message_id!", _STRING),
     ("conversation_id!", _STRING),
     ("is_initiator!", _BOOLEAN),
@@ -134,7 +133,7 @@ MESSAGES = _table(
     # For people and the way back; the rules do not read it.
     ("from_service_name", _STRING),
 )
-DIALOGS = _table(
+DIALOGS = table_schema(
     ("instance_name!", _STRING),
     ("database_name!", _STRING),
     ("conversation_id!", _STRING),
@@ -146,7 +145,7 @@ DIALOGS = _table(
     ("acknowledged_at", _TIME),
     ("acknowledged_broker_instance", _STRING),
 )
-ROUTE_REQUESTS = _table(
+ROUTE_REQUESTS = table_schema(
     ("instance_name!", _STRING),
     ("database_name!", _STRING),
     ("service_name!", _STRING),
@@ -157,7 +156,7 @@ ROUTE_REQUESTS = _table(
     ("conversation_id", _STRING),
     ("is_initiator", _BOOLEAN),
 )
-OBSERVED_ROUTING = _table(
+OBSERVED_ROUTING = table_schema(
     ("instance_name!", _STRING),
     ("database_name", _STRING),
     ("conversation_id!", _STRING),
@@ -186,7 +185,7 @@ OBSERVED_ROUTING = _table(
     ("error_state", _INT),
     ("error_severity", _INT),
 )
-IMPORTS = _table(
+IMPORTS = table_schema(
     ("instance_name!", _STRING),
     ("database_name", _STRING),
     ("view_or_file!", _STRING),
@@ -197,7 +196,7 @@ IMPORTS = _table(
     ("content_digest", _STRING),
 )
 # What an import is about to write to table_key: action is put or remove; rows is JSON (importing.journal).
-UNFINISHED_IMPORTS = _table(
+UNFINISHED_IMPORTS = table_schema(
     ("import_id!", _STRING),
     ("started_at!", _TIME),
     ("release!", _STRING),
@@ -207,7 +206,7 @@ UNFINISHED_IMPORTS = _table(
     ("rows!", _STRING),
 )
 
-ALTERNATIVE_ROUTES = ArrayOf(_table(*((name, _STRING) for name in ALTERNATIVE_COLUMNS)))
+ALTERNATIVE_ROUTES = ArrayOf(table_schema(*((name, _STRING) for name in ALTERNATIVE_COLUMNS)))
 # The kinds of what the rules say, by the types of their fields; no alternative routes are null.
 _ALTERNATIVES = tuple[EstateRoute, ...]
 _KIND_OF: dict[object, AnyKind] = {
@@ -219,7 +218,7 @@ _KIND_OF: dict[object, AnyKind] = {
 }
 
 
-def _columns_of(fields: type) -> Iterator[tuple[str, AnyKind]]:
+def columns_of(fields: type) -> Iterator[tuple[str, AnyKind]]:
     """Yield the columns of the fields of a class of the rules."""
     for name, hint in get_type_hints(fields).items():
         is_never_null = hint in _KIND_OF and hint != _ALTERNATIVES
@@ -238,15 +237,15 @@ _OF_A_MESSAGE: tuple[tuple[str, AnyKind], ...] = (
     ("database_name", _STRING),
     ("to_service_name!", _STRING),
 )
-RESOLVED_ROUTES = _table(
+RESOLVED_ROUTES = table_schema(
     *_OF_A_MESSAGE,
     ("to_broker_instance", _STRING),
     ("decided_at!", _TIME),
-    *_columns_of(VerdictColumns),
+    *columns_of(VerdictColumns),
     ("run_id!", _STRING),
     ("attempt!", _INT),
 )
-NEW_ROUTE_REQUESTS = _table(
+NEW_ROUTE_REQUESTS = table_schema(
     ("instance_name!", _STRING),
     ("database_name!", _STRING),
     ("service_name!", _STRING),
@@ -261,17 +260,17 @@ NEW_ROUTE_REQUESTS = _table(
     ("run_id!", _STRING),
 )
 # One hop: scope is the database whose routes were searched; address the one that the message takes.
-HOPS = ArrayOf(_table(*((name.rstrip("!"), kind) for name, kind in _columns_of(HopRow))))
+HOPS = ArrayOf(table_schema(*((name.rstrip("!"), kind) for name, kind in columns_of(HopRow))))
 _KIND_OF[tuple[HopRow, ...]] = HOPS
-MESSAGE_PATHS = _table(
+MESSAGE_PATHS = table_schema(
     *_OF_A_MESSAGE,
     ("from_service_name", _STRING),
     ("decided_at!", _TIME),
-    *_columns_of(PathRow),
+    *columns_of(PathRow),
 )
 """Messages followed to their end, and back. ``outcome`` is an `Ending`, ``hops`` are the first way's."""
 # search: 1 the message's own scope, 2 msdb after it came back; database_name: whose routes were searched.
-ROUTE_CANDIDATES = _table(
+ROUTE_CANDIDATES = table_schema(
     ("instance_name!", _STRING),
     ("message_id!", _STRING),
     ("decided_at!", _TIME),
@@ -295,30 +294,10 @@ ROUTE_CANDIDATES = _table(
     ("is_alternative!", _BOOLEAN),
 )
 """Messages with every route that matches a step of their searches, in the order in which the rules take them."""
-CANDIDATE = _table(*_columns_of(CandidateRow))
+CANDIDATE = table_schema(*columns_of(CandidateRow))
 """A candidate of a key, before it is joined with messages."""
-# A path has a number where the dialog is not known, and decides; direction: THERE or BACK.
-TRACED_WAYS = _table(
-    ("path!", _INT),
-    ("direction!", _STRING),
-    ("way!", _INT),
-    ("outcome!", _STRING),
-    ("reason", _STRING),
-    ("instance_name", _STRING),
-    ("database_name", _STRING),
-    ("address", _STRING),
-)
-"""The ways of one message, and where each ends."""
-TRACED_HOPS = _table(
-    ("path!", _INT),
-    ("direction!", _STRING),
-    ("way!", _INT),
-    ("hop!", _INT),
-    *_columns_of(HopColumns),
-)
-"""Their hops; ``scope`` is the database whose routes were searched."""
 # What SQL Server said beside what the rules say; both as of first_observed_at, the start of the episode.
-RECONCILIATION = _table(
+RECONCILIATION = table_schema(
     ("instance_name!", _STRING),
     ("database_name", _STRING),
     ("conversation_id!", _STRING),
@@ -350,30 +329,6 @@ RECONCILIATION = _table(
     ("cause_text", _STRING),
 )
 """Episodes of what was observed, each beside its prediction; ``class`` is a `rules.reconciling.PairClass`."""
-RECONCILED_COUNTS = _table(
-    ("instance_name!", _STRING),
-    ("class!", _STRING),
-    ("episodes!", _BIGINT),
-    ("observations!", _BIGINT),
-)
-"""How many episodes of an instance are of a class."""
-RECONCILED_CAUSES = _table(
-    ("instance_name!", _STRING),
-    ("cause!", _STRING),
-    ("cause_text!", _STRING),
-    ("episodes!", _BIGINT),
-    ("first_observed_at!", _TIME),
-    ("last_observed_at!", _TIME),
-)
-"""What is most likely off, with how many episodes it explains."""
-BALANCED_PICKS = _table(
-    ("instance_name!", _STRING),
-    ("to_service_name!", _STRING),
-    ("broker_instances!", _INT),
-    ("episodes!", _BIGINT),
-    ("same!", _BIGINT),
-)
-"""Of services that are balanced: how often the broker instance that was observed is the one that was predicted."""
 REJECTED_MESSAGES = Schema(
     (
         *(
@@ -394,7 +349,7 @@ PENDING_MESSAGES = Schema(
         Field("run_id", _STRING, False),
     )
 )
-RUNS = _table(
+RUNS = table_schema(
     ("run_id!", _STRING),
     ("mode!", _STRING),
     ("started_at!", _TIME),
@@ -417,35 +372,6 @@ RUNS = _table(
     ("commit_identities", MapOf(_STRING, _STRING)),
     # Null in rows of release 0.2.0 and older.
     ("engine", _STRING),
-)
-# A line of an explanation. search: 1 the message's own scope, 2 msdb once the message has come back, null for the
-# message as a whole. step: the matching step that the line belongs to. name: of a route, database or tier.
-# reasons: why a route did not match. routes: the names of a tier's routes. at: the moment that decides. count: how
-# many. error_number, status_text and why: what SQL Server said of the message, and what that says of the verdict.
-EXPLAINED_STEPS = _table(
-    ("position!", _INT),
-    ("search", _INT),
-    ("step", _INT),
-    ("item!", _STRING),
-    ("finding!", _STRING),
-    ("name", _STRING),
-    ("reasons", ArrayOf(_STRING)),
-    ("service_name", _STRING),
-    ("broker_instance", _STRING),
-    ("address", _STRING),
-    ("mirror_address", _STRING),
-    ("valid_from", _TIME),
-    ("valid_to", _TIME),
-    ("at", _TIME),
-    ("database_name", _STRING),
-    ("routes", ArrayOf(_STRING)),
-    ("outcome", _STRING),
-    ("reason", _STRING),
-    ("count", _BIGINT),
-    ("error_number", _BIGINT),
-    ("status_text", _STRING),
-    ("why", _STRING),
-    ("instance_name", _STRING),
 )
 
 INPUTS: dict[str, Schema] = {
@@ -481,123 +407,3 @@ OUTPUTS: dict[str, Schema] = {
     "runs": RUNS,
     "pending_messages": PENDING_MESSAGES,
 }
-FINDINGS = _table(
-    ("code!", _STRING),
-    ("severity!", _STRING),
-    ("instance_name", _STRING),
-    ("database_name", _STRING),
-    ("object", _STRING),
-    ("message!", _STRING),
-    ("advice!", _STRING),
-    ("error_number", _INT),
-)
-"""What ``lint`` finds."""
-DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
-"""What of a decision is compared."""
-MESSAGE_CHANGES = Schema(
-    (
-        *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
-        *(
-            Field(f"{name}_{when}", _STRING, name not in ("outcome", "reason"))
-            for when in ("before", "after")
-            for name in DECIDED
-        ),
-    )
-)
-"""Messages of which a decision differs between two configurations; one that is set aside has outcome REJECTED."""
-_GROUPED = ("instance_name", "database_name", "to_service_name")
-KEY_CHANGES = Schema(
-    (
-        *(Field(name, _STRING) for name in _GROUPED),
-        *(f for f in MESSAGE_CHANGES if f.name.endswith(("_before", "_after"))),
-        Field("messages", _BIGINT, False),
-    )
-)
-"""How many messages of an instance and database, null for arrivals, to a service change in the same way."""
-_ENDS = tuple(f"{name}_{when}!" for when in ("before", "after") for name in ("outcome", "reason"))
-EXAMPLES = _table(
-    *((name, _STRING) for name in _ENDS),
-    *((name, _STRING) for name in ("instance_name", "message_id", "conversation_id")),
-)
-"""Messages that change, as examples of what becomes of others."""
-CHANGE_COUNTS = _table(
-    *((name, _STRING) for name in _ENDS),
-    ("messages!", _BIGINT),
-    ("examples!", ArrayOf(Schema(EXAMPLES.fields[len(_ENDS) :]))),
-)
-"""How many messages change from an outcome and reason to others."""
-_OF_A_ROUTE = ("remote_service_name", "broker_instance", "address", "mirror_address", "lifetime")
-ROUTE_CHANGES = Schema(
-    (
-        *(Field(name, _STRING, False) for name in ("change", "instance_name", "database_name", "name")),
-        *(
-            Field(f"{f.name}_{when}", f.kind)
-            for when in ("before", "after")
-            for f in ROUTES
-            if f.name in _OF_A_ROUTE
-        ),
-    )
-)
-"""Routes in force that differ; ``change`` is added, removed or changed."""
-FINDING_CHANGES = Schema((Field("change", _STRING, False), *FINDINGS))
-"""Findings of ``lint`` that a change brings or takes away; ``change`` is comes or goes."""
-LISTED_RUNS = _table(
-    ("run_id!", _STRING),
-    ("mode!", _STRING),
-    ("started_at!", _TIME),
-    ("seconds!", _DOUBLE),
-    ("rows_read!", _BIGINT),
-    ("rows_resolved!", _BIGINT),
-    ("rows_rejected!", _BIGINT),
-    ("outcome_counts!", MapOf(_STRING, _BIGINT)),
-    ("release!", _STRING),
-)
-"""Runs as a list shows them."""
-ONE_RUN = Schema(
-    (
-        *RUNS,
-        Field("seconds", _DOUBLE, False),
-        # Slowest first; share: of the run's seconds, null in a run of no time.
-        Field("slow_stages", ArrayOf(_table(("stage", _STRING), ("seconds", _DOUBLE), ("share", _DOUBLE))), False),
-    )
-)
-"""One run with its slow stages."""
-LISTED_MESSAGES = _table(
-    ("instance_name!", _STRING),
-    ("database_name", _STRING),
-    ("to_service_name!", _STRING),
-    ("outcome!", _STRING),
-    ("reason!", _STRING),
-    ("enqueue_time!", _TIME),
-    ("age_seconds!", _BIGINT),
-    ("message_id!", _STRING),
-    ("conversation_id!", _STRING),
-    ("is_initiator!", _BOOLEAN),
-    ("message_sequence_number", _BIGINT),
-    ("route_name", _STRING),
-    # Null where no table `imports` is known.
-    ("is_waiting", _BOOLEAN),
-    # The newest transmission_status or event, and what it says of the verdict; null where none was imported.
-    ("status_observed_at", _TIME),
-    ("status_source", _STRING),
-    ("status_outcome", _STRING),
-    ("status_number", _INT),
-    ("status_text", _STRING),
-    ("status_next_hop", _STRING),
-    ("agreement", _STRING),
-    ("agreement_why", _STRING),
-    ("conversation_handle", _STRING),
-)
-"""Messages as a list shows them."""
-MESSAGE_COUNTS = _table(("outcome!", _STRING), ("reason!", _STRING), ("messages!", _BIGINT))
-"""How many messages have an outcome and a reason."""
-MESSAGE_GROUPS = _table(
-    ("instance_name!", _STRING),
-    ("to_service_name!", _STRING),
-    ("reason!", _STRING),
-    ("outcome!", _STRING),
-    ("messages!", _BIGINT),
-)
-"""How many messages of an instance to a service have a reason."""
-ROUTE_COVERAGE = _table(("instance_name", _STRING), ("routes!", _BIGINT), ("used!", _BIGINT))
-"""How many routes of an instance messages used."""

@@ -20,7 +20,7 @@ from routing.features.report.facts import (
     TimePoint,
     WordCount,
 )
-from routing.schemas import FINDINGS, ROUTE_COVERAGE
+from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
 from routing.tables.arrow_rows import SchemaRows
 
 SCRIPT = "</script><script>alert(1)</script>"

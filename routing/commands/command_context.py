@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
-from routing.config import Config
-from routing.errors import ConfigError, ContractError, EnvironmentFault, NoJavaFault, quote
+from routing.config import Config, ConfigError
+from routing.errors import ContractError, EnvironmentFault, NoJavaFault, quote
 from routing.process import CommandProgress
 from routing.terms import ENGINES, LOCAL_ENGINE, SPARK
 

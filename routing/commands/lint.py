@@ -24,8 +24,9 @@ from routing.commands.command_context import (
     with_notes,
 )
 from routing.commands.shared_arguments import SEVERITIES, now_of, report, status_of
+from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
-from routing.errors import EXIT_DONE, EXIT_FOUND, ConfigError, ContractError, EnvironmentFault, quote
+from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, quote
 from routing.tables.arrow_rows import leave_pandas_out
 from routing.terms import JsonObject
 

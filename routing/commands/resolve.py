@@ -24,7 +24,8 @@ from routing.commands.command_context import (
     run_locally,
     with_notes,
 )
-from routing.errors import EXIT_DONE, ConfigError, quote
+from routing.config import ConfigError
+from routing.errors import EXIT_DONE, quote
 from routing.render.wording import write_json
 from routing.terms import LOCAL_ENGINE
 

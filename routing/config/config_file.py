@@ -18,6 +18,7 @@ from routing.config.config_model import (
     SECTIONS,
     VIEW,
     Config,
+    ConfigError,
     LineageSettings,
     ResolveSettings,
     TableLocation,
@@ -29,7 +30,7 @@ from routing.config.config_model import (
     size_in_bytes,
 )
 from routing.config.secrets import refuse_secrets, without_content
-from routing.errors import ConfigError, first_sentence, quote, unknown_key
+from routing.errors import first_sentence, quote, unknown_key
 from routing.process import read_ordinary_file
 from routing.terms import ENGINES, MISSING_ROUTE_NAMESPACE
 

@@ -6,20 +6,122 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from routing.errors import ConfigError, quote
+from routing.errors import ContractError, join_bounded, quote
 from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 _SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
 # Of one slash as well, as Databricks writes dbfs:/; a scheme of one letter is a drive of Windows.
 _URI = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]+:/")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class ConfigError(ContractError):
+    """A fault of the configuration file or of ``--set``."""
+
+    @classmethod
+    def too_late(cls, file: str, keys: Sequence[str]) -> ConfigError:
+        """Say that Spark runs already, since it had to read the configuration that has settings for its start."""
+        return cls(
+            f"{quote(file)}: Spark had to be started to read this file, too early for {', '.join(keys)}",
+            "copy the file to a local path, or give the settings to spark-submit",
+        )
+
+    @classmethod
+    def unreadable(cls, file: str, why: str) -> ConfigError:
+        """Say that the file is missing or cannot be read."""
+        return cls(f"the configuration {quote(file)} cannot be read: {why}", "check --config")
+
+    @classmethod
+    def not_utf8(cls, file: str, line: int) -> ConfigError:
+        """Say that the file is in another encoding, or no text."""
+        return cls(f"the configuration {quote(file)}, line {line}, is not UTF-8 text", "save the file as UTF-8")
+
+    @classmethod
+    def broken_yaml(cls, file: str, line: int | None, why: str) -> ConfigError:
+        """Say that the file is no YAML mapping."""
+        where = f"{quote(file)}" if line is None else f"{quote(file)}, line {line}"
+        return cls(
+            f"the configuration {where} is not valid YAML: {why}", "look at the indentation and quotes there"
+        )
+
+    @classmethod
+    def faults(cls, file: str, faults: Sequence[str]) -> ConfigError:
+        """Return all faults of one file, told at once."""
+        return cls(
+            f"the configuration {quote(file)} has {join_bounded(faults, 'fault')}",
+            "docs/reference/configuration.md has every key",
+        )
+
+    @classmethod
+    def secrets(cls, file: str, keys: Sequence[str]) -> ConfigError:
+        """Say that keys look like secrets, or hold one, without their values."""
+        return cls(
+            f"the configuration {quote(file)} holds what looks like {join_bounded(keys, 'secret')}",
+            "take it out, and change it where others may have read it; access comes from the platform: an instance"
+            " role, a credential provider, the environment, the cluster's secret scope",
+        )
+
+    @classmethod
+    def now_without_retries(cls) -> ConfigError:
+        """Say that only incremental mode tries messages again, at the time of the run."""
+        return cls("--now is for resolve.mode: incremental", "a full run judges all messages as of --as-of")
+
+    @classmethod
+    def no_output(cls, file: str, key: str, command: str) -> ConfigError:
+        """Say that no key names the table that a command is to write."""
+        return cls(
+            f"the configuration {quote(file)} has no output.{key}, which {command} writes",
+            f"name a location, in the file or with --set output.{key}=…",
+        )
+
+    @classmethod
+    def no_observed(cls, file: str) -> ConfigError:
+        """Say that no key names the table of what SQL Server did."""
+        return cls(
+            f"the configuration {quote(file)} has no tables.observed_routing, which reconcile reads",
+            "name a location, and import events or transmission queues into it",
+        )
+
+    @classmethod
+    def wrong_setting(cls, key: str, why: str) -> ConfigError:
+        """Say that a setting has a value that Spark does not understand."""
+        return cls(f"spark: {quote(key)} has a wrong value: {why}", "correct it, or leave the setting out")
+
+    @classmethod
+    def hanging_udf(cls, version: str, setting: str) -> ConfigError:
+        """Say that a Python UDF over a Delta scan would hang for ever on this Spark."""
+        return cls(
+            f"resolve.dialog_hash: udf would hang on Spark {version}",
+            f"set {setting} to false for the session, or use dialog_hash: builtin",
+        )
+
+    @classmethod
+    def only_with_spark(cls, setting: str, other: str) -> ConfigError:
+        """Say that the local engine does not do what a setting asks for."""
+        return cls(f"the local engine does not do {setting}", f"resolve with --engine spark, {other}")
+
+    @classmethod
+    def local_in_session(cls) -> ConfigError:
+        """Say that the local engine was asked for where a Spark session is at hand."""
+        return cls(
+            "resolve.engine: local needs no Spark session, and this run has one",
+            "use sbroute resolve --engine local or routing.resolve_local, or leave resolve.engine out",
+        )
+
+    @classmethod
+    def only_by_spark(cls, key: str, done: str, why: str) -> ConfigError:
+        """Say that the local engine does not read or write a table."""
+        return cls(
+            f"{key} cannot be {done} by the local engine: {why}",
+            "resolve with --engine spark, or name a table that has none of this",
+        )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from routing.errors import ConfigError, quote
+from routing.config.config_model import ConfigError
+from routing.errors import quote
 
 HIDDEN = "…"
 """What stands for a value that is not shown."""

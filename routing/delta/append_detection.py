@@ -26,9 +26,9 @@ from routing.delta.file_systems import as_pattern
 from routing.delta.job_outputs import is_maintenance
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import TableDetail
-from routing.errors import HistoryGap, InputError, StorageError, condition, first_sentence
+from routing.errors import HistoryGap, InputError, StorageError, first_sentence
 from routing.schemas import INPUTS, MESSAGES, ColumnKind
-from routing.sessions.existing_session import ExistingSession
+from routing.sessions.existing_session import ExistingSession, condition
 from routing.tables.spark_forms import is_utf8
 from routing.terms import JsonObject
 

@@ -31,8 +31,8 @@ from routing.delta.commits import identity
 from routing.delta.file_systems import as_pattern
 from routing.delta.spark_tables import TableSnapshot
 from routing.delta.table_details import detail
-from routing.errors import InputError, RoutingError, condition
-from routing.sessions.existing_session import ExistingSession
+from routing.errors import InputError, RoutingError
+from routing.sessions.existing_session import ExistingSession, condition
 
 # How Spark says that files, or what the log has of a version, are not there any more.
 _GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *GONE)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
 from routing.delta.job_outputs import RESTORE, CommitMark, TableCommit, read_mark
-from routing.errors import HistoryGap, StorageError, condition
+from routing.errors import HistoryGap, StorageError
+from routing.sessions.existing_session import condition
 from routing.tables import sql_statements
 from routing.terms import JsonObject
 

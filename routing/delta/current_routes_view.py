@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from routing.config import Config, TableLocation
-from routing.errors import condition, first_sentence
-from routing.sessions.existing_session import HasSession
+from routing.errors import first_sentence
+from routing.sessions.existing_session import HasSession, condition
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:

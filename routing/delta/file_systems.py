@@ -24,9 +24,9 @@ from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from routing.config import Config, TableLocation
-from routing.errors import condition, first_sentence
+from routing.errors import first_sentence
 from routing.sessions import session
-from routing.sessions.existing_session import is_connect
+from routing.sessions.existing_session import condition, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,9 +24,9 @@ from routing.delta.local_tables import LocalTable, UnreadableTable, append_once,
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
 from routing.delta.table_details import check_vacant, check_writable, relative_path
-from routing.errors import InputError, OutputError, RoutingError, StorageError, first_sentence, is_refusal
+from routing.errors import InputError, OutputError, RoutingError, StorageError, first_sentence
 from routing.schemas import Schema
-from routing.sessions.existing_session import ExistingSession, HasSession, find_setting
+from routing.sessions.existing_session import ExistingSession, HasSession, find_setting, is_refusal
 from routing.tables import sql_statements
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import check_shape

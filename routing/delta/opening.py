@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from threading import Thread
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from routing.config import Config, TableLocation, in_reading_order
+from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import file_systems
 from routing.delta.commits import is_local
 from routing.delta.local_tables import (
@@ -23,7 +23,7 @@ from routing.delta.local_tables import (
     open_local,
 )
 from routing.delta.table_details import check_vacant
-from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
+from routing.errors import EnvironmentFault, InputError, OutputError
 from routing.sessions import session
 from routing.sessions.existing_session import find_setting, is_connect
 from routing.tables.read_rows import check_shape

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.config import Config, TableLocation, in_reading_order
+from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import commits
-from routing.errors import ConfigError, InputError, OutputError, StorageError, condition, first_sentence
+from routing.errors import InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
-from routing.sessions.existing_session import ExistingSession, HasSession
+from routing.sessions.existing_session import ExistingSession, HasSession, condition
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:

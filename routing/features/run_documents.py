@@ -24,8 +24,9 @@ from routing.document import (
 )
 from routing.errors import RunError
 from routing.render.wording import count, format_duration, format_time, format_value
+from routing.result_schemas import LISTED_RUNS, ONE_RUN
 from routing.rules.timeline import micros_of
-from routing.schemas import LISTED_RUNS, ONE_RUN, RUNS, Schema
+from routing.schemas import RUNS, Schema
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_rows
 from routing.tables.table_columns import Table
@@ -243,7 +244,7 @@ _IDS = Schema(tuple(f for f in RUNS if f.name in _NEWEST_FIRST))
 def read_runs(runs: Table, limit: int | None = None) -> SchemaRows:
     """Return the recorded runs, newest first, without settings, versions and stages.
 
-    ``runs`` is the table of that name. Rows of `schemas.LISTED_RUNS`.
+    ``runs`` is the table of that name. Rows of `result_schemas.LISTED_RUNS`.
     """
     run_rows = read_rows(runs, _OF_A_LIST, last_by=_NEWEST_FIRST, limit=limit)
     return SchemaRows(
@@ -254,7 +255,7 @@ def read_runs(runs: Table, limit: int | None = None) -> SchemaRows:
 def find_run(runs: Table, asked: str, location: str) -> SchemaRows:
     """Find the run that has this id, or else the only one whose id begins with it. Raises RunError.
 
-    One row of `schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
+    One row of `result_schemas.ONE_RUN`. ``location`` is for the message. Raises RunError.
     """
     newest = [str(row["run_id"]) for row in read_rows(runs, _IDS, last_by=_NEWEST_FIRST)]
     ids = [run_id for run_id in dict.fromkeys(newest) if run_id.startswith(asked)]

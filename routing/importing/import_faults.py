@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from routing.config import ConfigError
 from routing.delta.import_times import AHEAD
-from routing.errors import ConfigError, EnvironmentFault, InputError, join_bounded, quote
+from routing.errors import EnvironmentFault, InputError, join_bounded, quote
 from routing.render.wording import format_time
 from routing.terms import TableRow
 

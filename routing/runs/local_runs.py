@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from routing.config import Config
+from routing.config import Config, ConfigError
 from routing.delta import protocol
 from routing.delta.data_files import DataFiles, DataFileWriter, RowSource
 from routing.delta.ledger import LocalOutputs
@@ -26,7 +26,6 @@ from routing.engines.arrow.resolved_batches import (
     find_all_requests,
     for_each_thread,
 )
-from routing.errors import ConfigError
 from routing.plan.checked_inputs import check_without_spark
 from routing.runs.run_work import Progress, RunCounts, RunWork, count_resolved, count_rows, note_unended_requests
 from routing.runs.running import Run, run_by

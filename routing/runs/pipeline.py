@@ -10,12 +10,12 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from routing.config import Config
+from routing.config import Config, ConfigError
 from routing.delta import file_systems, protocol, spark_tables
 from routing.delta.counted_runs import new_run_id
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
-from routing.errors import ConfigError, InputError
+from routing.errors import InputError
 from routing.messages import openers, results
 from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc

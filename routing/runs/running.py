@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Protocol
 
-from routing.config import Config
+from routing.config import Config, ConfigError
 from routing.delta import current_routes_view, import_times, ledger, protocol, spark_tables
 from routing.delta.counted_runs import (
     EarlierRun,
@@ -25,7 +25,7 @@ from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.run_lock import only_run
 from routing.delta.table_details import check_writable
-from routing.errors import ConfigError, RecordedAlready, StorageError
+from routing.errors import RecordedAlready, StorageError
 from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
 from routing.runs.run_work import Progress, RunCounts, RunWork, Stages

@@ -8,13 +8,69 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
-from routing.errors import ConfigError, condition, first_sentence, is_refusal, join_bounded, quote
+from routing.config import ConfigError
+from routing.errors import first_sentence, join_bounded, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+# How a session refuses what it is asked for.
+
+
+def condition(error: BaseException) -> str:
+    """Return the error condition that Spark gives its errors, such as PATH_NOT_FOUND; empty where there is none.
+
+    An error of Java that py4j hands on as it is, as of a file that a task does not find, has it within itself or
+    in one of its causes.
+    """
+    get_condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    if get_condition is not None:
+        return str(get_condition() or "")
+    java = getattr(error, "java_exception", None)
+    while java is not None:
+        java_condition = _condition_in_java(java)
+        if java_condition:
+            return java_condition
+        java = java.getCause()
+    return ""
+
+
+def _condition_in_java(java: Any) -> str:
+    from py4j.protocol import Py4JError
+
+    try:
+        return str(java.getErrorClass() or "")
+    except Py4JError:
+        # No error of Spark.
+        return ""
+
+
+# How serverless compute refuses, and any session what it had to begin with; the last one is that of Spark 3.5.
+_REFUSED = frozenset(
+    (
+        "NOT_SUPPORTED_WITH_SERVERLESS",
+        "CONFIG_NOT_AVAILABLE",
+        "CANNOT_MODIFY_CONFIG",
+        "CANNOT_MODIFY_STATIC_CONFIG",
+        "_LEGACY_ERROR_TEMP_1325",
+    )
+)
+# The class of SQLSTATE for features that are not supported, in the standard.
+_NOT_SUPPORTED = "0A"
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return True if a session says that it does not do what it was asked for at all; anything else went wrong."""
+    state = getattr(error, "getSqlState", None)
+    is_unsupported = state is not None and str(state() or "").startswith(_NOT_SUPPORTED)
+    return is_unsupported or condition(error).partition(".")[0] in _REFUSED
+
+
+# Settings.
 
 
 # True by default on Spark 4.2.0, where a Python UDF over a Delta scan then hangs for ever (SPARK-58241).

@@ -12,7 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from routing.errors import ConfigError, EnvironmentFault
+from routing.config import ConfigError
+from routing.errors import EnvironmentFault
 from routing.messages.dialog_hash import check_packages
 from routing.sessions import session
 from routing.sessions.existing_session import check_udf

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from routing import config
-from routing.errors import ConfigError
+from routing.config import ConfigError
 from tests.project.platform_checks import EMR, ROOT
 
 PAGES = ("databricks.md", "emr.md")

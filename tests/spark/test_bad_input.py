@@ -10,7 +10,8 @@ import pytest
 
 import routing
 from routing import cli
-from routing.errors import ConfigError, InputError
+from routing.config import ConfigError
+from routing.errors import InputError
 from routing.sessions import session
 from tests.estate_rows import route, small_estate
 from tests.faulty_rows import faulty_rows

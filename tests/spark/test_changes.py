@@ -11,7 +11,7 @@ import pytest
 
 from routing.config import TableLocation
 from routing.plan.checked_inputs import ResolveOptions
-from routing.schemas import MESSAGE_CHANGES
+from routing.result_schemas import MESSAGE_CHANGES
 from routing.tables.cached_frames import FrameCache
 from routing.tables.table_columns import is_frame
 from tests.frames import Tables, arrow, frame_of, frames, rows_of

@@ -12,7 +12,7 @@ import pytest
 from routing.config import TableLocation
 from routing.features.diff.comparison import Against, Scripts, TableVersions
 from routing.features.diff.diffing import Diff, diff
-from routing.schemas import MESSAGE_CHANGES
+from routing.result_schemas import MESSAGE_CHANGES
 from routing.tables.table_columns import is_frame
 from tests.estate_rows import small_estate
 from tests.frames import rows_in

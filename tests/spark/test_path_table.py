@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.config import ConfigError
 from routing.delta.counted_runs import release
-from routing.errors import ConfigError, InternalError, OutputError
+from routing.errors import InternalError, OutputError
 from routing.runs import spark_outputs
 from routing.runs.run_work import Progress
 from tests.estate_rows import message, small_estate

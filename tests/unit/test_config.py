@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from routing.config import Config, TableLocation, is_uri, load, parse_time, size_in_bytes
+from routing.config import Config, ConfigError, TableLocation, is_uri, load, parse_time, size_in_bytes
 from routing.delta.spark_tables import read_text
-from routing.errors import ConfigError
 
 UTC = timezone.utc
 WHOLE: dict[str, Any] = {

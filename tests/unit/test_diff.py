@@ -18,7 +18,8 @@ from routing.features.diff.configuration_changes import find_route_changes
 from routing.features.diff.decision_comparison import WORSE, MessageChanges, count_changes, fails, find_affected
 from routing.features.diff.diffing import Diff, diff
 from routing.features.diff.sides import DiffSides, GivenTables, OneSide, read
-from routing.schemas import KEY_CHANGES, ROUTES, SETTINGS
+from routing.result_schemas import KEY_CHANGES
+from routing.schemas import ROUTES, SETTINGS
 from tests.estate_rows import STOCK, STORE, conversation, database, instance, message, route, service, small_estate
 from tests.frames import Tables, arrow, arrow_of
 from tests.stored import config_of, config_text, save_estate

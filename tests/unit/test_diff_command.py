@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from routing import cli
-from routing.schemas import MESSAGE_CHANGES, ROUTES
+from routing.result_schemas import MESSAGE_CHANGES
+from routing.schemas import ROUTES
 from tests.estate_rows import route, small_estate
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from routing import errors
+from routing.config import ConfigError
 from routing.errors import RoutingError
+from routing.features.lint.custom_rules import RuleError
+from routing.sessions.existing_session import condition
 from tests.golden_texts import assert_golden
 
 _FAULTS = ["column name is int, not string", "required column address is missing"]
@@ -94,7 +97,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 
 def _kinds() -> list[type[RoutingError]]:
     found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RoutingError)]
-    return [kind for kind in found if kind.__module__ == errors.__name__]
+    return [*(kind for kind in found if kind.__module__ == errors.__name__), ConfigError, RuleError]
 
 
 def _constructors() -> Iterator[str]:
@@ -106,7 +109,8 @@ def _constructors() -> Iterator[str]:
 
 def _sample(name: str) -> RoutingError:
     kind, _, constructor = name.partition(".")
-    error = getattr(getattr(errors, kind), constructor)(*SAMPLES[name])
+    kinds = {one.__name__: one for one in _kinds()}
+    error = getattr(kinds[kind], constructor)(*SAMPLES[name])
     assert isinstance(error, RoutingError)
     return error
 
@@ -200,5 +204,5 @@ def test_the_condition_of_an_error_of_java() -> None:
     ):
         error = ValueError()
         error.java_exception = java  # type: ignore[attr-defined]
-        assert errors.condition(error) == told
-    assert errors.condition(ValueError()) == ""
+        assert condition(error) == told
+    assert condition(ValueError()) == ""

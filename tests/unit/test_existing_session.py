@@ -9,11 +9,11 @@ import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
 from routing.commands import command_context
+from routing.config import ConfigError
 from routing.delta import ledger
 from routing.delta.job_outputs import RUN, CommitMark
-from routing.errors import ConfigError, is_refusal
 from routing.sessions import session
-from routing.sessions.existing_session import apply_settings, check_udf, find_setting
+from routing.sessions.existing_session import apply_settings, check_udf, find_setting, is_refusal
 from routing.tables import sql_statements
 from routing.tables.cached_frames import _partitions
 from tests.refusing import Settings, not_available, refused, session_of

@@ -13,7 +13,8 @@ import pytest
 
 from routing import cli
 from routing.commands import command_context, import_, shared_arguments
-from routing.errors import ConfigError, ContractError
+from routing.config import ConfigError
+from routing.errors import ContractError
 from tests.golden_texts import assert_golden
 from tests.screens import Busy
 

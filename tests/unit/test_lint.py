@@ -13,12 +13,13 @@ from routing import cli
 from routing.cli import CommandParser
 from routing.commands import lint as command
 from routing.commands.shared_arguments import SEVERITIES
-from routing.errors import ConfigError, ContractError
+from routing.config import ConfigError
+from routing.errors import ContractError
 from routing.features.lint.catalogue import FINDINGS, Severity
 from routing.features.lint.lint_settings import LintSettings, LintSuppression, check_code, page, settings
 from routing.features.lint.linting import LintResult
-from routing.schemas import FINDINGS as FOUND
-from routing.schemas import ROUTE_COVERAGE
+from routing.result_schemas import FINDINGS as FOUND
+from routing.result_schemas import ROUTE_COVERAGE
 from routing.tables.arrow_rows import SchemaRows
 from tests.golden_texts import assert_golden
 from tests.screens import Busy

@@ -12,8 +12,8 @@ import pytest
 
 import routing
 from routing import cli
-from routing.errors import ConfigError, RuleError
-from routing.features.lint.custom_rules import ROWS, configuration_of, find_own
+from routing.config import ConfigError
+from routing.features.lint.custom_rules import ROWS, RuleError, configuration_of, find_own
 from routing.features.lint.lint_settings import load_rules, settings
 from routing.features.lint.linting import lint_apart
 from routing.rules.timeline import micros_of

@@ -17,8 +17,9 @@ from routing.engines.traffic_tables import open_traffic
 from routing.features.explain.questions import QuestionError
 from routing.features.messages.message_filter import MessageFilter, ask, select
 from routing.features.messages.message_list import MessageList, list_messages
+from routing.result_schemas import LISTED_MESSAGES
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
-from routing.schemas import LISTED_MESSAGES, OBSERVED_ROUTING, RESOLVED_ROUTES
+from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES
 from tests.frames import arrow_of
 from tests.listed_messages import (
     IMPORTS,

@@ -1,4 +1,4 @@
-"""A module that one other alone imports, beside it, has a reason to stand; else the two are one module."""
+"""Modules hold whole concepts: few, none very long, and none that serves one neighbour alone without a reason."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tests.patterns import nodes_of
 
 HOUSE = Path(routing.__file__).parent
 MOST = 25
+MOST_MODULES = 279
+MOST_LINES = 550
 # Where the reason is length, the two have more than 420 lines together.
 REASONS = {
     "cli": "`__main__` handles signals before it imports anything of the command line",
@@ -84,6 +86,12 @@ def test_a_module_with_one_importer_beside_it_has_a_reason() -> None:
     assert len(trees) > 200
     assert lonely_in(trees) == set(REASONS)
     assert len(REASONS) <= MOST
+
+
+def test_modules_are_few_and_none_is_very_long() -> None:
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in HOUSE.rglob("*.py")}
+    assert 200 < len(lines) <= MOST_MODULES
+    assert {str(path.relative_to(HOUSE)): number for path, number in lines.items() if number > MOST_LINES} == {}
 
 
 def test_length_is_a_reason_where_both_are_long() -> None:

@@ -18,7 +18,8 @@ _HOP = ("rules/following.py", "    rerouted_from: str | None = None\n\n\nHOP_COL
 _PROGRAM = """
 import json
 from datetime import datetime
-from routing import schemas
+from routing.result_schemas import TRACED_HOPS
+from routing.schemas import RESOLVED_ROUTES
 from routing.features.explain.judging import verdict_row
 from routing.features.trace.tracing import hop_rows
 from routing.plan.key_rows import CHOICE, decide_keys
@@ -43,9 +44,8 @@ message = {"message_id": "m", "conversation_id": "a" * 8 + "-0000-4000-8000-" + 
 tables = {"instances": [{"instance_name": "hub"}], "messages": [message],
           "databases": [{"instance_name": "hub", "name": "Orders", "service_broker_guid": "x"}]}
 [explained] = KnownRows(tables).explain(message).verdict
-columns = {key: getattr(schemas, key).names for key in ("RESOLVED_ROUTES", "TRACED_HOPS")}
 print(json.dumps([choice.get("weight"), hop.get("weight"), explained.get("weight"),
-                  *("weight" in names for names in columns.values())]))
+                  *("weight" in schema.names for schema in (RESOLVED_ROUTES, TRACED_HOPS))]))
 """
 
 

@@ -20,14 +20,8 @@ from routing.errors import InputError
 from routing.features.reconcile.arrow_reconcile import open_episodes
 from routing.features.reconcile.episodes import ObservedEpisodes
 from routing.features.reconcile.reconciling import Reconciliation
-from routing.schemas import (
-    BALANCED_PICKS,
-    OBSERVED_ROUTING,
-    RECONCILED_CAUSES,
-    RECONCILED_COUNTS,
-    RECONCILIATION,
-    TABLES,
-)
+from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
+from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
 from tests.estate_rows import instance

@@ -15,7 +15,8 @@ from deltalake import write_deltalake
 
 import routing
 from routing import cli
-from routing.errors import ConfigError, EnvironmentFault, InputError, OutputError
+from routing.config import ConfigError
+from routing.errors import EnvironmentFault, InputError, OutputError
 from routing.features.report import page_file
 from routing.process import CommandProgress
 from routing.schemas import INPUTS, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS

@@ -14,7 +14,7 @@ from routing import cli
 from routing.delta.counted_runs import check_release
 from routing.errors import OutputError, RunError
 from routing.features import run_documents
-from routing.schemas import LISTED_RUNS, ONE_RUN
+from routing.result_schemas import LISTED_RUNS, ONE_RUN
 from routing.schemas import RUNS as SCHEMA
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden

@@ -14,9 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from routing import cli
-from routing.config import load
+from routing.config import ConfigError, load
 from routing.config.secrets import holds_secret, names_secret, without_secrets
-from routing.errors import ConfigError
 from tests.unit.test_config import WHOLE
 
 VALUE = "Hunter2-hunter2"

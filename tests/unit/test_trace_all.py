@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from routing.config import Config
+from routing.config import Config, ConfigError
 from routing.delta.opening import TableOpener
-from routing.errors import ConfigError, OutputError
+from routing.errors import OutputError
 from routing.features.trace.paths_table import write_path_table
 from routing.runs.run_work import WrittenPaths
 from routing.schemas import MESSAGE_PATHS

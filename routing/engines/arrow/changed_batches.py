@@ -25,7 +25,8 @@ from routing.engines.arrow.resolved_batches import (
 )
 from routing.engines.arrow.text_numbers import TextColumn, first_of, used_words
 from routing.plan.checked_inputs import CheckedInputs
-from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES, ColumnKind
+from routing.result_schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
 from routing.tables.arrow_rows import arrow_type, find_undecodable, plain_values, with_readable_texts
 from routing.tables.encoded_texts import split_words

@@ -20,7 +20,7 @@ from routing.features.diff.decision_comparison import (
 )
 from routing.features.diff.sides import DiffSides, OneSide
 from routing.plan.checked_inputs import CheckedInputs
-from routing.schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.result_schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, micros_in, plain_values
 from routing.tables.encoded_texts import GroupSums

@@ -12,8 +12,8 @@ from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.linting import lint_apart
 from routing.features.report.facts import RouteChange
 from routing.render.wording import format_time
+from routing.result_schemas import FINDING_CHANGES, FINDINGS, ROUTE_CHANGES
 from routing.rules import text
-from routing.schemas import FINDING_CHANGES, FINDINGS, ROUTE_CHANGES
 from routing.tables.arrow_rows import SchemaRows, with_moments
 from routing.tables.table_columns import TableColumns
 from routing.terms import ReadRow, TableRow

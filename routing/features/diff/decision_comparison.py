@@ -8,9 +8,9 @@ from typing import Any
 
 from routing.features.diff.sides import DiffSides, OneSide
 from routing.plan.checked_inputs import instances_of, requests_of
+from routing.result_schemas import CHANGE_COUNTS, EXAMPLES, KEY_CHANGES
 from routing.rules.estate import SqlInstance
 from routing.rules.requesting import RouteRequest
-from routing.schemas import CHANGE_COUNTS, EXAMPLES, KEY_CHANGES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import BROKER_CONFIGURATION_SERVICE, REJECTED, Outcome, ReadRow, TableRow
@@ -31,11 +31,11 @@ _RANKS = {str(Outcome.DELAYED): 1, str(Outcome.DROPPED): 2, REJECTED: 3}
 class MessageChanges:
     """The changes for the messages, by either engine.
 
-    compared: how many messages there are. groups: rows of `schemas.KEY_CHANGES`, each group once, an empty
-    database_name as null. examples: rows of `schemas.EXAMPLES`, of each change from an outcome and reason to
-    others the lowest `SHOWN` at least, by instance_name, message_id and conversation_id, nulls first. messages:
-    every changed message in the columns of `schemas.MESSAGE_CHANGES`, as it is in the table; None where they were
-    not asked for.
+    compared: how many messages there are. groups: rows of `result_schemas.KEY_CHANGES`, each group once, an empty
+    database_name as null. examples: rows of `result_schemas.EXAMPLES`, of each change from an outcome and reason
+    to others the lowest `SHOWN` at least, by instance_name, message_id and conversation_id, nulls first. messages:
+    every changed message in the columns of `result_schemas.MESSAGE_CHANGES`, as it is in the table; None where
+    they were not asked for.
     """
 
     compared: int

@@ -27,8 +27,9 @@ from routing.features.diff.sides import DiffSides, OneSide
 from routing.features.lint.lint_estate import read_traffic
 from routing.features.lint.lint_settings import LintSettings
 from routing.features.lint.lint_settings import settings as lint_settings
+from routing.result_schemas import MESSAGE_CHANGES
 from routing.rules.timeline import micros_of, moment_of
-from routing.schemas import MESSAGE_CHANGES, TRAFFIC
+from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import differences, lacks, types_of
 from routing.tables.table_columns import Table, TableColumns, as_dataset, check_given, columns_in, is_frame
@@ -137,12 +138,12 @@ class Diff:
         before: the side before, with its label and the time of its decisions.
         after: the side after.
         compared: the number of messages that were compared.
-        counts: rows of `schemas.CHANGE_COUNTS`, those that get worse first.
-        keys: rows of `schemas.KEY_CHANGES`: changes by sender and service.
-        routes: rows of `schemas.ROUTE_CHANGES`.
-        findings: rows of `schemas.FINDING_CHANGES`: findings of lint that come or go.
-        messages: changed messages (`schemas.MESSAGE_CHANGES`), a table or dataset of Arrow, or a DataFrame; None
-            without ``with_messages``.
+        counts: rows of `result_schemas.CHANGE_COUNTS`, those that get worse first.
+        keys: rows of `result_schemas.KEY_CHANGES`: changes by sender and service.
+        routes: rows of `result_schemas.ROUTE_CHANGES`.
+        findings: rows of `result_schemas.FINDING_CHANGES`: findings of lint that come or go.
+        messages: changed messages (`result_schemas.MESSAGE_CHANGES`), a table or dataset of Arrow, or a DataFrame;
+            None without ``with_messages``.
         script: the result that an import of the scripts would have; None without scripts.
         frame_cache: frames that Spark keeps for ``messages`` until `unpersist`.
 

@@ -25,8 +25,8 @@ from routing.messages.compiling import compile_messages
 from routing.messages.job import ResolveJob
 from routing.messages.validate import add_reasons
 from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
+from routing.result_schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.runs.run_work import UntimedStages
-from routing.schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.sessions.existing_session import ExistingSession
 from routing.tables import spark_forms
 from routing.tables.cached_frames import FrameCache
@@ -45,7 +45,7 @@ _PLACE = "place"
 
 
 def decide_sides(messages: DataFrame, before: ResolveJob, after: ResolveJob) -> DataFrame:
-    """Return every conformed message with both decisions, columns of `schemas.MESSAGE_CHANGES`; narrow.
+    """Return every conformed message with both decisions, columns of `result_schemas.MESSAGE_CHANGES`; narrow.
 
     Both sides must have the same dialogs. A message that is set aside has outcome REJECTED, its codes as reason,
     and nothing else.
@@ -98,13 +98,13 @@ def _differs() -> Column:
 
 
 def count_changed(changed: DataFrame) -> DataFrame:
-    """Count the messages by change, in rows of `schemas.KEY_CHANGES`: one hash aggregate."""
+    """Count the messages by change, in rows of `result_schemas.KEY_CHANGES`: one hash aggregate."""
     named = changed.withColumn("database_name", spark_forms.empty_as_null(F.col("database_name")))
     return in_shape(named.groupBy(*_GROUP).agg(F.count(F.lit(1)).alias("messages")), KEY_CHANGES)
 
 
 def find_examples(changed: DataFrame, most: int) -> DataFrame:
-    """Select ``most`` messages of each change from an outcome and reason to others (`schemas.EXAMPLES`).
+    """Select ``most`` messages of each change from an outcome and reason to others (`result_schemas.EXAMPLES`).
 
     The lowest by instance, message id and conversation, nulls first. Spark keeps as many of each part before it
     exchanges any.

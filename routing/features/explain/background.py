@@ -14,6 +14,7 @@ from routing.delta.import_times import newest_after, newest_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import trace_request
 from routing.plan.planner import Planner
+from routing.result_schemas import EXPLAINED_STEPS
 from routing.rules import observed, reconciling, text
 from routing.rules.estate import SqlInstance
 from routing.rules.following import HopPath, MessageTrace, PathHop
@@ -22,7 +23,6 @@ from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.rules.resolving import Verdict
 from routing.rules.timeline import moment_of
-from routing.schemas import EXPLAINED_STEPS
 from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import TableColumns
 from routing.terms import (

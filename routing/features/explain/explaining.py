@@ -36,13 +36,14 @@ from routing.features.explain.judging import (
 from routing.features.explain.questions import Question
 from routing.features.explain.route_lines import ShownSearch, searches
 from routing.importing.import_faults import latest_time
+from routing.result_schemas import EXPLAINED_STEPS
 from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.matching import STEPS, comes_before
 from routing.rules.requesting import RouteRequest
 from routing.rules.resolving import Verdict, bound_broker
 from routing.rules.timeline import micros_of
-from routing.schemas import EXPLAINED_STEPS, RESOLVED_ROUTES
+from routing.schemas import RESOLVED_ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table
 from routing.terms import MSDB, MatchingStep, Outcome, Reason, TableRow
@@ -343,7 +344,7 @@ def _outcome_line(verdict: TableRow) -> Line:
 
 @dataclass(frozen=True)
 class Explanation:
-    """verdict: one row, the columns of resolved_routes; steps: the path, in the schema `schemas.EXPLAINED_STEPS`.
+    """verdict: one row, the columns of resolved_routes; steps: the path, rows of `result_schemas.EXPLAINED_STEPS`.
 
     A column of the verdict is null where it depends on a dialog that was not given. ``others``: where a
     conversation was asked about, how many more messages are stored of the end that this one is of. ``remedy``:
@@ -379,7 +380,8 @@ def explain(
         spark: the session for tables that need one; by default one is started.
 
     Returns:
-        The verdict (one row of ``resolved_routes``), the steps to it (`schemas.EXPLAINED_STEPS`) and the remedy.
+        The verdict (one row of ``resolved_routes``), the steps to it (`result_schemas.EXPLAINED_STEPS`) and the
+        remedy.
 
     Raises:
         QuestionError: no such message, instance or database exists, or a run would reject the message.

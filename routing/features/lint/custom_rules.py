@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from types import CodeType
 from typing import Any, NamedTuple
 
-from routing.errors import RuleError, quote
+from routing.errors import ContractError, first_sentence, quote
 from routing.features.lint.catalogue import LintRule, Severity
 from routing.features.lint.lint_estate import LintFinding
 from routing.plan.checked_inputs import routes_of
@@ -21,6 +21,50 @@ from routing.rules.timeline import moment_of
 from routing.schemas import INPUTS, ColumnKind
 from routing.tables.table_columns import TableColumns
 from routing.terms import TableRow
+
+
+class RuleError(ContractError):
+    """A file of custom lint rules cannot be loaded, or one of its rules fails: nothing was reported."""
+
+    @classmethod
+    def unreadable(cls, file: str, why: str) -> RuleError:
+        """Say that the file is missing or cannot be read."""
+        return cls(f"the lint rules {quote(file)} cannot be read: {why}", "check lint.rules and --rules")
+
+    @classmethod
+    def not_run(cls, file: str, line: int | None, error: BaseException) -> RuleError:
+        """Say that Python cannot run the file."""
+        where = quote(file) if line is None else f"{quote(file)}, line {line}"
+        return cls(
+            f"the lint rules {where} cannot be run: {type(error).__name__}: {first_sentence(error)}",
+            "correct the file; docs/how-to/lint-rules.md shows one",
+        )
+
+    @classmethod
+    def no_rule(cls, file: str) -> RuleError:
+        """Say that the file marks no function as a rule."""
+        return cls(f"the lint rules {quote(file)} hold no rule", "mark functions with @routing.finding(…)")
+
+    @classmethod
+    def doubled(cls, code: str, first: tuple[str, int], second: tuple[str, int]) -> RuleError:
+        """Say that two rules have one code."""
+        places = " and ".join(f"{quote(file)}, line {line}" for file, line in (first, second))
+        return cls(f"two lint rules have the code {code}: {places}", "give each its own")
+
+    @classmethod
+    def failed(cls, code: str, file: str, line: int, error: BaseException) -> RuleError:
+        """Say that a rule raised an error."""
+        return cls(
+            f"the lint rule {code} failed in {quote(file)}, line {line}: {type(error).__name__}:"
+            f" {first_sentence(error)}",
+            "--verbose shows more; nothing was reported",
+        )
+
+    @classmethod
+    def no_finding(cls, code: str, file: str, line: int, yielded: object, wanted: str) -> RuleError:
+        """Say that a rule yields something else than a finding."""
+        return cls(f"the lint rule {code}, {quote(file)}, line {line}, yields {quote(yielded)} and not {wanted}")
+
 
 # The argument of a custom rule: whole tables as plain rows, which stay as they are described here.
 

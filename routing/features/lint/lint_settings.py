@@ -15,11 +15,11 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from routing.config import is_uri
+from routing.config import ConfigError, is_uri
 from routing.config.config_model import folder_of
-from routing.errors import ConfigError, ContractError, RuleError, first_sentence, quote, unknown_key
+from routing.errors import ContractError, first_sentence, quote, unknown_key
 from routing.features.lint.catalogue import BY_CODE
-from routing.features.lint.custom_rules import MARKED, CustomRule, line_in
+from routing.features.lint.custom_rules import MARKED, CustomRule, RuleError, line_in
 from routing.features.lint.lint_estate import list_names
 from routing.process import read_ordinary_file
 

@@ -30,8 +30,9 @@ from routing.features.lint.message_rules import (
 )
 from routing.features.lint.probing import ProbeAnswers, answers_of
 from routing.process import no_search_for_cycles
+from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
 from routing.rules.timeline import micros_of
-from routing.schemas import FINDINGS, ROUTE_COVERAGE, ROUTES
+from routing.schemas import ROUTES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import ReadRow, TableRow

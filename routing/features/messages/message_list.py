@@ -15,10 +15,11 @@ from routing.errors import ContractError, InputError
 from routing.features.explain.background import StatusText, is_of, place_of, status_of
 from routing.features.messages.message_filter import MESSAGE_KEY, MessageFilter, select
 from routing.importing.import_faults import latest_time
+from routing.result_schemas import LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
 from routing.rules import text
 from routing.rules.observed import ReasonComparison
 from routing.rules.timeline import SECOND, micros_of, moment_of
-from routing.schemas import KEPT, LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
+from routing.schemas import KEPT
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import cannot_hold, types_of
 from routing.tables.table_columns import Table, TableColumns
@@ -137,10 +138,10 @@ def find_queued(observed: TrafficTable | None, exports: Mapping[Queue, int]) -> 
 class MessageList:
     """The result of `list_messages`.
 
-    messages: rows of `schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit. counts: how
-    many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in each group
-    that has a listed message (`MESSAGE_GROUPS`). queued_messages: how many messages the newest exports of
-    the queues hold, None where only those that wait were not asked for; exported: whether any queue was.
+    messages: rows of `result_schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit.
+    counts: how many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in
+    each group that has a listed message (`MESSAGE_GROUPS`). queued_messages: how many messages the newest exports
+    of the queues hold, None where only those that wait were not asked for; exported: whether any queue was.
     oldest_stuck: for how many seconds the oldest message waits that is DELAYED or DROPPED, None where none is.
     """
 
@@ -201,7 +202,7 @@ def list_messages(
         spark: the session for tables that need one; by default one is started.
 
     Returns:
-        The listed messages (`schemas.LISTED_MESSAGES`), and counts by outcome, reason and group.
+        The listed messages (`result_schemas.LISTED_MESSAGES`), and counts by outcome, reason and group.
 
     Raises:
         InputError: no run counts yet, or a table breaks its contract.

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from routing.config import RECONCILIATION as KEY
-from routing.config import Config, in_reading_order
+from routing.config import Config, ConfigError, in_reading_order
 from routing.delta import ledger
 from routing.delta.counted_runs import release
 from routing.delta.ledger import ReplacedOutput
 from routing.delta.opening import OpenedTable, TableOpener
-from routing.errors import ConfigError, ContractError, InputError
+from routing.errors import ContractError, InputError
 from routing.features.reconcile.episodes import MismatchCause, ObservedEpisodes
+from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
 from routing.rules.reconciling import MATCHING, PairClass
 from routing.rules.timeline import moment_of
-from routing.schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS, RECONCILIATION, SETTINGS, Schema
+from routing.schemas import RECONCILIATION, SETTINGS, Schema
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
@@ -74,9 +75,9 @@ class Reconciliation:
 
     Args:
         observations: the number of rows of ``observed_routing``.
-        counts: rows of `schemas.RECONCILED_COUNTS`: episodes by instance and class.
-        causes: rows of `schemas.RECONCILED_CAUSES`, those that explain most first.
-        balanced: rows of `schemas.BALANCED_PICKS`: dialogs by broker instance that SQL Server picked.
+        counts: rows of `result_schemas.RECONCILED_COUNTS`: episodes by instance and class.
+        causes: rows of `result_schemas.RECONCILED_CAUSES`, those that explain most first.
+        balanced: rows of `result_schemas.BALANCED_PICKS`: dialogs by broker instance that SQL Server picked.
         unobserved: the number of ends of conversations with messages but no observation on their instance.
         rows: every episode (`schemas.RECONCILIATION`), a table or dataset of Arrow, or a DataFrame; None without
             ``with_rows``.

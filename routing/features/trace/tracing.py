@@ -13,12 +13,12 @@ from routing.features.explain.judging import JudgedQuestion, judge_question
 from routing.features.explain.questions import Question
 from routing.plan.checked_inputs import network_of
 from routing.plan.paths import PathPlanner
+from routing.result_schemas import TRACED_HOPS, TRACED_WAYS
 from routing.rules import text
 from routing.rules.following import HopPath, MessageTrace
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.resolving import RoutedMessage
-from routing.schemas import TRACED_HOPS, TRACED_WAYS
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
@@ -80,7 +80,8 @@ class TraceResult:
     """The result of `trace`.
 
     ``paths``: one, or where the dialog decides and is not known one for each that differs. ``way_rows`` and
-    ``hop_rows`` have all of it (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`). ``others`` as in `Explanation`.
+    ``hop_rows`` have all of it (`result_schemas.TRACED_WAYS`, `result_schemas.TRACED_HOPS`). ``others`` as in
+    `Explanation`.
     """
 
     message: RoutedMessage
@@ -110,7 +111,8 @@ def trace(
         spark: the session for tables that need one; by default one is started.
 
     Returns:
-        The paths there and back; ``way_rows`` and ``hop_rows`` (`schemas.TRACED_WAYS`, `schemas.TRACED_HOPS`).
+        The paths there and back; ``way_rows`` and ``hop_rows`` (`result_schemas.TRACED_WAYS`,
+        `result_schemas.TRACED_HOPS`).
 
     Raises:
         QuestionError: no such message, instance or database exists, or a run would reject the message.

@@ -329,7 +329,7 @@ def before_and_after(done: Diff) -> picture_theme.Picture:
 
 
 def change_rows(keys: Iterable[ReadRow]) -> list[ReadRow]:
-    """Return the rows of `before_and_after`, from rows of `schemas.KEY_CHANGES`."""
+    """Return the rows of `before_and_after`, from rows of `result_schemas.KEY_CHANGES`."""
     named = [(f"{key['to_service_name']} on {key['instance_name']}", key) for key in keys]
     largest_places = largest(((name, key["messages"]) for name, key in named), CHANGED_SERVICES, "other services")
     counted: dict[tuple[int, str], Counter[tuple[str, str]]] = {}

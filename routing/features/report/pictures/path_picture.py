@@ -44,7 +44,7 @@ def followed(done: TraceResult) -> picture_theme.Picture:
 
 
 def station_rows(way_rows: Iterable[ReadRow], hops: Iterable[ReadRow]) -> list[ReadRow]:
-    """Return the rows of `followed`, from rows of `schemas.TRACED_WAYS` and `schemas.TRACED_HOPS`."""
+    """Return the rows of `followed`, from rows of `TRACED_WAYS` and `TRACED_HOPS` (`result_schemas`)."""
     stations = {key: list(hop_rows) for key, hop_rows in groupby(hops, key=_way_key)}
     listed = list(way_rows)
     return [

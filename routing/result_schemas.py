@@ -1,0 +1,218 @@
+"""The columns of the rows that functions and commands return, beside those of stored tables (`schemas`)."""
+
+from __future__ import annotations
+
+from routing.rules.following import HopColumns
+from routing.schemas import (
+    MESSAGES,
+    ROUTES,
+    RUNS,
+    ArrayOf,
+    ColumnKind,
+    Field,
+    MapOf,
+    Schema,
+    columns_of,
+    table_schema,
+)
+
+_STRING, _INT, _BIGINT, _DOUBLE = ColumnKind.STRING, ColumnKind.INT, ColumnKind.BIGINT, ColumnKind.DOUBLE
+_BOOLEAN, _TIME = ColumnKind.BOOLEAN, ColumnKind.TIMESTAMP
+
+# A path has a number where the dialog is not known, and decides; direction: THERE or BACK.
+TRACED_WAYS = table_schema(
+    ("path!", _INT),
+    ("direction!", _STRING),
+    ("way!", _INT),
+    ("outcome!", _STRING),
+    ("reason", _STRING),
+    ("instance_name", _STRING),
+    ("database_name", _STRING),
+    ("address", _STRING),
+)
+"""The ways of one message, and where each ends."""
+TRACED_HOPS = table_schema(
+    ("path!", _INT),
+    ("direction!", _STRING),
+    ("way!", _INT),
+    ("hop!", _INT),
+    *columns_of(HopColumns),
+)
+"""Their hops; ``scope`` is the database whose routes were searched."""
+RECONCILED_COUNTS = table_schema(
+    ("instance_name!", _STRING),
+    ("class!", _STRING),
+    ("episodes!", _BIGINT),
+    ("observations!", _BIGINT),
+)
+"""How many episodes of an instance are of a class."""
+RECONCILED_CAUSES = table_schema(
+    ("instance_name!", _STRING),
+    ("cause!", _STRING),
+    ("cause_text!", _STRING),
+    ("episodes!", _BIGINT),
+    ("first_observed_at!", _TIME),
+    ("last_observed_at!", _TIME),
+)
+"""What is most likely off, with how many episodes it explains."""
+BALANCED_PICKS = table_schema(
+    ("instance_name!", _STRING),
+    ("to_service_name!", _STRING),
+    ("broker_instances!", _INT),
+    ("episodes!", _BIGINT),
+    ("same!", _BIGINT),
+)
+"""Of services that are balanced: how often the broker instance that was observed is the one that was predicted."""
+# A line of an explanation. search: 1 the message's own scope, 2 msdb once the message has come back, null for the
+# message as a whole. step: the matching step that the line belongs to. name: of a route, database or tier.
+# reasons: why a route did not match. routes: the names of a tier's routes. at: the moment that decides. count: how
+# many. error_number, status_text and why: what SQL Server said of the message, and what that says of the verdict.
+EXPLAINED_STEPS = table_schema(
+    ("position!", _INT),
+    ("search", _INT),
+    ("step", _INT),
+    ("item!", _STRING),
+    ("finding!", _STRING),
+    ("name", _STRING),
+    ("reasons", ArrayOf(_STRING)),
+    ("service_name", _STRING),
+    ("broker_instance", _STRING),
+    ("address", _STRING),
+    ("mirror_address", _STRING),
+    ("valid_from", _TIME),
+    ("valid_to", _TIME),
+    ("at", _TIME),
+    ("database_name", _STRING),
+    ("routes", ArrayOf(_STRING)),
+    ("outcome", _STRING),
+    ("reason", _STRING),
+    ("count", _BIGINT),
+    ("error_number", _BIGINT),
+    ("status_text", _STRING),
+    ("why", _STRING),
+    ("instance_name", _STRING),
+)
+FINDINGS = table_schema(
+    ("code!", _STRING),
+    ("severity!", _STRING),
+    ("instance_name", _STRING),
+    ("database_name", _STRING),
+    ("object", _STRING),
+    ("message!", _STRING),
+    ("advice!", _STRING),
+    ("error_number", _INT),
+)
+"""What ``lint`` finds."""
+DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+"""What of a decision is compared."""
+MESSAGE_CHANGES = Schema(
+    (
+        *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
+        *(
+            Field(f"{name}_{when}", _STRING, name not in ("outcome", "reason"))
+            for when in ("before", "after")
+            for name in DECIDED
+        ),
+    )
+)
+"""Messages of which a decision differs between two configurations; one that is set aside has outcome REJECTED."""
+_GROUPED = ("instance_name", "database_name", "to_service_name")
+KEY_CHANGES = Schema(
+    (
+        *(Field(name, _STRING) for name in _GROUPED),
+        *(f for f in MESSAGE_CHANGES if f.name.endswith(("_before", "_after"))),
+        Field("messages", _BIGINT, False),
+    )
+)
+"""How many messages of an instance and database, null for arrivals, to a service change in the same way."""
+_ENDS = tuple(f"{name}_{when}!" for when in ("before", "after") for name in ("outcome", "reason"))
+EXAMPLES = table_schema(
+    *((name, _STRING) for name in _ENDS),
+    *((name, _STRING) for name in ("instance_name", "message_id", "conversation_id")),
+)
+"""Messages that change, as examples of what becomes of others."""
+CHANGE_COUNTS = table_schema(
+    *((name, _STRING) for name in _ENDS),
+    ("messages!", _BIGINT),
+    ("examples!", ArrayOf(Schema(EXAMPLES.fields[len(_ENDS) :]))),
+)
+"""How many messages change from an outcome and reason to others."""
+_OF_A_ROUTE = ("remote_service_name", "broker_instance", "address", "mirror_address", "lifetime")
+ROUTE_CHANGES = Schema(
+    (
+        *(Field(name, _STRING, False) for name in ("change", "instance_name", "database_name", "name")),
+        *(
+            Field(f"{f.name}_{when}", f.kind)
+            for when in ("before", "after")
+            for f in ROUTES
+            if f.name in _OF_A_ROUTE
+        ),
+    )
+)
+"""Routes in force that differ; ``change`` is added, removed or changed."""
+FINDING_CHANGES = Schema((Field("change", _STRING, False), *FINDINGS))
+"""Findings of ``lint`` that a change brings or takes away; ``change`` is comes or goes."""
+LISTED_RUNS = table_schema(
+    ("run_id!", _STRING),
+    ("mode!", _STRING),
+    ("started_at!", _TIME),
+    ("seconds!", _DOUBLE),
+    ("rows_read!", _BIGINT),
+    ("rows_resolved!", _BIGINT),
+    ("rows_rejected!", _BIGINT),
+    ("outcome_counts!", MapOf(_STRING, _BIGINT)),
+    ("release!", _STRING),
+)
+"""Runs as a list shows them."""
+ONE_RUN = Schema(
+    (
+        *RUNS,
+        Field("seconds", _DOUBLE, False),
+        # Slowest first; share: of the run's seconds, null in a run of no time.
+        Field(
+            "slow_stages",
+            ArrayOf(table_schema(("stage", _STRING), ("seconds", _DOUBLE), ("share", _DOUBLE))),
+            False,
+        ),
+    )
+)
+"""One run with its slow stages."""
+LISTED_MESSAGES = table_schema(
+    ("instance_name!", _STRING),
+    ("database_name", _STRING),
+    ("to_service_name!", _STRING),
+    ("outcome!", _STRING),
+    ("reason!", _STRING),
+    ("enqueue_time!", _TIME),
+    ("age_seconds!", _BIGINT),
+    ("message_id!", _STRING),
+    ("conversation_id!", _STRING),
+    ("is_initiator!", _BOOLEAN),
+    ("message_sequence_number", _BIGINT),
+    ("route_name", _STRING),
+    # Null where no table `imports` is known.
+    ("is_waiting", _BOOLEAN),
+    # The newest transmission_status or event, and what it says of the verdict; null where none was imported.
+    ("status_observed_at", _TIME),
+    ("status_source", _STRING),
+    ("status_outcome", _STRING),
+    ("status_number", _INT),
+    ("status_text", _STRING),
+    ("status_next_hop", _STRING),
+    ("agreement", _STRING),
+    ("agreement_why", _STRING),
+    ("conversation_handle", _STRING),
+)
+"""Messages as a list shows them."""
+MESSAGE_COUNTS = table_schema(("outcome!", _STRING), ("reason!", _STRING), ("messages!", _BIGINT))
+"""How many messages have an outcome and a reason."""
+MESSAGE_GROUPS = table_schema(
+    ("instance_name!", _STRING),
+    ("to_service_name!", _STRING),
+    ("reason!", _STRING),
+    ("outcome!", _STRING),
+    ("messages!", _BIGINT),
+)
+"""How many messages of an instance to a service have a reason."""
+ROUTE_COVERAGE = table_schema(("instance_name", _STRING), ("routes!", _BIGINT), ("used!", _BIGINT))
+"""How many routes of an instance messages used."""
