@@ -123,6 +123,11 @@ def _settings(scratch: str) -> dict[str, str]:
         # In another zone than UTC Delta reads its log anew after each commit, to see whether it wrote it right.
         "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
         "spark.ui.enabled": "false",
+        # What it would show of queries and jobs that have ended.
+        "spark.sql.ui.retainedExecutions": "5",
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "1000",
         # Each query is printed for that page all the same, and again whenever a part of it has ended: as short as
         # can be. A fifth of the time of a large plan went into the texts of its expressions.
         "spark.sql.ui.explainMode": "simple",
@@ -131,10 +136,10 @@ def _settings(scratch: str) -> dict[str, str]:
         # Scratch of its own, so that runs side by side do not meet.
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
         # Java begins with little room, and would tidy it up hundreds of times before it takes more.
-        "spark.driver.extraJavaOptions": (f"-Dderby.system.home={scratch} -Xms1g -Xmn500m -XX:MetaspaceSize=300m"),
+        "spark.driver.extraJavaOptions": (f"-Dderby.system.home={scratch} -Xms2g -Xmn1200m -XX:MetaspaceSize=300m"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": "3g",
         "spark.log.level": "ERROR",
         "spark.ui.showConsoleProgress": "false",
         # What sbroute's own session sets: Spark 4.2 hangs on a Python UDF over a Delta scan otherwise.
