@@ -136,7 +136,9 @@ def _settings(scratch: str) -> dict[str, str]:
         # Scratch of its own, so that runs side by side do not meet.
         "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
         # Java begins with little room, and would tidy it up hundreds of times before it takes more.
-        "spark.driver.extraJavaOptions": (f"-Dderby.system.home={scratch} -Xms2g -Xmn1200m -XX:MetaspaceSize=300m"),
+        "spark.driver.extraJavaOptions": (
+            f"-Dderby.system.home={scratch} -Xms2g -Xmn1200m -XX:MetaspaceSize=300m"
+        ),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "3g",

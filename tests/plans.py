@@ -37,12 +37,12 @@ def printed_plan(frame: DataFrame) -> str:
     return printed.getvalue()
 
 
-def main_paths(frame: DataFrame, folder: str) -> list[list[str]]:
+def main_paths(frame: DataFrame, folder: str, *, through_kept: bool = False) -> list[list[str]]:
     """The operators from the root to every scan of a table in ``folder`` that the rows themselves pass.
 
-    What is broadcast, or was kept before, is not on their way.
+    What is broadcast is not on their way, nor what was kept before, unless ``through_kept``.
     """
-    return list(_paths(_physical(frame), folder, []))
+    return list(_paths(_physical(frame), folder, [], through_kept))
 
 
 def paths_to_kept(frame: DataFrame, folder: str) -> list[list[str]]:
@@ -50,12 +50,14 @@ def paths_to_kept(frame: DataFrame, folder: str) -> list[list[str]]:
     kept = _physical(frame)
     while kept.nodeName().split(" ")[0] != KEPT:
         (kept,) = _children(kept)
-    return list(_paths(kept.relation().cachedPlan(), folder, []))
+    return list(_paths(kept.relation().cachedPlan(), folder, [], through_kept=False))
 
 
 def join_keys(frame: DataFrame, folder: str) -> list[tuple[str, ...]]:
     """The types of the keys of every join that the rows of a table in ``folder`` pass, from the root on."""
-    return [keys for keys, joined in _joins(_physical(frame)) if any(_paths(joined, folder, []))]
+    return [
+        keys for keys, joined in _joins(_physical(frame)) if any(_paths(joined, folder, [], through_kept=False))
+    ]
 
 
 def columns_read(frame: DataFrame, folder: str) -> set[str]:
@@ -111,14 +113,14 @@ def _physical(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().executedPlan()
 
 
-def _paths(plan: Any, folder: str, above: list[str]) -> Iterator[list[str]]:
+def _paths(plan: Any, folder: str, above: list[str], through_kept: bool) -> Iterator[list[str]]:
     name = plan.nodeName().split(" ")[0]
     here = [*above, name]
     if _scans(plan, folder):
         yield here
-    elif name not in (KEPT, BROADCAST):
-        for child in _children(plan):
-            yield from _paths(child, folder, here)
+    elif name not in (KEPT, BROADCAST) or (name == KEPT and through_kept):
+        for child in _sources(plan) if through_kept else _children(plan):
+            yield from _paths(child, folder, here, through_kept)
 
 
 def _scans(plan: Any, folder: str) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.classic
 # Some more than there were when this was written: Delta's own jobs differ by how many parts of the log it reads.
 MOST_JOBS, MOST_CALLS = 64, 3_300
-MOST_JOBS_OF_RESOLVE, MOST_CALLS_OF_RESOLVE = 36, 4_600
+MOST_CALLS_OF_RESOLVE = 4_600
 # A tenth of the defaults: 200 parts of a shuffle, and 50 tasks of Delta each time that a query opens a table,
 # which is eight times here.
 MANY_PARTS = {
@@ -76,20 +76,6 @@ def _counting_calls() -> Iterator[Counter[str]]:
         yield commands
 
 
-def test_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
-    build.claim(tmp_path / "demo")
-    build.write_tables(build.settings(tmp_path / "demo", ()), None)
-    tables = {key: spark.read.format("delta").load(str(tmp_path / "demo" / "data" / key)) for key in INPUTS}
-    routing.resolve(spark, tables).unpersist()
-    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
-    before = scheduler.numTotalJobs()
-    with _counting_calls() as commands:
-        done = routing.resolve(spark, tables)
-    done.unpersist()
-    assert 20 < scheduler.numTotalJobs() - before <= MOST_JOBS_OF_RESOLVE
-    assert 500 < commands["c"] <= MOST_CALLS_OF_RESOLVE
-
-
 @contextmanager
 def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
     """Set settings of the session, and put back what it had."""
@@ -116,9 +102,7 @@ def _counting_jobs(spark: SparkSession) -> Iterator[Counter[str]]:
     counted["tasks"] = sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
-def test_what_a_second_resolve_takes_where_shuffles_and_snapshots_have_many_parts(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_second_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
     """Each input is opened once, messages twice, and a small exchange takes as many tasks as it needs."""
     build.claim(tmp_path / "demo")
     build.write_tables(build.settings(tmp_path / "demo", ()), None)
@@ -126,10 +110,12 @@ def test_what_a_second_resolve_takes_where_shuffles_and_snapshots_have_many_part
         tables = {key: spark.read.format("delta").load(str(tmp_path / "demo" / "data" / key)) for key in INPUTS}
         routing.resolve(spark, tables).unpersist()
         with _counting_jobs(spark) as counted:
-            done = routing.resolve(spark, tables)
+            with _counting_calls() as commands:
+                done = routing.resolve(spark, tables)
             for rows in (done.resolved_routes, done.new_route_requests, done.rejected_messages):
                 assert rows.collect()
         done.unpersist()
+    assert 500 < commands["c"] <= MOST_CALLS_OF_RESOLVE
     assert 20 < counted["jobs"] <= MOST_JOBS_OF_MANY_PARTS
     assert 60 < counted["tasks"] <= MOST_TASKS_OF_MANY_PARTS
 
