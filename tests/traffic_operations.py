@@ -136,6 +136,11 @@ OPERATIONS = [
         [("Shop", 4, "id-1"), (None, 3, "id-1"), ("msdb", 1, "id-2")],
     ),
     Operation(
+        "the least time of some rows",
+        lambda t: whole(t.groups(PLACE[:1], least=("decided_at",), only={"broker_instance": None}).rows()),
+        [("HUB", 1, micros(AFTER_NOON)), (SHOWN, 1, micros(LAST))],
+    ),
+    Operation(
         "only some values; names as they are written",
         lambda t: whole(t.groups(("to_service_name",), only={"instance_name": ["hub", None, "Hub"]}).rows()),
         [("//A", 1)],

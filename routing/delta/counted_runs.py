@@ -19,9 +19,9 @@ from routing.delta.job_outputs import LastRun, TableCommit
 from routing.delta.opening import TableOpener
 from routing.delta.table_details import relative_path
 from routing.errors import OutputError, RecordedAlready, RunError, quote
-from routing.schemas import RUNS, Schema
+from routing.schemas import RUNS, ColumnKind, Schema
 from routing.tables.read_rows import check_shape, read_rows, types_of
-from routing.tables.table_columns import Table, as_dataset, is_frame
+from routing.tables.table_columns import Table
 from routing.terms import JsonObject, ReadRow, TableRow
 
 # The installed release of this package, and which one wrote a table: what a newer one wrote is left alone.
@@ -31,6 +31,7 @@ _FORM = re.compile(
     r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?:[._-]?(dev|a|alpha|b|beta|c|rc|pre|preview|snapshot)[0-9]{0,9})*"
 )
 _AFTER = re.compile(r"(?:(?:[._-]?(?:post|rev|r)|-)[0-9]{0,9})?(?:\+[a-z0-9._-]*)?")
+_RELEASE = Schema(tuple(field for field in RUNS if field.name == "release"))
 
 
 def release() -> str:
@@ -47,12 +48,8 @@ def check_release(runs: Table, location: str) -> None:
     ``runs`` is that table as it stands, of which the column ``release`` is read; ``location`` is for the
     message. Raises OutputError.
     """
-    if is_frame(runs):
-        if "release" in runs.columns:
-            refuse_newer((str(row["release"]) for row in runs.select("release").distinct().collect()), location)
-    elif "release" in runs.schema.names:
-        releases = as_dataset(runs).to_table(columns=["release"])["release"].unique()
-        refuse_newer((str(release) for release in releases.to_pylist()), location)
+    if types_of(runs).get("release") == str(ColumnKind.STRING):
+        refuse_newer((str(row["release"]) for row in read_rows(runs, _RELEASE)), location)
 
 
 def refuse_newer(releases: Iterable[str], location: str) -> None:

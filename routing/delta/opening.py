@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Thread
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import file_systems
@@ -32,9 +32,11 @@ from routing.tables.table_columns import Table, is_frame
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from routing.delta.spark_tables import Input
     from routing.schemas import Schema
 
 _ONE_MACHINE = re.compile(r"local(?:\[.*\])?")
+_WITHOUT_VERSIONS = UnreadableTable("it has no versions")
 _ANOTHER_DISK = UnreadableTable("its path may be one of another file system than this machine's")
 
 
@@ -44,6 +46,11 @@ class OpenedTable:
 
     rows: Table
     version: int | None
+
+    @property
+    def is_read_by_spark(self) -> bool:
+        """Whether Spark reads it, and not Arrow."""
+        return is_frame(self.rows)
 
 
 def say_nothing(_: str) -> None:
@@ -129,10 +136,15 @@ class TableOpener:
             master = None if is_connect(self._spark) else find_setting(self._spark, "spark.master")
         return master is not None and _ONE_MACHINE.fullmatch(master) is not None
 
-    def open_without_spark(self, location: TableLocation, version: int) -> Table | None:
-        """Return a `placed` table at a version as a dataset of Arrow; None where only Spark reads it."""
-        opened = self._unfit(location, version)
-        return None if isinstance(opened, UnreadableTable) else opened.rows
+    def open_by_arrow(self, tables: Mapping[str, Input]) -> dict[str, Any] | None:
+        """Return `placed` tables, each at its version, as datasets of Arrow; None where Spark has to read one."""
+        opened = {
+            key: _WITHOUT_VERSIONS if one.version is None else self._open_by_arrow(one.location, one.version)
+            for key, one in tables.items()
+        }
+        if find_reason_for_spark(opened) is not None:
+            return None
+        return {key: one.rows for key, one in opened.items() if isinstance(one, OpenedTable)}
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
         """Return a location, told whether it is another disk's; a session is asked where it takes one to tell.
@@ -149,7 +161,7 @@ class TableOpener:
         location = self.placed(key, location)
         if is_local(location) and find_log(location) is None:
             return None
-        why = self._unfit(location, version)
+        why = self._open_by_arrow(location, version)
         if not isinstance(why, UnreadableTable):
             self.tell(f"{key}: read by deltalake")
             return why
@@ -216,7 +228,7 @@ class TableOpener:
 
         return {
             key: one
-            if is_frame(one.rows) or one.version is None
+            if one.is_read_by_spark or one.version is None
             else replace(one, rows=TableSnapshot(self.placed(key, locations[key]), one.version).read(spark))
             for key, one in opened.items()
         }
@@ -239,7 +251,7 @@ class TableOpener:
         except EnvironmentFault as fault:
             raise fault.because(key, unfit.why, done) from fault
 
-    def _unfit(self, location: TableLocation, version: int | None) -> OpenedTable | UnreadableTable:
+    def _open_by_arrow(self, location: TableLocation, version: int | None) -> OpenedTable | UnreadableTable:
         """Return the table as delta-rs reads it, or why it does not."""
         table = self._look_at_place(location) or open_local(location, version)
         return (
@@ -258,12 +270,15 @@ class TableOpener:
 
 
 def find_reason_for_spark(
-    opened: Mapping[str, OpenedTable], writer: LocalTable | UnreadableTable | None
+    opened: Mapping[str, OpenedTable | UnreadableTable], writer: LocalTable | UnreadableTable | None = None
 ) -> UnreadableTable | None:
-    """Return why Spark reads some tables together; None where Arrow does, and delta-rs writes the output."""
-    frames = [key for key, one in opened.items() if is_frame(one.rows)]
-    if frames:
-        return UnreadableTable(f"tables.{frames[0]} is read by Spark")
+    """Return why Spark reads some tables together; None where Arrow does, and delta-rs writes the output.
+
+    Whatever reads several tables by one engine picks it here.
+    """
+    for key, one in opened.items():
+        if isinstance(one, UnreadableTable) or one.is_read_by_spark:
+            return UnreadableTable(f"tables.{key} is read by Spark")
     return writer if isinstance(writer, UnreadableTable) else None
 
 

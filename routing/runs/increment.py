@@ -27,8 +27,9 @@ from routing.runs.run_work import Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import at_once, has_arrow, with_columns_of
+from routing.tables.read_rows import count_by_files
 from routing.tables.spark_forms import conform, in_shape, readable_texts
-from routing.tables.table_columns import Table, as_dataset, in_files, is_frame
+from routing.tables.table_columns import Table, in_files
 from routing.terms import Outcome
 
 _ENDPOINT = ["conversation_id", "is_initiator"]
@@ -75,23 +76,21 @@ class StoredOutputs:
 
     def read(self, spark: SparkSession, key: str) -> DataFrame:
         """Return an output table as the runs so far left it."""
-        return with_columns_of(
-            TableSnapshot(self.config.output[key], self.versions[key]).read(spark), OUTPUTS[key]
-        )
+        return with_columns_of(self.snapshot(key).read(spark), OUTPUTS[key])
+
+    def snapshot(self, key: str) -> TableSnapshot:
+        """Return where an output table is, at the version that the runs so far left."""
+        return TableSnapshot(self.config.output[key], self.versions[key])
 
     def left(self, spark: SparkSession, key: str, columns: Sequence[str]) -> DataFrame | None:
         """Read some columns of an output table, for several passes; None where it has no rows."""
-        opened = self.open(key)
-        if is_frame(opened):
-            return _if_any(self.frame_cache.hold(self.read(spark, key).select(*columns)))
-        # Files say how many rows they have.
-        count = as_dataset(opened).count_rows()
-        rows = self.read(spark, key).select(*columns) if count else None
-        return (
-            self.frame_cache.hold(rows)
-            if rows is not None and count <= self.frame_cache.limits.held_rows
-            else rows
-        )
+        count = count_by_files(self.open(key))
+        if count == 0:
+            return None
+        rows = self.read(spark, key).select(*columns)
+        if count is None:
+            return _if_any(self.frame_cache.hold(rows))
+        return self.frame_cache.hold(rows) if count <= self.frame_cache.limits.held_rows else rows
 
     def broadcasts(self) -> BroadcastBudget:
         """Return the budget for broadcasts, with no notes yet."""
@@ -213,16 +212,17 @@ def _search_doubles(
     is_first = stored.last is None
     if not has_arrow() or (new.files is None and not is_first):
         return None
-    resolved = None if is_first else stored.open("resolved_routes")
-    messages = stored.opener.open_at("tables.messages", messages_table.location, messages_table.version)
-    if is_frame(messages) or (resolved is not None and is_frame(resolved)):
+    before = {} if is_first else {"resolved_routes": stored.snapshot("resolved_routes")}
+    opened = stored.opener.open_by_arrow({"messages": messages_table, **before})
+    if opened is None:
         return None
+    messages = opened["messages"]
     if new.files is not None:
         messages = in_files(messages, new.files)
         # Maintenance has moved rows to other files.
         if len(messages.files) != len(new.files):
             return None
-    return validate.search_doubles(spark, messages, resolved, stored.frame_cache)
+    return validate.search_doubles(spark, messages, opened.get("resolved_routes"), stored.frame_cache)
 
 
 def _without_duplicates(

@@ -16,11 +16,11 @@ from routing.delta.ledger import JobTables
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
-from routing.engines.traffic_tables import count_by
+from routing.engines.traffic_tables import Filter, count_by, open_traffic
 from routing.errors import InternalError, RoutingError, StorageError, first_sentence
 from routing.plan.checked_inputs import ResolveOptions
-from routing.tables.read_rows import earliest_by
-from routing.tables.table_columns import Table, as_dataset, is_frame
+from routing.tables.read_rows import count_by_files
+from routing.tables.table_columns import Table
 from routing.terms import JsonObject, Outcome, Reason, Word
 
 # The seconds of a run's stages, and what becomes of Spark's errors in them.
@@ -123,17 +123,21 @@ class RunWork:
         version = self.start.versions.get(key)
         if version is None or key in self.outputs.lacking:
             return False
-        stored = self._written(key, version)
-        return not is_frame(stored) and as_dataset(stored).count_rows() == 0
+        return count_by_files(self._written(key, version)) == 0
 
     def count_written(self, key: str, version: int, *names: str) -> Counter[tuple[Any, ...]]:
         """Count the rows of this run that are stored in an output, by the values of some columns."""
-        return count_by(self._written(key, version), names, {"run_id": [self.options.run_id]})
+        return count_by(self._written(key, version), names, self._of_this_run)
 
-    def earliest_decided(self, version: int, before: int) -> dict[str, int]:
-        """Return this run's first decision of each instance that has any before a moment (microseconds)."""
-        stored = self._written("resolved_routes", version)
-        return earliest_by(stored, "instance_name", "decided_at", before, {"run_id": [self.options.run_id]})
+    def earliest_decided(self, version: int) -> dict[str, int]:
+        """Return the time of this run's first decision by instance (microseconds)."""
+        stored = open_traffic(self._written("resolved_routes", version))
+        groups = stored.groups(("instance_name",), least=("decided_at",), only=self._of_this_run).rows()
+        return dict(groups.rows("instance_name", "min_decided_at"))
+
+    @property
+    def _of_this_run(self) -> Filter:
+        return {"run_id": [self.options.run_id]}
 
     def _written(self, key: str, version: int) -> Table:
         """Open an output as it is stored."""
@@ -220,7 +224,7 @@ def check_pending(work: RunWork, versions: Mapping[str, int], groups: Groups) ->
 def _taken_as_now(work: RunWork, version: int) -> Iterator[str]:
     """Return the note on decisions before the newest import of what has no history; none where all is newer."""
     if work.newest:
-        decided = work.earliest_decided(version, max(work.newest.values()))
+        decided = work.earliest_decided(version)
         after = {name: newest_after(work.newest, name, t) for name, t in decided.items()}
         late = {name: at for name, at in after.items() if at is not None}
         if late:

@@ -61,23 +61,6 @@ def open_inputs(
     return tables
 
 
-def open_traffic(opener: TableOpener, inputs: Mapping[str, spark_tables.Input]) -> dict[str, Table] | None:
-    """Open messages and dialogs by Arrow, each at its version; None where Spark reads any of them.
-
-    Where a session has other machines these have read them sooner than this one.
-    """
-    if not opener.is_of_one_machine:
-        return None
-    tables = dict[str, Table]()
-    for key in inputs.keys() & TRAFFIC:
-        snapshot = inputs[key]
-        rows = None if snapshot.version is None else opener.open_without_spark(snapshot.location, snapshot.version)
-        if rows is None:
-            return None
-        tables[key] = rows
-    return tables
-
-
 @dataclass(frozen=True)
 class SparkWork(RunWork):
     """A run by Spark."""
@@ -156,7 +139,10 @@ def run_full(work: SparkWork) -> RunCounts:
 
 def _compile(work: SparkWork) -> ResolveJob:
     """Read and check the inputs, find the keys of the messages, and decide for them."""
-    clock, traffic = work.clock, open_traffic(work.opener, work.inputs)
+    clock, traffic = work.clock, None
+    # Where a session has other machines these have read messages and dialogs sooner than this one.
+    if work.opener.is_of_one_machine:
+        traffic = work.opener.open_by_arrow({key: work.inputs[key] for key in TRAFFIC if key in work.inputs})
     with clock.stage("read"):
         tables = work.open_tables() if traffic is None else {**work.open_settings(), **traffic}
         inputs = validate.read(tables, work.frame_cache.limits)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
-from routing.tables.arrow_rows import plain_values, with_moments
+from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import (
     Only,
     Table,
@@ -62,33 +62,9 @@ def read_settings(tables: Mapping[str, Table]) -> dict[str, TableColumns]:
     return read_each(settings, lambda key: columns_of(settings[key], key))
 
 
-def earliest_by(table: Table, by: str, time: str, before: int, only: Only) -> dict[str, int]:
-    """Return the earliest time by value of a column, among rows before a moment (microseconds).
-
-    Files that hold no such row by the table's statistics are not read.
-    """
-    if is_frame(table):
-        from pyspark.sql import functions as F
-
-        from routing.tables.frames import where_in
-
-        rows = where_in(table, only).where(F.col(time) < F.timestamp_micros(F.lit(before)))
-        return dict(rows.groupBy(by).agg(F.unix_micros(F.min(time))).collect())
-    import pyarrow
-    import pyarrow.compute
-
-    rows = as_dataset(table)
-    kind = rows.schema.field(time).type
-    is_before = pyarrow.compute.field(time) < pyarrow.scalar(before, pyarrow.timestamp("us", kind.tz)).cast(kind)
-    wanted = condition_of(table, only)
-    condition = is_before if wanted is None else wanted & is_before
-    earliest: dict[str, int] = {}
-    for batch in rows.scanner(columns=[by, time], filter=condition).to_batches():
-        grouped = pyarrow.table(batch).group_by([by]).aggregate([(time, "min")])
-        micros = grouped[f"{time}_min"].cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
-        for value, at in zip(plain_values(grouped[by]), micros.to_pylist(), strict=True):
-            earliest[value] = min(at, earliest.get(value, at))
-    return earliest
+def count_by_files(table: Table) -> int | None:
+    """Return how many rows a table has by what its files say; None for one of Spark, which would count them."""
+    return None if is_frame(table) else as_dataset(table).count_rows()
 
 
 def condition_of(table: Any, only: Only) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.tables.read_rows import earliest_by
+from routing.engines.traffic_tables import open_traffic
 from tests.frames import arrow_of, frame_of, rows_of
 from tests.hostile import NAMES
 from tests.imports import (
@@ -276,12 +276,10 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
     rows = spark.read.format("delta").load(str(config.output["resolved_routes"]))
     stored = DeltaTable(str(config.output["resolved_routes"])).to_pyarrow_dataset()
     first, second = (int(moment.timestamp()) * 1_000_000 for moment in at[:2])
-    for table in (rows, stored):
-        assert earliest_by(table, "instance_name", "decided_at", second + 1, {"run_id": ["run 2"]}) == {
-            "HUB": second
-        }
-        assert earliest_by(table, "instance_name", "decided_at", second, {"run_id": ["run 2"]}) == {}
-        assert earliest_by(table, "instance_name", "decided_at", second, {"run_id": ["run 1"]}) == {"HUB": first}
+    for table in map(open_traffic, (rows, stored)):
+        for run_id, earliest in (("run 1", first), ("run 2", second)):
+            groups = table.groups(["instance_name"], least=["decided_at"], only={"run_id": [run_id]}).rows()
+            assert list(groups.rows("instance_name", "min_decided_at")) == [("HUB", earliest)]
 
 
 @pytest.mark.parametrize("hours", [-1, 0])
