@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Thread
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import file_systems
@@ -30,6 +30,7 @@ from routing.tables.read_rows import check_shape
 from routing.tables.table_columns import Table, is_frame
 
 if TYPE_CHECKING:
+    import pyarrow.dataset
     from pyspark.sql import SparkSession
 
     from routing.delta.spark_tables import Input
@@ -136,7 +137,7 @@ class TableOpener:
             master = None if is_connect(self._spark) else find_setting(self._spark, "spark.master")
         return master is not None and _ONE_MACHINE.fullmatch(master) is not None
 
-    def open_by_arrow(self, tables: Mapping[str, Input]) -> dict[str, Any] | None:
+    def open_by_arrow(self, tables: Mapping[str, Input]) -> dict[str, pyarrow.dataset.Dataset] | None:
         """Return `placed` tables, each at its version, as datasets of Arrow; None where Spark has to read one."""
         opened = {
             key: _WITHOUT_VERSIONS if one.version is None else self._open_by_arrow(one.location, one.version)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from routing.tables.table_columns import ALL, COUNT, Filter, Table, TableColumns, is_frame
+from routing.tables.table_columns import ALL, COUNT, Filter, Table, TableColumns, by_engine
 from routing.terms import ReadRow
 
 TimeSpans = Mapping[tuple[str, str, str], "tuple[int | None, int | None]"]
@@ -154,10 +154,18 @@ def open_traffic(table: Table, key: str | None = None) -> TrafficTable:
     Raises:
         InputError: a column of table ``key`` is missing, or of a type that is not accepted (tables.md).
     """
-    if is_frame(table):
-        from routing.engines.spark.spark_traffic import SparkTraffic
+    return by_engine(
+        {"table": table}, spark=lambda: _open_frame(table, key), arrow=lambda: _open_arrow(table, key)
+    )
 
-        return SparkTraffic.of(table, key)
+
+def _open_frame(table: Any, key: str | None) -> TrafficTable:
+    from routing.engines.spark.spark_traffic import SparkTraffic
+
+    return SparkTraffic.of(table, key)
+
+
+def _open_arrow(table: Any, key: str | None) -> TrafficTable:
     from routing.engines.arrow.arrow_traffic import ArrowTraffic
 
     return ArrowTraffic.of(table, key)

@@ -19,8 +19,8 @@ from routing.importing.history import TableChanges
 from routing.schemas import MESSAGES, TABLES, ColumnKind, Field, Schema
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, table_of
-from routing.tables.read_rows import read_rows, rows_of_arrow
-from routing.tables.table_columns import Table, is_frame, select_arrow, spell
+from routing.tables.read_rows import read_rows, rows_of_arrow, types_of
+from routing.tables.table_columns import Table, by_engine, select_arrow, spell
 from routing.terms import TableRow
 
 if TYPE_CHECKING:
@@ -36,15 +36,20 @@ def find_keys(table: Table, key: str, rows: Sequence[TableRow]) -> set[tuple[Any
     if not rows:
         return set()
     schema = key_columns(key)
-    if is_frame(table):
-        from routing.tables import frames
-
-        asked = frames.frame_of(table.sparkSession, rows, schema.optional())
-        there = frames.with_columns_of(table, schema).join(asked, list(ON[key]), "left_semi")
-        matching_rows = read_rows(there, schema)
-    else:
-        matching_rows = read_rows(table, schema, only=bounds_of(key, rows))
+    matching_rows = by_engine(
+        {key: table},
+        spark=lambda: find_in_frame(table, schema, rows),
+        arrow=lambda: read_rows(table, schema, only=bounds_of(key, rows)),
+    )
     return {key_of(key, row) for row in rows} & {key_of(key, row) for row in matching_rows}
+
+
+def find_in_frame(frame: Any, key: Schema, rows: Sequence[TableRow]) -> list[TableRow]:
+    """Return the keys, columns of a schema, of those rows of a DataFrame that some rows have too."""
+    from routing.tables.frames import frame_of, with_columns_of
+
+    asked = frame_of(frame.sparkSession, rows, key.optional())
+    return read_rows(with_columns_of(frame, key).join(asked, list(key.names), "left_semi"), key)
 
 
 def key_columns(key: str) -> Schema:
@@ -54,7 +59,7 @@ def key_columns(key: str) -> Schema:
 
 def find_missing(table: Table, schema: Schema) -> list[str]:
     """Return the columns that a table lacks."""
-    there = {name.lower() for name in (table.columns if is_frame(table) else table.schema.names)}
+    there = {name.lower() for name in types_of(table)}
     return [name for name in schema.names if name not in there]
 
 
@@ -78,7 +83,11 @@ def find_message_ids(table: Table, rows: Sequence[TableRow]) -> list[str | None]
     """
     ids: list[str | None] = [None] * len(rows)
     if rows:
-        matches = _find_in_spark(table, rows) if is_frame(table) else _find_in_arrow(table, rows)
+        matches = by_engine(
+            {"messages": table},
+            spark=lambda: _find_in_spark(table, rows),
+            arrow=lambda: _find_in_arrow(table, rows),
+        )
         for place, message_id in matches:
             ids[place] = message_id
     return ids

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from routing.config import JOURNAL, Config, TableLocation
 from routing.delta.commits import is_local
@@ -27,17 +27,15 @@ from routing.importing.stored_rows import (
     LocalWriter,
     SparkWriter,
     TableWriter,
+    find_in_frame,
     find_keys,
     find_message_ids,
     find_missing,
 )
 from routing.schemas import TABLES, Schema
 from routing.tables.read_rows import cannot_hold, read_rows, types_of
-from routing.tables.table_columns import Only, as_dataset, is_frame
+from routing.tables.table_columns import Only, Table, as_dataset, by_engine
 from routing.terms import TableRow
-
-if TYPE_CHECKING:
-    pass
 
 _OBSERVED = "observed_routing"
 
@@ -87,27 +85,28 @@ class StoredTables:
         return find_message_ids(self.opened["messages"].rows, rows)
 
     def hashes(self) -> Iterator[bytes]:
-        """Yield the digests of the events that stand in ``observed_routing``, where it is a local table."""
-        table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
-        if table is None or is_frame(table) or EVENT_KEY[1] not in table.schema.names:
-            return
-        for batch in as_dataset(table).to_batches(columns=list(EVENT_KEY)):
-            for instance, event_hash in zip(*(batch[name].to_pylist() for name in EVENT_KEY), strict=True):
-                if event_hash is not None:
-                    yield event_digest(instance, event_hash)
+        """Return the digests of the events that stand in ``observed_routing``, where it is a local table."""
+        table = self._open_events()
+        if table is None:
+            return iter(())
+        return by_engine({_OBSERVED: table}, spark=lambda: iter(()), arrow=lambda: _read_digests(table))
 
     def new_events(self, rows: Sequence[TableRow]) -> list[TableRow]:
         """Return events that ``observed_routing`` lacks, where Spark reads it; else all."""
-        table = self.opened[_OBSERVED].rows if _OBSERVED in self.opened else None
-        if table is None or not is_frame(table) or EVENT_KEY[1] not in table.columns:
+        table = self._open_events()
+        if table is None:
             return list(rows)
-        from routing.tables.frames import frame_of, with_columns_of
-
-        schema = Schema(tuple(field for field in TABLES[_OBSERVED] if field.name in EVENT_KEY))
-        asked = frame_of(table.sparkSession, rows, schema.optional())
-        there = read_rows(with_columns_of(table, schema).join(asked, list(EVENT_KEY), "left_semi"), schema)
+        key = Schema(tuple(field for field in TABLES[_OBSERVED] if field.name in EVENT_KEY))
+        there = by_engine(
+            {_OBSERVED: table}, spark=lambda: find_in_frame(table, key, rows), arrow=lambda: list[TableRow]()
+        )
         stored_events = {tuple(row[name] for name in EVENT_KEY) for row in there}
         return [row for row in rows if tuple(row[name] for name in EVENT_KEY) not in stored_events]
+
+    def _open_events(self) -> Table | None:
+        """Return ``observed_routing`` where it has the column of events."""
+        opened = self.opened.get(_OBSERVED)
+        return None if opened is None or EVENT_KEY[1] not in types_of(opened.rows) else opened.rows
 
     def writer(self, key: str) -> TableWriter:
         """Return the writer of a table, which is chosen at the first write."""
@@ -122,6 +121,14 @@ class StoredTables:
             return SparkWriter(key, location, self.opener.start_for(table_key, "written", local_table))
         self.opener.tell(f"{table_key}: written by deltalake")
         return LocalWriter(key, location, local_table)
+
+
+def _read_digests(table: Table) -> Iterator[bytes]:
+    """Yield the digests of the events of a table of Arrow."""
+    for batch in as_dataset(table).to_batches(columns=list(EVENT_KEY)):
+        for instance, event_hash in zip(*(batch[name].to_pylist() for name in EVENT_KEY), strict=True):
+            if event_hash is not None:
+                yield event_digest(instance, event_hash)
 
 
 def open_stored(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -28,11 +28,8 @@ from routing.tables.cached_frames import (
 from routing.tables.read_rows import find_held, read_keys, read_settings
 from routing.tables.row_faults import SHOWN, RowFault, refuse_faults
 from routing.tables.spark_forms import conform, find_codes, is_missing, is_utf8, readable
-from routing.tables.table_columns import Table, TableColumns, is_frame, shape_of
+from routing.tables.table_columns import Table, TableColumns, by_engine, shape_of
 from routing.terms import Rejection
-
-if TYPE_CHECKING:
-    import pyarrow
 
 _DIALOG_KEY = KEYS["dialogs"]
 _TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
@@ -40,22 +37,29 @@ _TEXTS = [field.name for field in DIALOGS if field.kind == ColumnKind.STRING]
 
 @dataclass(frozen=True)
 class InputTables:
-    """Input tables in their declared columns; ``dialogs`` None where there is no such table.
+    """Input tables in their declared columns, and the dialogs where there is such a table.
 
-    Dialogs of Arrow's are as they were given. ``few_dialogs``: the rows of a frame of few dialogs, which the
-    driver carries, for each pass over the messages would read their table anew.
+    ``frame``: dialogs of Spark. ``in_arrow``: dialogs of Arrow, as they were given, or the rows of a frame of few
+    dialogs, which the driver carries, for each pass over the messages would read their table anew.
     """
 
     settings: Mapping[str, TableColumns]
-    dialogs: Table | None
-    few_dialogs: pyarrow.Table | None = None
+    frame: DataFrame | None = None
+    in_arrow: Table | None = None
 
 
 def read(tables: Mapping[str, Table], limits: FrameLimits = FRAME_LIMITS) -> InputTables:
     """Read the configuration and, where they are few by ``limits``, the dialogs. Raises InputError."""
-    dialogs = tables.get("dialogs")
-    if dialogs is None or not is_frame(dialogs):
-        return InputTables(read_settings(tables), dialogs)
+    return by_engine(
+        {key: tables[key] for key in ("dialogs",) if key in tables},
+        spark=lambda: _read_beside(tables, limits),
+        arrow=lambda: InputTables(read_settings(tables), in_arrow=tables.get("dialogs")),
+    )
+
+
+def _read_beside(tables: Mapping[str, Table], limits: FrameLimits) -> InputTables:
+    """Read the configuration, and dialogs of Spark at the same time. Raises InputError."""
+    dialogs: Any = tables["dialogs"]
     reads: list[Callable[[], Any]] = [lambda: read_settings(tables), lambda: _carry_dialogs(dialogs, limits)]
     settings, carried = frames.at_once(dialogs.sparkSession, lambda read: read(), reads)
     return InputTables(settings, carried.rows, carried.values)
@@ -69,13 +73,13 @@ def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
 
 def check(inputs: InputTables) -> CheckedInputs:
     """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
-    settings, dialogs = inputs.settings, inputs.dialogs
-    if dialogs is None or inputs.few_dialogs is not None or not is_frame(dialogs):
-        checked = check_without_spark(settings, dialogs if inputs.few_dialogs is None else inputs.few_dialogs)
-        return checked if checked.dialogs is None else replace(checked, dialogs=dialogs)
-    survey = _survey(dialogs)
-    refuse_faults(settings, _first_faults(dialogs) if survey.faults else [], survey.faults)
-    return CheckedInputs(settings, dialogs if survey.rows else None, survey.rows, survey.ending)
+    settings, frame = inputs.settings, inputs.frame
+    if frame is None or inputs.in_arrow is not None:
+        checked = check_without_spark(settings, inputs.in_arrow)
+        return checked if checked.dialogs is None or frame is None else replace(checked, dialogs=frame)
+    survey = _survey(frame)
+    refuse_faults(settings, _first_faults(frame) if survey.faults else [], survey.faults)
+    return CheckedInputs(settings, frame if survey.rows else None, survey.rows, survey.ending)
 
 
 @dataclass(frozen=True)

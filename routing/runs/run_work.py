@@ -16,11 +16,11 @@ from routing.delta.ledger import JobTables
 from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
-from routing.engines.traffic_tables import Filter, count_by, open_traffic
+from routing.engines.traffic_tables import count_by, open_traffic
 from routing.errors import InternalError, RoutingError, StorageError, first_sentence
 from routing.plan.checked_inputs import ResolveOptions
 from routing.tables.read_rows import count_by_files
-from routing.tables.table_columns import Table
+from routing.tables.table_columns import Filter, Table
 from routing.terms import JsonObject, Outcome, Reason, Word
 
 # The seconds of a run's stages, and what becomes of Spark's errors in them.

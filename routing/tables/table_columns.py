@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeGuard, Union
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union
 
-from routing.errors import InputError
+from routing.errors import ContractError, InputError
 from routing.rules.text import UndecodedText
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, ColumnKind, Schema
@@ -28,6 +28,7 @@ Filter = Mapping[str, "Collection[Any] | None"]
 ALL: Filter = MappingProxyType({})
 COUNT = "count"
 """The column of groups that says how many rows each has."""
+T = TypeVar("T")
 FILE = "__filename"
 """Arrow's name for a column that any dataset has: the file that a row is from."""
 
@@ -110,6 +111,19 @@ def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
 def is_frame(table: Table) -> TypeGuard[DataFrame]:
     """Return whether a table is Spark's, of a classic session or of Spark Connect, and not Arrow's."""
     return hasattr(table, "sparkSession")
+
+
+def by_engine(tables: Mapping[str, Table], *, spark: Callable[[], T], arrow: Callable[[], T]) -> T:
+    """Call the function for the engine that has the rows of some tables, and return its result.
+
+    Raises ContractError where some are DataFrames and others are Arrow's.
+    """
+    kinds = {is_frame(table) for table in tables.values()}
+    if len(kinds) > 1:
+        raise ContractError(
+            f"{', '.join(tables)} are not of one kind", "give DataFrames for all of them, or tables of Arrow"
+        )
+    return spark() if kinds == {True} else arrow()
 
 
 def spell(table: Any) -> dict[str, str]:

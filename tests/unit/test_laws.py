@@ -96,6 +96,17 @@ def _is_patch(node: ast.AST) -> bool:
     return isinstance(node.value, ast.Lambda) or ast.unparse(node.value) == f"self.{target.attr}"
 
 
+def _is_asking(node: ast.AST) -> bool:
+    """Whether it is asked which engine has a table, in place of `by_engine` or an operation of both engines."""
+    is_of_session = isinstance(node, ast.Constant) and node.value == "sparkSession"
+    is_of_type = (
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "isinstance"
+        and "DataFrame" in ast.unparse(node.args[1])
+    )
+    return is_of_session or is_of_type or _either(node, {"is_frame"})
+
+
 def _is_builder(node: ast.AST) -> bool:
     return _attribute(node, {"builder"})
 
@@ -123,6 +134,8 @@ def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
 
 
 _READERS = ("append_detection", "appended_rows", "commits", "file_systems", "spark_tables")
+# Rooms below the features that open tables, or read them whatever they are given as.
+_ENGINE_ASKERS = ("tables/table_columns.py", "tables/read_rows.py", "delta/opening.py")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # How far it has come with its tasks Spark tells there alone.
@@ -141,6 +154,7 @@ EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     ),
     # Whoever needs a function of another is given it, or what has it, when it is made.
     "functions put into others": (_is_patch, ()),
+    "asking whose a table is": (_is_asking, _ENGINE_ASKERS),
     "building a session": (_is_builder, ("sessions/session.py",)),
     # The hints of errors are sentences.
     "hints to joins": (_is_hint, ("tables/cached_frames.py", "errors.py")),
@@ -276,6 +290,10 @@ def test_what_is_imported_at_once(source: str, found: set[str]) -> None:
         ("writing tables", "from delta import DeltaTable"),
         ("functions put into others", "progress.as_line = lambda text: text"),
         ("functions put into others", "calls.walk = self.walk"),
+        ("asking whose a table is", "from routing.tables.table_columns import Table, is_frame"),
+        ("asking whose a table is", "rows = table_columns.is_frame(table)"),
+        ("asking whose a table is", "is_spark = hasattr(table, 'sparkSession')"),
+        ("asking whose a table is", "is_spark = isinstance(table, (str, DataFrame))"),
         ("building a session", "SparkSession.builder.getOrCreate()"),
         ("hints to joins", "F.broadcast(doubled)"),
         ("hints to joins", "doubled.hint('merge')"),

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, open_local
+from routing.delta.opening import TableOpener
+from routing.delta.spark_tables import AsItIs, TableSnapshot
+from routing.errors import ContractError
 from routing.schemas import SERVICES
+from routing.tables.read_rows import count_by_files
+from routing.tables.table_columns import by_engine
 from tests.frames import arrow_of
 from tests.stored import store_local
 
@@ -63,3 +69,35 @@ def test_text_of_a_fixed_length(kind: str, is_read: bool, tmp_path: Path) -> Non
     assert is_read == (
         opened != UnreadableTable("a column has texts of a fixed length, which are filled up with blanks")
     )
+
+
+def start() -> Any:
+    raise AssertionError("a session is started")
+
+
+def test_tables_that_one_engine_reads_together(tmp_path: Path) -> None:
+    """Arrow reads all of them, or none: which of them it cannot read makes no difference."""
+    sound = TableSnapshot(TableLocation(str(stored(tmp_path / "sound"))), 0)
+    opener = TableOpener(start)
+    opened = opener.open_by_arrow({"services": sound, "others": sound})
+    assert opened is not None
+    assert [(key, count_by_files(table)) for key, table in opened.items()] == [("services", 1), ("others", 1)]
+    clone = stored(tmp_path / "clone")
+    change_log(clone, lambda action: action.get("add", {}).update(path="file:/elsewhere/x.parquet"))
+    in_catalog = TableLocation("catalog.shop.services", is_name=True)
+    for other in (TableSnapshot(TableLocation(str(clone)), 0), TableSnapshot(in_catalog, 0), AsItIs(in_catalog)):
+        assert opener.open_by_arrow({"services": sound, "others": other}) is None
+        assert opener.open_by_arrow({"others": other, "services": sound}) is None
+
+
+def test_given_tables_are_of_one_engine() -> None:
+    frame, table = SimpleNamespace(sparkSession=None), arrow_of([ROW], SERVICES)
+
+    def pick(**tables: Any) -> str:
+        return by_engine(tables, spark=lambda: "Spark", arrow=lambda: "Arrow")
+
+    assert (pick(messages=frame, dialogs=frame), pick(messages=table), pick()) == ("Spark", "Arrow", "Arrow")
+    with pytest.raises(ContractError, match=r"^messages, dialogs are not of one kind \(give DataFrames for all"):
+        pick(messages=frame, dialogs=table)
+    # Spark would have to read them all.
+    assert count_by_files(frame) is None

@@ -121,7 +121,7 @@ def in_buckets(
     given = {key: arrow_of(some, TABLES[key].optional()) for key, some in tables.items()}
     given["observed_routing"] = arrow_of(rows, OBSERVED_ROUTING.optional())
     with open_episodes(given, read_settings(given), lambda text: None, rows_of_one) as judged:
-        found = judged.summarize(judged.collect())
+        found = judged.summarize(judged.make_rows())
     return found, sorted(str(row) for row in rows_in(found.rows))
 
 

@@ -32,7 +32,7 @@ from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import differences, lacks, types_of
-from routing.tables.table_columns import Table, TableColumns, as_dataset, check_given, columns_in, is_frame
+from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, check_given, columns_in
 
 if TYPE_CHECKING:
     import pyarrow
@@ -297,11 +297,25 @@ def _compare(
     writer: LocalTable | UnreadableTable | None,
 ) -> tuple[MessageChanges, FrameCache | None]:
     """Return the messages compared, where they are, and written; with what Spark keeps for them."""
-    messages = traffic["messages"]
-    if is_frame(messages):
-        return _compare_in_spark(tables, traffic, both, opener, with_messages, out)
+    return by_engine(
+        traffic,
+        spark=lambda: _compare_in_spark(tables, traffic, both, opener, with_messages, out),
+        arrow=lambda: (_compare_in_arrow(traffic, both, opener, with_messages, out, writer), None),
+    )
+
+
+def _compare_in_arrow(
+    traffic: Mapping[str, Table],
+    both: DiffSides,
+    opener: TableOpener,
+    with_messages: bool,
+    out: TableLocation | None,
+    writer: LocalTable | UnreadableTable | None,
+) -> MessageChanges:
+    """Compare messages of tables that Arrow reads."""
     from routing.features.diff.arrow_diff import ChangedMessages, compare_messages
 
+    messages = traffic["messages"]
     changes = ChangedMessages(compare_messages(messages, traffic.get("dialogs"), both))
     changed_rows: Table | None = None
     if out is not None:
@@ -310,7 +324,7 @@ def _compare(
         changed_rows = changes.collect()
     else:
         changes.count()
-    return changes.summarize(as_dataset(messages).count_rows(), changed_rows if with_messages else None), None
+    return changes.summarize(as_dataset(messages).count_rows(), changed_rows if with_messages else None)
 
 
 def _compare_in_spark(

@@ -182,7 +182,7 @@ def _check(traffic: SideMessages, sides: tuple[OneSide, OneSide]) -> tuple[Check
     before, after = sides
     dialogs = None if traffic.dialogs is None else conform(traffic.dialogs, "dialogs")
     with naming(before.label):
-        checked = validate.check(validate.InputTables(before.settings, dialogs))
+        checked = validate.check(validate.InputTables(before.settings, frame=dialogs))
     with naming(after.label):
         refuse_faults(after.differs_in(before))
     return checked, checked.with_settings(after.settings)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from routing.delta.data_files import DataFiles
+    from routing.delta.ledger import ReplacedOutput
 
 _SPREAD = {"episodes": "sum", "observations": "sum", "since": "min", "until": "max"}
 
@@ -304,7 +305,12 @@ class JudgedTables:
 
         for_each_thread(iter(range(self.episodes.count)), work)
 
-    def collect(self) -> pyarrow.Table:
+    def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
+        """Write all rows in place of an output's, and return them as they are stored, and their version."""
+        stored = place.replace(self, metadata)
+        return stored.rows(), stored.version
+
+    def make_rows(self) -> pyarrow.Table:
         """Return all rows."""
         import pyarrow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from routing.rules import text
 from routing.rules.reconciling import PairClass, SeenMessage
@@ -20,6 +20,9 @@ from routing.terms import (
     Word,
     known_outcome,
 )
+
+if TYPE_CHECKING:
+    from routing.delta.ledger import ReplacedOutput
 
 APART = 192_000_000
 """Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
@@ -238,3 +241,19 @@ class ObservedEpisodes:
     balanced: Balanced
     unobserved: int
     rows: Table | None
+
+
+class JudgedTraffic(Protocol):
+    """All episodes of one engine's tables, judged; the rows of ``reconciliation`` are still to be made."""
+
+    def summarize(self, rows: Table | None) -> ObservedEpisodes:
+        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+
+    def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
+        """Write all rows in place of an output's, and return where they are, with the version that made.
+
+        ``metadata`` is that of the commit. Raises StorageError.
+        """
+
+    def make_rows(self) -> Table:
+        """Return all rows."""

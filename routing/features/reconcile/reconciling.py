@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ from routing.delta import ledger
 from routing.delta.counted_runs import release
 from routing.delta.ledger import ReplacedOutput
 from routing.delta.opening import OpenedTable, TableOpener
-from routing.errors import ContractError, InputError
-from routing.features.reconcile.episodes import MismatchCause, ObservedEpisodes
+from routing.errors import InputError
+from routing.features.reconcile.episodes import JudgedTraffic, MismatchCause, ObservedEpisodes
 from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
 from routing.rules.reconciling import MATCHING, PairClass
 from routing.rules.timeline import moment_of
@@ -23,7 +24,7 @@ from routing.schemas import RECONCILIATION, SETTINGS, Schema
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
-from routing.tables.table_columns import Table, check_given, is_frame
+from routing.tables.table_columns import Table, TableColumns, by_engine, check_given
 from routing.terms import JsonObject
 
 if TYPE_CHECKING:
@@ -166,31 +167,40 @@ def _reconcile(
     with_rows: bool,
 ) -> Reconciliation:
     """Reconcile tables, and replace the output if there is one; ``metadata`` is that of its commit."""
-    if len({is_frame(tables[key]) for key in TRAFFIC if key in tables}) > 1:
-        what = f"{', '.join(TRAFFIC)} are not of one kind"
-        raise ContractError(what, "give DataFrames for all of them, or tables of Arrow")
+    traffic = {key: tables[key] for key in TRAFFIC if key in tables}
     settings = read_settings(tables)
     refuse_faults(settings)
-    observed, version = tables["observed_routing"], None
-    if is_frame(observed):
-        from routing.features.reconcile import spark_reconcile
-
-        reconciled = spark_reconcile.find(tables, settings, progress)
-        if place is not None and is_frame(reconciled.rows):
-            progress("writing the table")
-            version = place.replace_by_spark(observed.sparkSession, reconciled.rows, metadata)
-        return replace(_summarize(reconciled), version=version)
-    from routing.features.reconcile.arrow_reconcile import open_episodes
-
-    with open_episodes(tables, settings, progress) as judged:
-        rows: Table | None = None
+    opened_episodes = by_engine(
+        traffic,
+        spark=lambda: _open_in_spark(tables, settings, progress),
+        arrow=lambda: _open_in_arrow(tables, settings, progress),
+    )
+    with opened_episodes as judged:
+        rows, version = None, None
         if place is not None:
             progress("writing the table")
-            stored = place.replace(judged, metadata)
-            version, rows = stored.version, stored.rows()
+            rows, version = judged.replace_output(place, metadata)
         elif with_rows:
-            rows = judged.collect()
+            rows = judged.make_rows()
         return replace(_summarize(judged.summarize(rows)), version=version)
+
+
+def _open_in_spark(
+    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
+) -> AbstractContextManager[JudgedTraffic]:
+    """Reconcile DataFrames (`spark_reconcile.find`). Raises InputError."""
+    from routing.features.reconcile import spark_reconcile
+
+    return nullcontext(spark_reconcile.find(tables, settings, progress))
+
+
+def _open_in_arrow(
+    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
+) -> AbstractContextManager[JudgedTraffic]:
+    """Reconcile tables of Arrow (`arrow_reconcile.open_episodes`). Raises InputError."""
+    from routing.features.reconcile.arrow_reconcile import open_episodes
+
+    return open_episodes(tables, settings, progress)
 
 
 def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from routing.delta.ledger import ReplacedOutput
 from routing.errors import InputError
 from routing.features.reconcile.cause_search import find_causes
 from routing.features.reconcile.episodes import (
@@ -155,14 +156,14 @@ _CAUSES = Schema(
 
 def find(
     tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
-) -> ObservedEpisodes:
-    """Reconcile DataFrames, as `arrow_reconcile.find` does tables of Arrow. Raises InputError."""
+) -> JudgedFrames:
+    """Reconcile DataFrames, as `arrow_reconcile.open_episodes` does tables of Arrow. Raises InputError."""
     frames: dict[str, Table] = dict(tables)
     messages = conform(frames["messages"], "messages") if "messages" in frames else None
     progress("folding observations")
     episodes, observations = fold(frames["observed_routing"], messages)
     dialogs = conform(frames["dialogs"], "dialogs") if "dialogs" in frames else None
-    validate.check(validate.InputTables(settings, dialogs))
+    validate.check(validate.InputTables(settings, frame=dialogs))
     asking = _with_own(episodes, messages, dialogs)
     progress("judging episodes")
     network = network_of(settings)
@@ -173,9 +174,32 @@ def find(
     progress("looking for causes")
     causes = asked.find_causes(questions, answers)
     rows = _rows(questions, answers, causes)
-    return ObservedEpisodes(
-        observations, judged.groups, causes, judged.balanced, _count_unobserved(messages, episodes), rows
+    return JudgedFrames(
+        ObservedEpisodes(
+            observations, judged.groups, causes, judged.balanced, _count_unobserved(messages, episodes), None
+        ),
+        rows,
     )
+
+
+@dataclass(frozen=True)
+class JudgedFrames:
+    """The episodes of DataFrames, judged; ``frame`` has the rows of ``reconciliation``, which are not made yet."""
+
+    episodes: ObservedEpisodes
+    frame: DataFrame
+
+    def summarize(self, rows: Table | None) -> ObservedEpisodes:
+        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+        return replace(self.episodes, rows=rows)
+
+    def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[DataFrame, int]:
+        """Write all rows in place of an output's, and return them with the version that made."""
+        return self.frame, place.replace_by_spark(self.frame.sparkSession, self.frame, metadata)
+
+    def make_rows(self) -> DataFrame:
+        """Return all rows, lazily."""
+        return self.frame
 
 
 def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFrame | None) -> DataFrame:
