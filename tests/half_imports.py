@@ -318,13 +318,22 @@ def tell_differences(
     ``opener`` opens them for what is ended and comes next, of the commits each ``every``-th is tried.
     """
     undisturbed, faults = Undisturbed.of(scenario, folder), []
-    for number, name in list(enumerate(undisturbed.commits))[::every]:
-        half = copy_of(undisturbed.start, folder / f"half {number}")
-        with ended_after(number), pytest.raises(Killed):
-            scenario.ended(opener(), half)
+    halves = copy_halves(scenario.ended, undisturbed.start, folder, opener)
+    assert [name for name, _ in halves] == undisturbed.commits
+    for name, half in halves[::every]:
         faults += undisturbed.find_faults(scenario, half, f"after {name}", opener)
-        shutil.rmtree(half)
     return faults
+
+
+def copy_halves(
+    step: Step, start: Path, folder: Path, opener: Callable[[], TableOpener] = no_spark
+) -> list[tuple[str, Path]]:
+    """Import once, and return each commit with a copy of what stood there after it, as a kill leaves it."""
+    halves: list[tuple[str, Path]] = []
+    course = copy_of(start, folder / "course")
+    with watched(lambda name: halves.append((name, copy_of(course, folder / f"half {len(halves)}")))):
+        step(opener(), course)
+    return halves
 
 
 def tell_differences_of_completing(scenario: Scenario, folder: Path) -> list[str]:
@@ -334,13 +343,7 @@ def tell_differences_of_completing(scenario: Scenario, folder: Path) -> list[str
     # The configuration is written, and nothing else.
     with ended_after(2), pytest.raises(Killed):
         scenario.ended(no_spark(), half)
-    counted = copy_of(half, folder / "counted")
-    with ended_after(None) as commits:
-        scenario.next_day(no_spark(), counted)
-    for number, name in enumerate(commits):
-        again = copy_of(half, folder / f"half {number}")
-        with ended_after(number), pytest.raises(Killed):
-            scenario.next_day(no_spark(), again)
+    for name, again in copy_halves(scenario.next_day, half, folder):
         scenario.next_day(no_spark(), again)
         found, expected = state_of(again), undisturbed.expected["next day"]
         faults += [f"after {name}: {key}" for key in expected if found.get(key) != expected[key]]
