@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
 
 # What parses a text, takes the name of a table, or gets at such a method by a text: not to be spelled.
 _WORDS = {"sql", "expr", "selectexpr", "saveastable", "insertinto", "writeto", "mergeinto", "totable", "jdbc"}
@@ -25,19 +27,37 @@ _QUOTING = {"_sql", "_join", "quote", "_literal", "_kind"}
 Known = dict[str, list[ast.expr | bool]]
 
 
-def parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
-    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+class Parsed(NamedTuple):
+    """The nodes of a syntax tree, and what each stands in."""
+
+    nodes: tuple[ast.AST, ...]
+    up: dict[ast.AST, ast.AST]
+
+    @classmethod
+    def of(cls, tree: ast.AST) -> Parsed:
+        nodes, up = [tree], dict[ast.AST, ast.AST]()
+        for node in nodes:
+            children = [*ast.iter_child_nodes(node)]
+            up.update(dict.fromkeys(children, node))
+            nodes += children
+        return cls(tuple(nodes), up)
+
+
+@cache
+def parsed(source: str) -> Parsed:
+    """The syntax tree of a room, which is walked once."""
+    return Parsed.of(ast.parse(source))
 
 
 def says(annotation: ast.expr | None, kind: str) -> bool:
     return annotation is not None and ast.unparse(annotation) == kind
 
 
-def bindings(tree: ast.AST, kind: str) -> Known:
+def bindings(tree: Parsed, kind: str) -> Known:
     """What is assigned to each name, or whether it is said to be of this kind; False where nothing is known."""
-    up, bound = parents(tree), Known()
-    for node in ast.walk(tree):
-        match node, up.get(node):
+    bound = Known()
+    for node in tree.nodes:
+        match node, tree.up.get(node):
             case (ast.FunctionDef(name=name, returns=said) | ast.arg(arg=name, annotation=said), _):
                 value: ast.expr | bool = says(said, kind)
             case ast.Name(id=name, ctx=ast.Store()), ast.AnnAssign(annotation=said):
@@ -55,7 +75,7 @@ def bindings(tree: ast.AST, kind: str) -> Known:
 def declared(*sources: str) -> Known:
     """Whether functions of these rooms, and members of their classes (``.name``), are said to be Columns."""
     found = Known()
-    for holder in (node for source in sources for node in ast.walk(ast.parse(source))):
+    for holder in (node for source in sources for node in parsed(source).nodes):
         dot = "." if isinstance(holder, ast.ClassDef) else ""
         for member in holder.body if isinstance(holder, ast.Module | ast.ClassDef) else []:
             match member:
@@ -117,9 +137,9 @@ def arguments(node: ast.AST, parent: ast.AST | None) -> list[ast.expr] | None:
 
 def breaches(source: str, others: Known | None = None) -> Iterator[str]:
     """What a room does that only the one may; ``others`` are the declarations of all rooms."""
-    tree = ast.parse(source)
-    up, own, others = parents(tree), bindings(tree, "Column"), declared(source) if others is None else others
-    for node in ast.walk(tree):
+    tree, others = parsed(source), declared(source) if others is None else others
+    up, own = tree.up, bindings(tree, "Column")
+    for node in tree.nodes:
         passed = arguments(node, up.get(node))
         match node:
             case ast.Attribute(attr="sql" | "expr"):
@@ -149,15 +169,14 @@ def breaches(source: str, others: Known | None = None) -> Iterator[str]:
 
 def breaches_inside(source: str) -> Iterator[str]:
     """What the one room may not: hand Spark a text, or take a text for `SqlText`, but where it is quoted."""
-    tree = ast.parse(source)
-    up = parents(tree)
-    for node in ast.walk(tree):
+    nodes, up = parsed(source)
+    for node in nodes:
         passed, around = arguments(node, up.get(node)), up.get(node)
         match node:
             case ast.Attribute(attr="catalog"):
                 is_safe = isinstance(around, ast.Attribute)
             case ast.Attribute(value=on) if words(node) & {*_WORDS, "table"} or "catalog" in words(on):
-                own = bindings(function_of(node, up), "Sql")
+                own = bindings(Parsed.of(function_of(node, up)), "Sql")
                 is_safe = passed is not None and all(follows(part, own, {}, is_made) for part in passed)
             case ast.Name(id="_sql"):
                 is_safe = passed is not None and isinstance(passed[0], ast.Constant)
