@@ -56,7 +56,7 @@ def decide_locally(
 
 
 def test_batches_of_few_rows_are_decided_like_one() -> None:
-    assert_few_agree(partial(decide_locally, files=5, rows_at_once=61), None)
+    assert_few_agree(partial(decide_locally, files=5, rows_at_once=151), None)
 
 
 CASES = load_cases()

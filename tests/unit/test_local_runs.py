@@ -24,6 +24,7 @@ from tests.estate_rows import message, small_estate
 from tests.frames import arrow_of, with_moments
 from tests.hooks import Killed, hooked, kill, once
 from tests.random_estates import assert_same
+from tests.reference.resolver import Resolution
 from tests.reference.resolver import resolve as reference
 from tests.stored import config_of, config_text, save_estate, written
 from tests.unit.test_local_engine import RESULTS
@@ -56,26 +57,27 @@ def _config(folder: Path, *overrides: str) -> routing.Config:
     return config_of(folder / "in", folder / "out", *overrides)
 
 
-def _expected(run_id: str, more: list[dict[str, Any]]) -> Any:
+def _expected(run_id: str, more: list[dict[str, Any]]) -> Resolution:
     estate = small_estate()
     return reference(with_moments({**estate, "messages": [*estate["messages"], *more]}), as_of=None, run_id=run_id)
 
 
-def _rows_left(folder: Path, key: str) -> list[dict[str, Any]]:
-    """What whoever reads an output finds: what the last run that counts left."""
+def _assert_left(folder: Path, run_id: str, more: list[dict[str, Any]]) -> None:
+    _assert_rows_left(folder, _expected(run_id, more))
+
+
+def _assert_rows_left(folder: Path, expected: Resolution) -> None:
+    """Whoever reads the outputs finds what the last run that counts left."""
     config, opener = _config(folder), LocalOpener()
     last = last_run(opener, config.output["runs"])
     assert last is not None
-    return read_rows(open_left(opener, config, last, key), OUTPUTS[key])
-
-
-def _assert_left(folder: Path, run_id: str, more: list[dict[str, Any]]) -> None:
-    expected = _expected(run_id, more)
     for key in RESULTS:
-        assert_same(_rows_left(folder, key), getattr(expected, key), key)
+        left = read_rows(open_left(opener, config, last, key), OUTPUTS[key])
+        assert_same(left, getattr(expected, key), key)
 
 
-POINTS = [f"{when} {key}" for key in KEYS for when in ("before", "after")]
+# What stands there before a commit is what stood there after the one before it.
+POINTS = [*(f"before {key}" for key in KEYS), "after runs"]
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -395,6 +397,4 @@ def test_times_of_all_years_and_long_names(tmp_path: Path) -> None:
     ]
     save_estate(estate, tmp_path / "in", files=1)
     routing.resolve_local(_config(tmp_path), run_id="r")
-    expected = reference(with_moments(estate), as_of=None, run_id="r")
-    for key in RESULTS:
-        assert_same(_rows_left(tmp_path, key), getattr(expected, key), key)
+    _assert_rows_left(tmp_path, reference(with_moments(estate), as_of=None, run_id="r"))
