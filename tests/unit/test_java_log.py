@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,10 @@ import pytest
 from routing.errors import EnvironmentFault
 from routing.sessions import session
 
-# A process whose commands start a session as the real ones do, but for Java itself, and end as they are told.
-_COMMAND = """
-import os, signal, sys
+# A process that imports once, and becomes another for each line: there commands start a session as the real ones
+# do, but for Java itself, and end as they are told.
+_COMMANDS = """
+import json, os, signal, sys, tempfile
 from types import SimpleNamespace
 import delta, pyspark.sql
 from routing import cli
@@ -52,35 +55,58 @@ def command(options, console):
 pyspark.sql.SparkSession = Sessions
 session.find_remembered_jars = lambda: ["/a.jar"]
 cli._COMMANDS["resolve"] = command
-ends = sys.argv[1].split()
-line = ["resolve", "--config", "x", *sys.argv[2:]]
+for asked in sys.stdin:
+    child = os.fork()
+    if not child:
+        break
+    os.waitpid(child, 0)
+    print("ended", flush=True)
+else:
+    sys.exit()
+told, folder, *options = json.loads(asked)
+ends = told.split()
+os.dup2(os.open(folder + ".err", os.O_CREAT | os.O_WRONLY), 2)
+tempfile.tempdir = folder
+line = ["resolve", "--config", "x", *options]
 status = [cli.main(line) for _ in range(len(ends))][-1]
 sys.exit(status)
 """
+Runner = Callable[..., tuple[list[Path], str]]
 
 
-def _run(ends: str, folder: Path, *options: str) -> tuple[list[Path], str]:
-    done = subprocess.run(
-        [sys.executable, "-c", _COMMAND, ends, *options],
-        env={**os.environ, "PYTHONPATH": str(Path(session.__file__).parents[2]), "TMPDIR": str(folder)},
-        capture_output=True,
+@pytest.fixture(scope="module")
+def run() -> Iterator[Runner]:
+    """Run commands that end so, with a folder for temporary files: what they leave there, and what they say."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _COMMANDS],
+        env={**os.environ, "PYTHONPATH": str(Path(session.__file__).parents[2])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
-        check=False,
-    )
-    return list(folder.iterdir()), done.stderr
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, answers = process.stdin, process.stdout
+
+        def run(ends: str, folder: Path, *options: str) -> tuple[list[Path], str]:
+            asked.write(json.dumps([ends, str(folder), *options]) + "\n")
+            asked.flush()
+            assert answers.readline() == "ended\n"
+            return list(folder.iterdir()), Path(f"{folder}.err").read_text(encoding="utf-8")
+
+        yield run
 
 
 @pytest.mark.parametrize("ends", ["0", "0 0"])
-def test_a_command_that_ends_well_leaves_none(tmp_path: Path, ends: str) -> None:
-    assert _run(ends, tmp_path) == ([], "")
+def test_a_command_that_ends_well_leaves_none(run: Runner, tmp_path: Path, ends: str) -> None:
+    assert run(ends, tmp_path) == ([], "")
 
 
 @pytest.mark.parametrize(
     "ends", ["1", "refused", "failed", "broken", "interrupted", "killed", "0 failed", "failed 0"]
 )
-def test_any_other_leaves_it(tmp_path: Path, ends: str) -> None:
-    (log,), told = _run(ends, tmp_path)
+def test_any_other_leaves_it(run: Runner, tmp_path: Path, ends: str) -> None:
+    (log,), told = run(ends, tmp_path)
     assert log.read_text() == "WARNING: of Java"
     is_told = f"Java's own messages are in {log}\n" in told
     assert is_told == any(end in ends for end in ("failed", "broken"))
@@ -88,8 +114,8 @@ def test_any_other_leaves_it(tmp_path: Path, ends: str) -> None:
         assert told.splitlines()[-1].startswith("sbroute: ")
 
 
-def test_who_is_shown_java_s_messages_has_no_log(tmp_path: Path) -> None:
-    left, told = _run("failed", tmp_path, "--verbose")
+def test_who_is_shown_java_s_messages_has_no_log(run: Runner, tmp_path: Path) -> None:
+    left, told = run("failed", tmp_path, "--verbose")
     assert left == []
     assert "WARNING: of Java" in told
 
