@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -45,6 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     settings.register_profile("counted", max_examples=count_examples(100))
     settings.load_profile("counted")
+
+
+def pytest_collection_finish() -> None:
+    """Have Python not look again and again through all that was imported for what can be thrown away."""
+    gc.freeze()
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
