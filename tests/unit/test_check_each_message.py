@@ -17,7 +17,7 @@ from tests.reference.paths import own_paths
 from tests.reference.resolver import resolve
 from tests.reference.ways import Path, Way
 
-NETWORKS, MESSAGES, SEED = 60, 40, 20261125
+NETWORKS, MESSAGES, SEED = 50, 40, 20261125
 ON_ITS_WAY = ("SENT", "FORWARDED")
 FACTS = ("outcome", "reason", "route_name", "rerouted_from", "address", "destination_database")
 Key = tuple[str, str]

@@ -20,7 +20,7 @@ from tests.unit.rules.by_rules import instances_of
 from tests.unit.rules.made import decide_at
 from tests.without import run_python
 
-SEED, ESTATES, TWINS, KEYS = 19, 30, 8, 60
+SEED, ESTATES, TWINS, KEYS = 19, 20, 8, 60
 UNKNOWN = "//nobody names it"
 
 
@@ -262,7 +262,7 @@ from routing.plan.key_rows import decide_keys
 from routing.rules.estate import Database, EstateRoute, estate_of
 from routing.tables.table_columns import TableColumns
 
-side = 100
+side = 50
 ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(side)]
 routes = [("hub", "d0", EstateRoute.of_row(f"r{n}", f"//s/{n}", None, f"tcp://h{n}:1", None, None, None, None))
           for n in range(side)]

@@ -16,7 +16,8 @@ from routing.runs.run_work import WrittenPaths
 from routing.schemas import MESSAGE_PATHS
 from tests.estate_rows import small_estate
 from tests.frames import Tables, arrow
-from tests.random_estates import AS_OF, assert_same, networks, own_rows
+from tests.random_estates import AS_OF, assert_same, networks
+from tests.reference.paths import path_rows
 from tests.stored import config_of, save_estate, store_local
 
 Row = dict[str, Any]
@@ -24,8 +25,8 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
-    """Networks in which messages end in every way."""
-    return networks()
+    """Some networks: `test_random_estates` traces as many as it takes to end in every way."""
+    return networks(4)
 
 
 def _opener() -> TableOpener:
@@ -46,7 +47,7 @@ def _stored(folder: Path) -> list[Row]:
 
 def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
     settings = _config(tables, tmp_path)
-    expected = own_rows(None)
+    expected = path_rows(tables)
     done = write_path_table(settings, _opener())
     assert isinstance(done, WrittenPaths)
     assert (done.read, done.traced) == (len(tables["messages"]), len(expected))
@@ -54,7 +55,7 @@ def test_a_table_is_made_and_replaced(tables: Tables, tmp_path: Path) -> None:
     again = write_path_table(settings, _opener(), as_of=AS_OF)
     assert isinstance(again, WrittenPaths)
     assert again.version == done.version + 1
-    assert_same(_stored(tmp_path / "paths"), own_rows(AS_OF), "message_paths")
+    assert_same(_stored(tmp_path / "paths"), path_rows(tables, AS_OF), "message_paths")
     log = tmp_path / "paths" / "_delta_log" / f"{again.version:020d}.json"
     [told] = [json.loads(line)["commitInfo"] for line in log.read_text().splitlines() if "commitInfo" in line]
     mark = json.loads(told["userMetadata"])
@@ -72,7 +73,7 @@ def test_a_table_of_an_older_release_gains_what_it_lacks(tables: Tables, tmp_pat
     older = Schema(tuple(field for field in MESSAGE_PATHS if field.name != "final_address"))
     DeltaTable.create(str(tmp_path / "paths"), arrow_schema(older.optional()))
     assert isinstance(write_path_table(settings, _opener()), WrittenPaths)
-    assert_same(_stored(tmp_path / "paths"), own_rows(None), "message_paths")
+    assert_same(_stored(tmp_path / "paths"), path_rows(tables), "message_paths")
 
 
 def test_where_there_are_no_messages_the_table_is_empty(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_long_runs_end_in_time(piece: str) -> None:
         _read(piece * times + "\nCREATE ROUTE r WITH ADDRESS = 'LOCAL'")
         return time.process_time() - begin
 
-    assert any(seconds(2_000) < 24 * max(seconds(250), 0.0005) for _ in range(3))
+    assert any(seconds(1_000) < 24 * max(seconds(125), 0.0005) for _ in range(3))
 
 
 def test_blocks_too_deep_are_reported_and_the_next_batch_is_read() -> None:
