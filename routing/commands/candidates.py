@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.runs.spark_outputs import write_candidates
 
     console.command_progress.text = "the table of candidates is as it was, or as it is to be (start it again)"
-    done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, tell=opening.tell)
+    done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, on_note=opening.on_note)
     for note in done.notes:
         console.note(note)
     notes = tell_unfinished(opening, console, settings)

@@ -73,14 +73,17 @@ def steps(console: Console) -> Iterator[Callable[[str], None]]:
 def session(
     settings: Mapping[str, str],
     options: argparse.Namespace,
-    tell: Callable[[str], None] = warnings.warn,
+    on_note: Callable[[str], None] = warnings.warn,
     *,
     little_data: bool = False,
 ) -> SparkSession:
-    """Return the Spark session of a command; ``tell`` hears which settings it refuses. Raises EnvironmentFault."""
+    """Return the Spark session of a command; ``on_note`` is called with a note on settings that it refuses.
+
+    Raises EnvironmentFault.
+    """
     from routing.sessions.session import start
 
-    return start(dict(settings), verbose=options.verbose, little_data=little_data, tell=tell)
+    return start(dict(settings), verbose=options.verbose, little_data=little_data, on_note=on_note)
 
 
 def opener(
@@ -252,11 +255,11 @@ def open_locally(settings: Config, *, is_job: bool = False) -> TableOpener:
 
 
 def run_locally(
-    settings: Config, run_id: str | None, console: Console, tell: Callable[[str], None] = lambda text: None
+    settings: Config, run_id: str | None, console: Console, on_note: Callable[[str], None] = lambda text: None
 ) -> Run:
     """Run by the local engine, and note that where no option or key names the engine.
 
-    ``tell`` is called with the reader of each table.
+    ``on_note`` is called with a note on how each table is read.
     """
     from routing.runs.local_runs import resolve_local
 
@@ -264,7 +267,7 @@ def run_locally(
         what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"
         console.note(f"note: {what}", "warning")
     progress, recording = console.progress, console.command_progress.recording
-    return resolve_local(settings, run_id=run_id, progress=progress, tell=tell, recording=recording)
+    return resolve_local(settings, run_id=run_id, progress=progress, on_note=on_note, recording=recording)
 
 
 @contextmanager

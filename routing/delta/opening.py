@@ -69,23 +69,23 @@ class SessionClock(Protocol):
 class TableOpener:
     """Opens tables for one command or run.
 
-    ``start`` gives the Spark session, which is started when the first table needs it. ``settings`` are the
-    configuration's own for it. ``tell`` hears which way each table is read, ``waiting`` surrounds the time for
-    which a session that is still to come is waited for.
+    ``start`` returns the Spark session; it is called when the first table needs one. ``settings`` are the
+    configuration's own for the session. ``on_note`` is called with a note on how each table is read. ``waiting``
+    is the block within which the opener waits for a session that is still starting.
     """
 
     start: Callable[[], SparkSession]
     settings: Mapping[str, str] = field(default_factory=dict)
-    tell: Callable[[str], None] = say_nothing
+    on_note: Callable[[str], None] = say_nothing
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     _spark: SparkSession | None = None
     _coming: Future[SparkSession] | None = None
     _clock: SessionClock | None = None
 
     @classmethod
-    def of_session(cls, spark: SparkSession, tell: Callable[[str], None] = say_nothing) -> TableOpener:
+    def of_session(cls, spark: SparkSession, on_note: Callable[[str], None] = say_nothing) -> TableOpener:
         """Return one for a session that is there."""
-        return cls(lambda: spark, tell=tell, _spark=spark)
+        return cls(lambda: spark, on_note=on_note, _spark=spark)
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, str], spark: SparkSession | None) -> TableOpener:
@@ -150,7 +150,7 @@ class TableOpener:
     def placed(self, key: str, location: TableLocation) -> TableLocation:
         """Return a location, told whether it is another disk's; a session is asked where it takes one to tell.
 
-        ``key`` is for `tell`. Raises EnvironmentFault.
+        ``key`` is for `on_note`. Raises EnvironmentFault.
         """
         session_at_hand = self._spark or (None if self._coming else session.find_active())
         if session_at_hand is None and file_systems.is_open(location, self.settings):
@@ -158,13 +158,13 @@ class TableOpener:
         return file_systems.place(location, session_at_hand)
 
     def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
-        """Return a table at a version, or its newest one; None where there is none. ``key`` is for `tell`."""
+        """Return a table at a version, or its newest one; None where there is none. ``key`` is for `on_note`."""
         location = self.placed(key, location)
         if is_local(location) and find_log(location) is None:
             return None
         why = self._open_by_arrow(location, version)
         if not isinstance(why, UnreadableTable):
-            self.tell(f"{key}: read by deltalake")
+            self.on_note(f"{key}: read by deltalake")
             return why
         spark = self.start_for(key, "read", why)
         from routing.delta import spark_tables
@@ -173,7 +173,7 @@ class TableOpener:
             spark_tables.find(self, location) if version is None else spark_tables.TableSnapshot(location, version)
         )
         if isinstance(newest, spark_tables.AsItIs):
-            self.tell(f"{key}: as it is, at no version")
+            self.on_note(f"{key}: as it is, at no version")
         return None if newest is None else OpenedTable(newest.read(spark), newest.version)
 
     def open_at(self, key: str, location: TableLocation, version: int | None = None) -> Table:
@@ -222,7 +222,7 @@ class TableOpener:
         """
         why = find_reason_for_spark(opened, writer)
         if why is None:
-            self.tell(f"{', '.join(opened)}: {done} without Spark")
+            self.on_note(f"{', '.join(opened)}: {done} without Spark")
             return dict(opened)
         spark = self.start_for(", ".join(opened), done, why)
         from routing.delta.spark_tables import TableSnapshot
@@ -246,7 +246,7 @@ class TableOpener:
 
     def start_for(self, key: str, done: str, unfit: UnreadableTable) -> SparkSession:
         """Return the session, for what is done (read, written) to a table. Raises EnvironmentFault."""
-        self.tell(f"{key}: {done} by Spark ({unfit.why})")
+        self.on_note(f"{key}: {done} by Spark ({unfit.why})")
         try:
             return self.spark
         except EnvironmentFault as fault:
@@ -289,8 +289,8 @@ def find_reason_for_spark(
 class LocalOpener(TableOpener):
     """Opens tables without a session; what only Spark reads is refused."""
 
-    def __init__(self, tell: Callable[[str], None] = say_nothing) -> None:
-        super().__init__(_start_nothing, tell=tell)
+    def __init__(self, on_note: Callable[[str], None] = say_nothing) -> None:
+        super().__init__(_start_nothing, on_note=on_note)
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
         """Return a location, which is one of this machine's disk if it is a path."""

@@ -119,7 +119,7 @@ class StoredTables:
         local_table = self.opener.open_to_write(location, self.versions[key])
         if isinstance(local_table, UnreadableTable):
             return SparkWriter(key, location, self.opener.start_for(table_key, "written", local_table))
-        self.opener.tell(f"{table_key}: written by deltalake")
+        self.opener.on_note(f"{table_key}: written by deltalake")
         return LocalWriter(key, location, local_table)
 
 

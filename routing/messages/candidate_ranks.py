@@ -71,7 +71,7 @@ def _add_list(job: ResolveJob) -> DataFrame:
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
         asked = F.when(here, choice[REQUESTED]).when(in_msdb, choice[REQUESTED_IN_MSDB])
         number = F.when(here | in_msdb, asked).otherwise(number)
-    if dialogs is not None and dialogs.end:
+    if dialogs is not None and dialogs.any_ends:
         # Nothing is searched for a message of an expired dialog.
         number = F.when(~F.col("is_expired"), number)
     return messages.select(

@@ -108,10 +108,10 @@ def _whole(keys: TableColumns, decided: DecidedKeys) -> Iterator[tuple[Any, ...]
 
 @dataclass(frozen=True)
 class DialogJoin:
-    """The dialogs that matter, as a side of a join, and whether any of them ends."""
+    """The dialogs that may change a decision, as a side of a join; ``any_ends``: one of them has a lifetime."""
 
-    side: JoinSide
-    end: bool
+    join_side: JoinSide
+    any_ends: bool
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class MessageSource:
     @property
     def dialog_side(self) -> JoinSide | None:
         """The dialogs that messages look theirs up in, if there are any."""
-        return None if self.dialogs is None else self.dialogs.side
+        return None if self.dialogs is None else self.dialogs.join_side
 
 
 @dataclass(frozen=True)

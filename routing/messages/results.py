@@ -135,7 +135,7 @@ def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
         asked = _of_its_own(Outcome.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
         decision = F.when(F.col("requested") | F.col("requested_in_msdb"), asked).otherwise(decision)
-    if dialogs is not None and dialogs.end:
+    if dialogs is not None and dialogs.any_ends:
         expired = _of_its_own(Outcome.DROPPED, Reason.DIALOG_EXPIRED, None)
         decision = F.when(F.col("is_expired"), expired).otherwise(decision)
     # A column of its own, so that the code made for each row asks once, not for each value.
@@ -207,7 +207,7 @@ def message_paths(job: ResolveJob) -> DataFrame:
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
         asked = _path_of_first_hop(REQUESTED, F.when(here, scope).otherwise(MSDB))
         path = F.when(here | in_msdb, asked).otherwise(path)
-    if dialogs is not None and dialogs.end:
+    if dialogs is not None and dialogs.any_ends:
         path = F.when(F.col("is_expired"), _path_of_first_hop(EXPIRED, scope)).otherwise(path)
     # A column of its own, so that the code made for each row asks once, not for each value.
     messages, path = messages.withColumn("way", path), F.col("way")

@@ -82,31 +82,31 @@ class HopPath:
 
 @dataclass(frozen=True)
 class MessageTrace:
-    """All ways of a message, the first one by the routes that are reported.
+    """All ways that a message may take, as ``hop_paths``; the first one is by the routes that the rules report.
 
     ``has_multiple_targets``: while the dialog is open, ways that the transport may choose between end at different
-    broker instances. ``is_cut``: there are more ways than are followed, and those that are say not enough.
+    broker instances. ``is_cut``: there are more ways than were followed, so that the result is uncertain.
     """
 
-    ways: tuple[HopPath, ...]
+    hop_paths: tuple[HopPath, ...]
     has_multiple_targets: bool = False
     is_cut: bool = False
 
     @property
     def ending(self) -> Ending:
         """How the first way ends, or TOO_MANY_WAYS."""
-        return Ending.TOO_MANY_WAYS if self.is_cut else self.ways[0].ending
+        return Ending.TOO_MANY_WAYS if self.is_cut else self.hop_paths[0].ending
 
     @property
     def ways_agree(self) -> bool | None:
-        """Whether all end alike at one instance and database; None where those that are not followed tell."""
-        agree = len({path.place for path in self.ways}) == 1
+        """Whether all end alike at one instance and database; None where ways that were not followed decide it."""
+        agree = len({path.place for path in self.hop_paths}) == 1
         return None if agree and self.is_cut else agree
 
     @property
     def delivered(self) -> HopPath | None:
         """The first way that ends DELIVERED."""
-        return next((path for path in self.ways if path.ending is Ending.DELIVERED), None)
+        return next((path for path in self.hop_paths if path.ending is Ending.DELIVERED), None)
 
 
 MOST_WAYS = 100

@@ -55,7 +55,7 @@ class PathWithReturn:
     @property
     def end(self) -> HopPath | None:
         """The way that counts: the first; None for TOO_MANY_WAYS."""
-        return None if self.there.is_cut else self.there.ways[0]
+        return None if self.there.is_cut else self.there.hop_paths[0]
 
     @property
     def back_ending(self) -> Ending | None:
@@ -166,7 +166,7 @@ def path_row(path: PathWithReturn) -> PathRow:
     """Return the row of a path. Where there are too many ways its hops are still those of the first."""
     there, back = path.there, path.back
     end = path.end
-    reply = None if back is None or back.is_cut else back.ways[0]
+    reply = None if back is None or back.is_cut else back.hop_paths[0]
     back_ending = path.back_ending
     return PathRow(
         str(there.ending),
@@ -174,7 +174,7 @@ def path_row(path: PathWithReturn) -> PathRow:
         None if end is None else end.instance,
         None if end is None else end.database,
         None if end is None else end.address,
-        tuple(_hop(hop) for hop in there.ways[0].hops),
+        tuple(_hop(hop) for hop in there.hop_paths[0].hops),
         there.ways_agree,
         there.has_multiple_targets,
         _text(back_ending),
@@ -187,7 +187,7 @@ def path_row(path: PathWithReturn) -> PathRow:
 
 def reads_address(there: MessageTrace) -> bool:
     """Return True if the last hop of the first way has the address of a service name that is not known."""
-    last = there.ways[0].hops[-1]
+    last = there.hop_paths[0].hops[-1]
     return last.reads_address and last.address is None
 
 

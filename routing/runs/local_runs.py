@@ -42,7 +42,7 @@ def resolve_local(
     *,
     run_id: str | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
-    tell: Callable[[str], None] = lambda text: None,
+    on_note: Callable[[str], None] = lambda text: None,
     recording: Callable[[str], AbstractContextManager[None]] = lambda run_id: nullcontext(),
 ) -> Run:
     """Run the main job without Spark, in full mode, on tables of this machine's disk (commands.md).
@@ -53,7 +53,7 @@ def resolve_local(
         config: the configuration, whatever engine it names.
         run_id: the id of the run; by default a new one.
         progress: called with each stage when it begins and when it has ended.
-        tell: called with a note on each table that is read otherwise than usual.
+        on_note: called with a note on each table that is read otherwise than usual.
         recording: the block within which the row in ``runs`` is written; it is given the run's id.
 
     Returns:
@@ -69,7 +69,7 @@ def resolve_local(
         {'DELIVERED': 2, 'SENT': 1, 'DELAYED': 2}
     """
     check_local(config)
-    opener = LocalOpener(tell)
+    opener = LocalOpener(on_note)
     opener.check(config)
     engine = LocalEngine(opener, tuple(_note_what_does_not_apply(config)))
     return run_by(engine, config, run_id=run_id, progress=progress, recording=recording)

@@ -125,7 +125,7 @@ def run(
     run_id: str | None = None,
     now: datetime | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
-    tell: Callable[[str], None] = lambda text: None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> Run:
     """Run the main job once, from tables to tables (commands.md).
 
@@ -138,7 +138,7 @@ def run(
         run_id: the id of the run; by default a new one.
         now: the time at which incremental mode tries delayed messages again (UTC without a zone); by default now.
         progress: called with each stage when it begins and when it has ended.
-        tell: called with a note on each table that is read otherwise than usual.
+        on_note: called with a note on each table that is read otherwise than usual.
 
     Returns:
         The run, with its row of ``runs``.
@@ -152,7 +152,7 @@ def run(
         >>> done.row["rows_read"], done.row["rows_resolved"], done.row["rows_rejected"]
         (7, 5, 2)
     """
-    return run_with(TableOpener.of_session(spark, tell), config, run_id=run_id, now=now, progress=progress)
+    return run_with(TableOpener.of_session(spark, on_note), config, run_id=run_id, now=now, progress=progress)
 
 
 def run_with(

@@ -154,18 +154,18 @@ def replace_output(
     *,
     as_of: datetime | None,
     progress: Callable[[Progress], None],
-    tell: Callable[[str], None],
+    on_note: Callable[[str], None],
 ) -> StoredOutput[T]:
     """Replace an output in one commit by what ``make`` makes of the tables of a configuration.
 
     Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
     ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
-    has ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured,
-    OutputError where another table stands there, InputError and StorageError.
+    has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
+    configured, OutputError where another table stands there, InputError and StorageError.
     """
     config = file_systems.place_all(config, spark)
     location = config.output_of(output.key, output.command)
-    clock, opener = Stages(progress), TableOpener.of_session(spark, tell)
+    clock, opener = Stages(progress), TableOpener.of_session(spark, on_note)
     moment = config.resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
         place = ledger.open_replaced(opener, output.key, location, output.schema)
@@ -295,7 +295,7 @@ def write_candidates(
     *,
     as_of: datetime | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
-    tell: Callable[[str], None] = lambda text: None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> WrittenCandidates:
     """Rank the candidates of all messages of a configuration into ``output.route_candidates``, in one commit.
 
@@ -315,7 +315,7 @@ def write_candidates(
         ),
         as_of=as_of,
         progress=progress,
-        tell=tell,
+        on_note=on_note,
     )
     ranked = stored.frame
     with stored.clock.stage("counts") as tally:
@@ -417,15 +417,15 @@ def write_paths(
     *,
     as_of: datetime | None = None,
     progress: Callable[[Progress], None] = lambda stage: None,
-    tell: Callable[[str], None] = lambda text: None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> WrittenPaths:
     """Follow all messages of a configuration, and replace ``output.message_paths`` by their paths in one commit.
 
     Each input is read at one version, or as it is where it has none; the commit's user metadata names these.
     ``as_of`` in place of the configuration's; ``progress`` is called with each stage when it begins and when it
-    has ended, ``tell`` by what each table is read. Raises ConfigError where the output is not configured,
-    OutputError where another table stands there, InputError, StorageError, and InternalError where the counts do
-    not add up.
+    has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
+    configured, OutputError where another table stands there, InputError, StorageError, and InternalError where the
+    counts do not add up.
     """
     stored = replace_output(
         spark,
@@ -441,7 +441,7 @@ def write_paths(
         ),
         as_of=as_of,
         progress=progress,
-        tell=tell,
+        on_note=on_note,
     )
     traced = stored.frame
     with stored.clock.stage("counts") as tally:

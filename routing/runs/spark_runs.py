@@ -48,7 +48,7 @@ def open_inputs(
     tables = dict[str, Table]()
     for key, snapshot in inputs.items():
         if isinstance(snapshot, spark_tables.AsItIs):
-            opener.tell(f"tables.{key}: as it is, at no version")
+            opener.on_note(f"tables.{key}: as it is, at no version")
         if key == "messages":
             continue
         if isinstance(snapshot, spark_tables.AsItIs):

@@ -89,7 +89,7 @@ def find_setting(spark: SparkSession, key: str) -> str | None:
         return None
 
 
-def apply_settings(spark: SparkSession, settings: Mapping[str, str], tell: Callable[[str], None]) -> None:
+def apply_settings(spark: SparkSession, settings: Mapping[str, str], on_note: Callable[[str], None]) -> None:
     """Set the settings that the session takes, and note in one sentence the others, with reasons.
 
     No decision depends on a setting; what a run cannot do without is refused where it is used
@@ -98,7 +98,7 @@ def apply_settings(spark: SparkSession, settings: Mapping[str, str], tell: Calla
     reasons = {key: _refused(spark, key, value) for key, value in settings.items()}
     refused = [f"{quote(key)} ({why})" for key, why in reasons.items() if why is not None]
     if refused:
-        tell(f"the Spark session has refused {join_bounded(refused, 'setting')}; the command goes on without")
+        on_note(f"the Spark session has refused {join_bounded(refused, 'setting')}; the command goes on without")
 
 
 def _refused(spark: SparkSession, key: str, value: str) -> str | None:

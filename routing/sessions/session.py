@@ -104,14 +104,14 @@ def start(
     *,
     verbose: bool = False,
     little_data: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
+    on_note: Callable[[str], None] = warnings.warn,
 ) -> SparkSession:
     """Return the session to work in: the given one, or a new local one with Delta.
 
-    ``settings`` are the configuration's own Spark settings and win; ``tell`` hears which of them a given session
-    has refused. Java's messages go to a file unless ``verbose``. A new session for ``little_data`` is soon done
-    with that, and slow with much. Raises EnvironmentFault where pyspark, delta-spark or Java is missing, and
-    ConfigError for a setting of a wrong value.
+    ``settings`` are the configuration's own Spark settings and win; ``on_note`` is called with a note on those
+    that a given session refuses. Java's messages go to a file unless ``verbose``. A new session for
+    ``little_data`` handles little data fast and much data slowly. Raises EnvironmentFault where pyspark,
+    delta-spark or Java is missing, and ConfigError for a setting of a wrong value.
     """
     check_installed()
     from pyspark.sql import SparkSession
@@ -122,7 +122,7 @@ def start(
             for key, value in settings.items():
                 builder = builder.config(key, value)
         session = builder.getOrCreate()
-        apply_settings(session, settings, tell)
+        apply_settings(session, settings, on_note)
         return session
     own_settings = {**_small_local_run(), **(_FOR_LITTLE_DATA if little_data else {}), **_DELTA}
     return _start_local({**own_settings, **settings}, verbose=verbose)

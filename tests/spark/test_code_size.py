@@ -73,7 +73,7 @@ def test_no_method_is_too_long(
         try:
             uses, source = jobs[0].plan.uses, jobs[0].source
             assert (uses.has_times, uses.reads_addresses, uses.asks, uses.asks_msdb) == in_use
-            assert source.dialogs.end
+            assert source.dialogs.any_ends
             assert jobs[0].counted.counts.rows_valid < jobs[0].counted.counts.rows_read
             written = (done.resolved_routes, done.new_route_requests, done.rejected_messages)
             made = [*written, source.keys(is_exact=True), source.lookups.dialogs]

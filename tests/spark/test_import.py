@@ -206,7 +206,7 @@ def test_tables_that_spark_made(spark: SparkSession, exported: Path, tmp_path: P
     }
     table_with(spark, where["messages"], [message], MESSAGES)
     told: list[str] = []
-    done = import_views(TableOpener(lambda: spark, tell=told.append), config, [str(exported / "first")])
+    done = import_views(TableOpener(lambda: spark, on_note=told.append), config, [str(exported / "first")])
     ways = {line.partition(": ")[0]: line for line in told if "written by" in line}
     spark_wrote = {key.partition(".")[2] for key, line in ways.items() if "written by Spark" in line}
     # Once there is a session, it makes the tables that are missing.

@@ -107,7 +107,7 @@ EXPECTED = {
 
 def test_a_full_run_reads_them_as_they_are(spark: SparkSession, views: Views) -> None:
     config, told = views.config(), list[str]()
-    row = routing.run(spark, config, run_id="one", tell=told.append).row
+    row = routing.run(spark, config, run_id="one", on_note=told.append).row
     assert row["input_versions"] == dict.fromkeys(INPUTS)
     assert (row["rows_read"], row["rows_resolved"], row["rows_rejected"]) == (7, 5, 2)
     assert _resolved(spark, config) == EXPECTED

@@ -71,7 +71,7 @@ def _explained(service: str, folder: Path) -> str | None:
 
 def _traced(service: str, folder: Path) -> str | None:
     [path] = trace(arrow(_tables(service)), StoredMessage("m1", None)).paths
-    return path.there.ways[0].hops[0].route_name
+    return path.there.hop_paths[0].hops[0].route_name
 
 
 def _checked(service: str, folder: Path) -> str | None:

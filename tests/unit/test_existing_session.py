@@ -158,11 +158,11 @@ def test_only_a_session_of_spark_submit_begins_with_the_settings(monkeypatch: py
     begun = session_of(Settings({MEMORY: "4g"}, {}))
     builder = _have(begun, None, monkeypatch)
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    assert session.start({MEMORY: "4g"}, tell=pytest.fail) is begun
+    assert session.start({MEMORY: "4g"}, on_note=pytest.fail) is begun
     assert builder.options == {MEMORY: "4g"}
     builder = _have(begun, None, monkeypatch)
     monkeypatch.setenv("SPARK_REMOTE", "sc://host")
-    session.start({MEMORY: "4g"}, tell=pytest.fail)
+    session.start({MEMORY: "4g"}, on_note=pytest.fail)
     assert builder.options == {}
 
 

@@ -68,7 +68,7 @@ def _said_by_everything(order: Order) -> Mapping[str, Said]:
     verdict = judge.keyed(sent, NO_DIALOG).verdict_of(decision, None)
     sender, to = PathSender(hub, "Orders", True), ServiceAddress.of_name(order.service)
     [found] = PathPlanner(network).timeline(sender, to, order.broker).at(10).choices
-    hop = found.paths[-1].there.ways[0].hops[0]
+    hop = found.paths[-1].there.hop_paths[0].hops[0]
     answers = (
         (decision.last.step, decision.asks, decision.last.route_name),
         _planned(order, hub),

@@ -239,7 +239,7 @@ def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool
     # Ways part after hops that they share.
     verdicts = {
         id(hop.verdict): (hop.instance_name, hop.verdict)
-        for hop_path in trace.ways
+        for hop_path in trace.hop_paths
         for hop in hop_path.hops[first:]
     }
     gaps = {
@@ -247,7 +247,7 @@ def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool
         for key, (name, verdict) in verdicts.items()
     }
     return list(
-        dict.fromkeys(_cut(knowledge, hop_path, first, gaps, is_return=is_return) for hop_path in trace.ways)
+        dict.fromkeys(_cut(knowledge, hop_path, first, gaps, is_return=is_return) for hop_path in trace.hop_paths)
     )
 
 

@@ -351,7 +351,7 @@ def _compare_in_spark(
         frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
         changed = spark_diff.compare(frames, both.both, options, frame_cache, notes, affected=affected, out=out)
     for note in notes:
-        opener.tell(note)
+        opener.on_note(note)
     if with_messages:
         return changed, frame_cache
     frame_cache.release()

@@ -91,10 +91,10 @@ def request_lines(here: SqlInstance, database: str, t: int, others: OtherInstanc
     """
     instances: Mapping[str, SqlInstance] = {here.name: here}
     traces = _follow(instances, here, database, t)
-    if any(hop_path.ending is Ending.LEFT_ESTATE for trace in traces for hop_path in trace.ways):
+    if any(hop_path.ending is Ending.LEFT_ESTATE for trace in traces for hop_path in trace.hop_paths):
         instances = {**others.read(), here.name: here}
         traces = _follow(instances, here, database, t)
-    hop_paths = list(dict.fromkeys(hop_path for trace in traces for hop_path in trace.ways))
+    hop_paths = list(dict.fromkeys(hop_path for trace in traces for hop_path in trace.hop_paths))
     ends = [_end_line(hop_path, instances, others) for hop_path in hop_paths]
     is_cut = any(trace.is_cut for trace in traces)
     is_lost = not is_cut and all(end["finding"] in _LOST for end in ends)

@@ -244,7 +244,7 @@ def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[L
     for choice, names in route_names.items():
         traces = list(follower.traces(choice))
         if traces and all(_ends_at(follower, trace, sole[choice.service]) for trace in traces):
-            hops = (path.hops[0] for trace in traces for path in trace.ways)
+            hops = (path.hops[0] for trace in traces for path in trace.hop_paths)
             # One that came back to its own instance is reported by a route of msdb.
             used = {hop.route_name for hop in hops if hop.scope == choice.scope}
             for name in names & used:
@@ -264,7 +264,7 @@ def _sole_brokers(estate: LintEstate) -> dict[str, str]:
 
 def _ends_at(follower: OpenMessageFollower, trace: MessageTrace, broker: str) -> bool:
     """Return True if every way of a trace is delivered at a broker instance."""
-    targets = [follower.target(path) for path in trace.ways]
+    targets = [follower.target(path) for path in trace.hop_paths]
     return not trace.is_cut and all(target is not None and target[1] == broker for target in targets)
 
 
@@ -293,7 +293,7 @@ def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator
         if not here.is_enabled(database) or (database != ARRIVALS and database not in here.databases):
             continue
         traces = list(follower.traces_of_requests(instance, database))
-        paths = [path for trace in traces for path in trace.ways]
+        paths = [path for trace in traces for path in trace.hop_paths]
         is_known = paths and not any(trace.is_cut for trace in traces)
         if is_known and all(_is_lost(path, estate) for path in paths):
             ends = list_names(f"{path.instance} ({path.reason or path.ending})" for path in paths)

@@ -156,7 +156,7 @@ class _Proofs:
             ends = self._ends(trace, choice) if trace.has_multiple_targets else ()
             if ends:
                 return ProvedHazard(
-                    tuple(dict.fromkeys(path.hops[0].route_name or "" for path in trace.ways)), ends
+                    tuple(dict.fromkeys(path.hops[0].route_name or "" for path in trace.hop_paths)), ends
                 )
         return None
 
@@ -166,11 +166,11 @@ class _Proofs:
         Where only one of them does, the choice is made past it. A message that comes back to its own instance
         chooses in msdb.
         """
-        first = trace.ways[0].hops[0]
+        first = trace.hop_paths[0].hops[0]
         if (first.scope, first.broker_instance) != (choice.scope, None) or first.matching_step not in OPEN_STEPS:
             return ()
         first_targets, ends = set(), {}
-        for path in trace.ways:
+        for path in trace.hop_paths:
             target = self._follower.target(path)
             if target is not None:
                 first_targets.add((path.hops[0].address, path.hops[1].instance_name))
@@ -326,7 +326,7 @@ def _passed(trace: MessageTrace, service: str, hazards: Hazards) -> set[OpenChoi
         return set()
     hops = (
         hop
-        for path in trace.ways
+        for path in trace.hop_paths
         for hop in path.hops
         if hop.matching_step in OPEN_STEPS and hop.broker_instance is None
     )

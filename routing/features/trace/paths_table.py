@@ -75,9 +75,9 @@ def write_all(
     """
     written = write_path_table(config, opener, as_of=as_of, progress=progress)
     if not isinstance(written, UnreadableTable):
-        opener.tell("messages are followed without Spark")
+        opener.on_note("messages are followed without Spark")
         return written
     spark = opener.start_for("messages", "followed", written)
     from routing.runs.spark_outputs import write_paths
 
-    return write_paths(spark, config, as_of=as_of, progress=progress, tell=opener.tell)
+    return write_paths(spark, config, as_of=as_of, progress=progress, on_note=opener.on_note)

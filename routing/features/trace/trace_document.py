@@ -122,7 +122,7 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
         return [*sentence, f"; whether its acknowledgement comes back is not known: {_why_unknown(done)}."]
     if path.back is None:
         return [*sentence, "."]
-    ends = {hop_path.ending for hop_path in path.back.ways}
+    ends = {hop_path.ending for hop_path in path.back.hop_paths}
     if ends == {Ending.DELIVERED}:
         return [*sentence, ", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
     no = "no acknowledgement comes back"
@@ -140,17 +140,19 @@ def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
 
 
 def _failing(trace: MessageTrace) -> MessageTrace:
-    return MessageTrace(tuple(hop_path for hop_path in trace.ways if hop_path.ending is not Ending.DELIVERED))
+    return MessageTrace(tuple(hop_path for hop_path in trace.hop_paths if hop_path.ending is not Ending.DELIVERED))
 
 
 def _state_end(trace: MessageTrace, what: str = "the message") -> str:
     """Return the clause that says where the first way ends, and that others end otherwise."""
     if trace.is_cut:
         return ENDING_WORDS[Ending.TOO_MANY_WAYS]
-    hop_path = trace.ways[0]
+    hop_path = trace.hop_paths[0]
     clause = f"{what} {_END_CLAUSES[hop_path.ending](hop_path)}"
     if trace.ways_agree is False:
-        clause += f" by the first of {len(trace.ways)} ways that the transport may take, which do not end alike"
+        clause += (
+            f" by the first of {len(trace.hop_paths)} ways that the transport may take, which do not end alike"
+        )
     return clause
 
 
@@ -176,10 +178,10 @@ def _what_to_do(done: TraceResult) -> Iterator[Block]:
     """Yield the advice where a way ends before its time, each once."""
     facts: dict[LabelledFact, None] = {}
     for path in done.paths:
-        facts |= dict.fromkeys(_advice(path.there.ways))
+        facts |= dict.fromkeys(_advice(path.there.hop_paths))
         if path.back is not None:
             facts |= dict.fromkeys(_missing(done, path.back))
-            facts |= dict.fromkeys(_advice(hop_path for hop_path in path.back.ways if not _lacks(hop_path)))
+            facts |= dict.fromkeys(_advice(hop_path for hop_path in path.back.hop_paths if not _lacks(hop_path)))
         if path.there.has_multiple_targets:
             facts[LabelledFact("hazard", HAZARD)] = None
     yield from facts
@@ -188,7 +190,9 @@ def _what_to_do(done: TraceResult) -> Iterator[Block]:
 def _missing(done: TraceResult, back: MessageTrace) -> Iterator[LabelledFact]:
     """Yield the places where a route to the service that sent is missing."""
     places = (
-        (hop_path.hops[-1].instance_name, hop_path.hops[-1].scope) for hop_path in back.ways if _lacks(hop_path)
+        (hop_path.hops[-1].instance_name, hop_path.hops[-1].scope)
+        for hop_path in back.hop_paths
+        if _lacks(hop_path)
     )
     for instance, scope in dict.fromkeys(places):
         service = quote(done.from_service)
@@ -237,19 +241,21 @@ def _path(done: TraceResult, path: PathWithReturn, number: int) -> Iterator[Bloc
 
 def _trace(direction: str, trace: MessageTrace) -> Iterator[Block]:
     """Yield the ways of one direction; what they share is said once."""
-    shown_paths: Sequence[HopPath] = trace.ways[:_SHOWN]
-    if len(trace.ways) == 1:
+    shown_paths: Sequence[HopPath] = trace.hop_paths[:_SHOWN]
+    if len(trace.hop_paths) == 1:
         yield DocumentHeading(f"{direction}:", 3)
-        yield from way_blocks(trace.ways[0], indent=1)
+        yield from way_blocks(trace.hop_paths[0], indent=1)
         return
     agree = {True: "all end alike", False: "they do not end alike", None: "not all are followed"}[trace.ways_agree]
     more = " or more" if trace.is_cut else ""
-    yield DocumentHeading(f"{direction}, by {len(trace.ways)}{more} ways that the transport may take; {agree}:", 3)
+    yield DocumentHeading(
+        f"{direction}, by {len(trace.hop_paths)}{more} ways that the transport may take; {agree}:", 3
+    )
     for number, hop_path in enumerate(shown_paths, 1):
         yield Paragraph(f"way {number}", 1)
         yield from way_blocks(hop_path, indent=2)
-    if len(trace.ways) > _SHOWN:
-        more_ways = count(len(trace.ways) - _SHOWN, "more way")
+    if len(trace.hop_paths) > _SHOWN:
+        more_ways = count(len(trace.hop_paths) - _SHOWN, "more way")
         yield Paragraph(f"and {more_ways} (--format json has all)", 1)
     if trace.is_cut:
         yield Paragraph([mark_outcome(Ending.TOO_MANY_WAYS), f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}"], 1)

@@ -61,7 +61,7 @@ def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
 def _places(paths: Sequence[PathWithReturn]) -> Iterator[tuple[TableRow, HopPath]]:
     for number, path in enumerate(paths, 1):
         for direction, trace in traces_of(path):
-            for place, hop_path in enumerate(trace.ways, 1):
+            for place, hop_path in enumerate(trace.hop_paths, 1):
                 yield {"path": number, "direction": direction, "way": place}, hop_path
 
 

@@ -164,7 +164,7 @@ def way(found: HopPath, service: str) -> Row:
 def trace(found: MessageTrace, service: str) -> Row:
     """All ways, and what they say together."""
     return {
-        "ways": [way(one, service) for one in found.ways],
+        "ways": [way(one, service) for one in found.hop_paths],
         "cut": found.is_cut,
         "end": str(found.ending),
         "agree": found.ways_agree,

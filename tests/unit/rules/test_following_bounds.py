@@ -73,7 +73,7 @@ def test_a_hundred_ways_and_one(widths: tuple[int, ...], is_cut: bool, one_targe
     path, walked, planned = _only(tables)
     assert walked == planned
     assert followed.path(walked, _MESSAGE) == followed.own_path(path)
-    assert len(walked.there.ways) == 100
+    assert len(walked.there.hop_paths) == 100
     assert walked.there.ending == ("TOO_MANY_WAYS" if is_cut else "DELIVERED")
     assert walked.there.has_multiple_targets is (not one_target and widths[-1] > 1)
     assert walked.there.ways_agree is (widths[-1] == 1)
@@ -114,7 +114,7 @@ def test_forwarders_that_balance_each_by_itself(counts: tuple[int, ...]) -> None
         assert walked == planned
         assert followed.path(walked, _MESSAGE) == followed.own_path(path)
         picked = {xxhash64(conversation) % count for count in counts}
-        assert {way.database for way in walked.there.ways} == {f"Db{one:02d}" for one in picked}
+        assert {way.database for way in walked.there.hop_paths} == {f"Db{one:02d}" for one in picked}
         assert walked.there.has_multiple_targets is (len(picked) > 1)
 
 
@@ -145,5 +145,5 @@ def test_what_one_dialog_picks_hides_nothing_that_others_pick() -> None:
         path, walked, planned = _only(tables)
         assert followed.path(walked, _MESSAGE) == followed.own_path(path)
         assert walked == planned
-        ends.add((str(walked.there.ending), walked.there.ways[-1].database))
+        ends.add((str(walked.there.ending), walked.there.hop_paths[-1].database))
     assert ends == {("TOO_MANY_WAYS", None), *(("DELIVERED", f"Db{number}") for number in range(3))}

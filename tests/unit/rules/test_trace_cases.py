@@ -93,12 +93,13 @@ def _planned_path(case: dict[str, Any]) -> PathWithReturn:
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_case(case: dict[str, Any], find: Any) -> None:
     path = find(case)
-    assert [_way(way, like) for way, like in zip(path.there.ways, case["ways"], strict=True)] == case["ways"]
+    assert [_way(way, like) for way, like in zip(path.there.hop_paths, case["ways"], strict=True)] == case["ways"]
     assert path.there.ways_agree is case["ways_agree"]
     assert path.there.has_multiple_targets is case["multiple_targets"]
     if "back" in case:
         assert path.back is not None
-        assert [_way(way, like) for way, like in zip(path.back.ways, case["back"], strict=True)] == case["back"]
+        ways_back = zip(path.back.hop_paths, case["back"], strict=True)
+        assert [_way(way, like) for way, like in ways_back] == case["back"]
 
 
 def test_all_cases_are_read() -> None:
