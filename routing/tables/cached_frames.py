@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from routing.sessions.existing_session import find_setting, let_go, takes_persist
-from routing.tables.frames import has_arrow, nullable
+from routing.tables.frames import has_arrow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -201,7 +201,7 @@ def _carry(frame: DataFrame, marked: DataFrame, most: int) -> CarriedFrame:
     if len(rows) > most or any(is_long for is_long, *_ in rows):
         return CarriedFrame(frame, None)
     plain_values = [row[1:] for row in rows]
-    plain_rows = spark.createDataFrame(plain_values, StructType(nullable(plain.schema).fields[1:]))
+    plain_rows = spark.createDataFrame(plain_values, StructType(_nullable(plain.schema).fields[1:]))
     return CarriedFrame(plain_rows.select(*_columns_as(frame.schema, _AS_READ)), _bytes_of(plain_values))
 
 
@@ -269,12 +269,21 @@ def _loose(column: StructField) -> Column:
     """Return a column of which every field may be null: Arrow takes no null struct of fields that may not."""
     value = F.col(column.name)
     is_nested = isinstance(column.dataType, StructType | ArrayType)
-    return value.cast(nullable(column.dataType).simpleString()) if is_nested else value
+    return value.cast(_nullable(column.dataType).simpleString()) if is_nested else value
 
 
 def _as_rows(spark: SparkSession, rows: Any, schema: StructType) -> DataFrame:
     """Convert an Arrow table to a DataFrame, all nullable: Arrow refuses a null struct of required fields."""
-    return spark.createDataFrame(rows, nullable(schema))
+    return spark.createDataFrame(rows, _nullable(schema))
+
+
+def _nullable(kind: Any) -> Any:
+    """Return a type in which every field and element may be null."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType), True)
+    return kind
 
 
 # How the smaller side of a join gets to the larger one; the only room that gives Spark a hint.

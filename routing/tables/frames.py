@@ -199,15 +199,6 @@ def _as_tuple(row: ReadRow, schema: Schema) -> tuple[Any, ...]:
     return tuple(row.get(field.name) for field in schema)
 
 
-def nullable(kind: Any) -> Any:
-    """Return a type in which every field and element may be null."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind])
-    if isinstance(kind, ArrayType):
-        return ArrayType(nullable(kind.elementType), True)
-    return kind
-
-
 @cache
 def has_arrow() -> bool:
     """Return whether Spark and Python exchange rows by Arrow: from pyspark 4.0, with the pyarrow that it needs.
