@@ -22,13 +22,14 @@ from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import find_undecodable
 from routing.tables.encoded_texts import encoded
 from routing.tables.table_columns import (
+    FILE,
     TableColumns,
     as_dataset,
+    in_files,
     joined,
     read_arrow,
     rows_where,
     shape_of,
-    with_few,
 )
 from routing.terms import ZERO_GUID
 
@@ -226,17 +227,18 @@ def read_suspects(table: Any, key: str) -> TableColumns:
 
     Raises InputError.
     """
-    rows = as_dataset(table)
-    return read_where(rows, key, suspicion(rows, key, shape_of(table, key)))
+    rows, shape = as_dataset(table), shape_of(table, key)
+    return read_where(rows, key, shape, suspicion(rows, key, shape))
 
 
-def read_where(rows: Any, key: str, condition: Any) -> TableColumns:
+def read_where(rows: Any, key: str, shape: Mapping[str, str], condition: Any) -> TableColumns:
     """Read the rows of a dataset for which a condition holds, and those with a text that is no UTF-8.
 
-    Raises InputError.
+    ``shape`` as of `shape_of`.
     """
-    matching_rows = read_arrow(with_few(rows, condition), key, condition)
-    shape = shape_of(rows, key)
+    # Arrow reads every column of all files that may have such rows: these are the files that do have some.
+    files = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
+    matching_rows = read_arrow(in_files(rows, files), key, condition)
     texts = [shape[field.name] for field in INPUTS[key] if field.kind == ColumnKind.STRING and field.name in shape]
     if not _any_undecodable(encoded(rows, set(texts) - {shape.get(name) for name in _DISTINCT}), texts):
         return matching_rows

@@ -225,14 +225,3 @@ def _of_files(rows: Any, choose: Callable[[], Iterable[Any]]) -> pyarrow.dataset
     if not hasattr(rows, "files"):
         return rows
     return pyarrow.dataset.FileSystemDataset(list(choose()), rows.schema, rows.format, rows.filesystem)
-
-
-def with_few(table: Any, condition: Any) -> pyarrow.dataset.Dataset:
-    """Select the files to be read of an Arrow table for the few rows for which a condition holds.
-
-    Arrow reads every column of all files that may have such rows. So the condition's own columns are read first,
-    and then only the files that do have some.
-    """
-    rows = as_dataset(table)
-    files = rows.to_table(columns=[FILE], filter=condition)[FILE].unique().to_pylist()
-    return in_files(rows, files)

@@ -182,7 +182,7 @@ class ArrowTraffic:
         condition = suspicion(self.stored.dataset, key, self.stored.shape)
         if key == "dialogs" and set(_GROUP) <= set(self.stored.shape):
             condition |= pc.field(self.stored.shape[_GROUP[-1]]).isin(self._torn_groups(now))
-        return read_where(self.stored.dataset, key, condition)
+        return read_where(self.stored.dataset, key, self.stored.shape, condition)
 
     def _torn_groups(self, now: int) -> Any:
         """Return the ids of conversation groups of which dialogs to one service are bound to different brokers."""
