@@ -1,4 +1,4 @@
-"""Compile a configuration and messages to a job: their keys, the decisions on these, each choice, and requests.
+"""Compile tables to a job: the keys of their messages, the decisions on these, each choice, and requests.
 
 The one room that acts on the messages before anything is written: it collects their distinct routing keys.
 """
@@ -8,23 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from routing.config import size_in_bytes
-from routing.messages import results
+from routing.messages import results, validate
 from routing.messages.dialog_hash import choose_implementation
 from routing.messages.job import DialogJoin, KeyPass, MessageSource, PreparedPlan, ResolveJob, RoutingPlan, as_plan
 from routing.messages.keying import OF_INSTANCE, OF_TEXTS, MessageKeying
 from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests
-from routing.plan.checked_inputs import CheckedInputs, ResolveOptions, network_of
+from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
 from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, decide_keys, follow_keys
 from routing.rules.estate import SqlInstance
-from routing.tables.cached_frames import BroadcastBudget, FrameCache, JoinSide
+from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import collect
-from routing.tables.table_columns import TableColumns
+from routing.tables.spark_forms import conform
+from routing.tables.table_columns import Table, TableColumns, check_given
 
 # The sizes of a dialog and of a conversation's id in memory, roughly.
 _DIALOG, _CONVERSATION = 350, 150
@@ -51,6 +53,30 @@ class KnownKeys:
 
     counts: KeyCounts
     plan: RoutingPlan
+
+
+def compile_tables(
+    tables: Mapping[str, Table],
+    options: ResolveOptions,
+    frame_cache: FrameCache,
+    clock: StageClock,
+    *,
+    more_columns: Mapping[str, Column] = MappingProxyType({}),
+    keying: MessageKeying = OF_INSTANCE,
+    decide: DecideKeys = decide_keys,
+) -> ResolveJob:
+    """Validate tables and compile their messages (`compile_messages`), which get ``more_columns``.
+
+    Raises InputError where a table is missing or breaks its contract.
+    """
+    check_given(tables)
+    with clock.stage("validate"):
+        inputs = validate.read(tables, frame_cache.limits)
+        checked = validate.check(inputs)
+    messages = conform(tables["messages"], "messages")
+    if more_columns:
+        messages = messages.withColumns(dict(more_columns))
+    return compile_messages(messages, checked, options, frame_cache, clock, keying=keying, decide=decide)
 
 
 def compile_messages(
@@ -112,10 +138,16 @@ def _source(
     broadcasts: BroadcastBudget,
     keying: MessageKeying,
 ) -> MessageSource:
-    dialog_hash = choose_implementation(messages.sparkSession, options.dialog_hash)
-    dialogs = _size_dialogs(lookups, broadcasts)
-    source = MessageSource(messages, lookups, dialogs, options.as_of, keying, dialog_hash)
-    return replace(source, conversations=_size_conversations(lookups, broadcasts))
+    """Choose how messages are joined with dialogs that matter, and with conversations of requests on record."""
+    checked, dialogs, conversations = lookups.checked, None, None
+    dialog_hash = choose_implementation(lookups.spark, options.dialog_hash)
+    if lookups.dialogs is not None:
+        what, size = f"{checked.dialog_rows} dialogs", checked.dialog_rows * _DIALOG
+        dialogs = DialogJoin(broadcasts.of_size(what, lookups.dialogs, size), checked.ending > 0)
+    if keying.is_wide and checked.waiting_conversations:
+        what, size = "the conversations of requests on record", len(checked.waiting_conversations) * _CONVERSATION
+        conversations = broadcasts.of_size(what, lookups.conversations, size)
+    return MessageSource(messages, lookups, dialogs, options.as_of, keying, dialog_hash, conversations)
 
 
 def _count_keys(source: MessageSource) -> KeyCounts:
@@ -140,14 +172,17 @@ def plan_of(
     `compile_messages` has it.
     """
     keys = counts.keys
+    services = keys.values["key_service"]
     if is_wide:
-        services = {*keys.values["key_service"], *keys.values["key_from"]}
-        return as_plan(keys, follow_keys(keys, network_of(checked.settings, services)), held_rows)
-    decided = decide(keys, checked.instances_for(keys.values["key_service"]))
-    if counts.texts is None:
-        return as_plan(keys, decided, held_rows)
-    numbers = [decided.numbers[place] for place in counts.texts.keys]
-    return as_plan(counts.texts.rows, replace(decided, key=TEXTS, numbers=numbers), held_rows)
+        network = checked.network_for({*services, *keys.values["key_from"]})
+        decided = follow_keys(keys, network)
+    else:
+        instances = checked.instances_for(services)
+        decided = decide(keys, instances)
+    if counts.texts is not None:
+        keys, numbers = counts.texts.rows, [decided.numbers[place] for place in counts.texts.keys]
+        decided = replace(decided, key=TEXTS, numbers=numbers)
+    return as_plan(keys, decided, held_rows)
 
 
 def _choose(counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, frame_cache: FrameCache) -> ResolveJob:
@@ -159,21 +194,6 @@ def _choose(counted: KeyPass, plan: RoutingPlan, options: ResolveOptions, frame_
             f"the routing plan takes {plan.size} bytes, over broadcast_limit:"
             " messages are shuffled to join it (shuffled hash join)"
         )
-    choices = results.choose(counted.resolvable(), plan, counted.source.dialog_hash, fits=fits)
+    keyed = counted.resolvable()
+    choices = results.choose(keyed, plan, counted.source.dialog_hash, fits=fits)
     return ResolveJob(counted, plan, choices, options, frame_cache)
-
-
-def _size_dialogs(lookups: RunLookups, broadcasts: BroadcastBudget) -> DialogJoin | None:
-    """Return the dialogs that matter, if there are any."""
-    dialogs, count = lookups.dialogs, lookups.checked.dialog_rows
-    if dialogs is None:
-        return None
-    return DialogJoin(broadcasts.of_size(f"{count} dialogs", dialogs, count * _DIALOG), lookups.checked.ending > 0)
-
-
-def _size_conversations(lookups: RunLookups, broadcasts: BroadcastBudget) -> JoinSide | None:
-    """Return the conversations whose requests are on record, if there are any."""
-    if not lookups.waiting_conversations:
-        return None
-    size = len(lookups.waiting_conversations) * _CONVERSATION
-    return broadcasts.of_size("the conversations of requests on record", lookups.conversations, size)

@@ -141,19 +141,12 @@ class MessageSource:
     dialog_hash: DialogHash
     conversations: JoinSide | None = None
 
-    @property
-    def has_transport(self) -> bool:
-        """Whether a route may read its address from the service name."""
-        return self.lookups.checked.has_transport
-
     def keys(self, *, is_exact: bool) -> DataFrame:
         """Return the distinct keys of all messages, with how many have them (see `keying.count_keys`)."""
         messages = keying.add_dialog(keying.clean(self.messages, self.as_of), self.dialog_side)
         if self.keying.is_wide:
             messages = keying.add_conversation(messages, self.conversations)
-        return keying.count_keys(
-            messages, self.lookups, self.keying, transport=self.has_transport, is_exact=is_exact
-        )
+        return keying.count_keys(messages, self.lookups, self.keying, is_exact=is_exact)
 
     def resolvable(self, *, checks_rows: bool, checks_scopes: bool, is_folded: bool) -> DataFrame:
         """Return the messages to be resolved, bound and keyed; what none lacks is not looked for again.
@@ -162,7 +155,7 @@ class MessageSource:
         """
         messages = self.messages.where(spark_forms.is_well_formed()) if checks_rows else self.messages
         prepared = keying.prepare(messages, self.as_of, is_folded=is_folded)
-        if checks_scopes or (self.has_transport and self.keying.reads_scope):
+        if checks_scopes or (self.lookups.checked.has_transport and self.keying.reads_scope):
             prepared = keying.add_scope(prepared, self.lookups)
         valid = prepared.where(F.col("own_addresses").isNotNull()) if checks_scopes else prepared
         return self.key(keying.add_dialog(valid, self.dialog_side))
@@ -171,7 +164,7 @@ class MessageSource:
         """Bind messages of `keying.add_dialog` and add their keys; in their scope for addresses in names."""
         if self.keying.is_wide:
             messages = keying.add_conversation(messages, self.conversations)
-        return self.keying.add(keying.bind(messages), self.lookups, self.has_transport)
+        return self.keying.add(keying.bind(messages), self.lookups)
 
     @property
     def dialog_side(self) -> JoinSide | None:

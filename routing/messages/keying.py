@@ -48,14 +48,14 @@ class MessageKeying:
     """A way to key messages.
 
     ``columns`` are the key's. ``read`` are the message's columns that it is made of, without its dialog's. ``add``
-    gives messages of `bind` these columns; the flag is that of `add_keys`. ``reads_scope``: with that flag it
-    needs the columns of `add_scope`. ``is_wide``: what decides in the whole estate. ``is_exact``: what to reject
-    is counted as well.
+    gives messages of `bind` these columns. ``reads_scope``: it needs the columns of `add_scope` where a route may
+    read its address from a service name. ``is_wide``: what decides in the whole estate. ``is_exact``: what to
+    reject is counted as well.
     """
 
     columns: tuple[str, ...]
     read: tuple[str, ...]
-    add: Callable[[DataFrame, RunLookups, bool], DataFrame]
+    add: Callable[[DataFrame, RunLookups], DataFrame]
     reads_scope: bool
     is_wide: bool = False
     is_exact: bool = False
@@ -184,9 +184,7 @@ def bind(messages: DataFrame) -> DataFrame:
     return messages.withColumn("bound_broker", F.coalesce("named_broker", "dialog_broker")).drop("dialog_broker")
 
 
-def count_keys(
-    messages: DataFrame, lookups: RunLookups, keying: MessageKeying, *, transport: bool, is_exact: bool
-) -> DataFrame:
+def count_keys(messages: DataFrame, lookups: RunLookups, keying: MessageKeying, *, is_exact: bool) -> DataFrame:
     """Count messages of `add_dialog` by key: rows (how many have it) and valid (may be resolved).
 
     Unless it ``is_exact`` no more is read of the messages than what their key is made of. Messages that cannot be
@@ -201,24 +199,24 @@ def count_keys(
     known_groups = add_scope(_read_names(groups), lookups)
     has_key = F.col("own_addresses").isNotNull() & (F.col("to_service_name") != "")
     valid = F.when(has_key & F.col("is_initiator").isNotNull(), F.col("valid")).otherwise(0)
-    marked = keying.add(bind(known_groups.withColumn("valid", valid)), lookups, transport)
+    marked = keying.add(bind(known_groups.withColumn("valid", valid)), lookups)
     key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in keying.columns]
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
     return marked.select(*key, "rows", "valid").groupBy(*keying.columns).agg(*sums)
 
 
-def add_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
+def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add the columns of `KEY` to messages of `bind`.
 
-    ``transport``: a route may read its address from a service name, so that the names are looked into;
-    own_addresses (`add_scope`) are needed then.
+    Where a route may read its address from a service name, the names are looked into; own_addresses (`add_scope`)
+    are needed then.
     key_service and key_broker are empty text for what is unknown or absent; key_kind tells these apart.
     """
     services = lookups.services.withColumnRenamed("service", "to_service_name").withColumn("known", F.lit(True))
     # The names of an instance are distinct, so the join keeps the number of messages.
     joined = look_up(messages, small_side(services), ["instance_name", "to_service_name"])
     is_known, unknown = F.col("known").isNotNull(), F.lit(NO_ADDRESS)
-    if transport:
+    if lookups.checked.has_transport:
         joined, unknown = _read_address(joined), _unknown_service()
     kind = F.when(is_known, 0).otherwise(unknown * SERVICE_FACTOR)
     return (
@@ -233,7 +231,7 @@ def add_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataF
     )
 
 
-def add_texts(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
+def add_texts(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add the columns of `TEXTS` to messages of `bind`."""
     return add_broker(messages, lookups, ["instance_name", "bound_broker"])
 
@@ -286,14 +284,14 @@ def _unknown_service() -> Column:
 # since a TRANSPORT route leads there.
 
 
-def add_path_keys(messages: DataFrame, lookups: RunLookups, transport: bool) -> DataFrame:
+def add_path_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:
     """Add the columns of `PATH_KEY` to messages of `keying.bind` and `keying.add_conversation`.
 
-    ``lookups`` are those of a whole estate; ``transport``: a route may read its address from a service name.
+    ``lookups`` are those of a whole estate.
     key_service, key_broker and key_from are empty text for what is unknown or absent; key_kind tells these
     apart. A name of class OWN_ADDRESS is its leading address, as written.
     """
-    addresses = lookups.addresses if transport else None
+    addresses = lookups.addresses if lookups.checked.has_transport else None
     named = _add_name(messages, lookups, "to_service_name", "key_service", addresses)
     # Of an arrival the way back is not known, whoever sent it.
     is_sent_here = (F.col("key_database") != FROM_NETWORK) & (F.col("from_service_name") != "")

@@ -129,7 +129,7 @@ def decide(job: ResolveJob, chosen: DataFrame) -> tuple[DataFrame, dict[str, Col
     its dialog, which comes before all else. What cannot happen to these messages is left out.
     """
     uses, dialogs, requests = job.plan.uses, job.source.dialogs, job.requests
-    may_be_long = requests is not None or job.source.has_transport
+    may_be_long = requests is not None or job.source.lookups.checked.has_transport
     messages, decision = cut(chosen) if may_be_long else chosen, F.col("choice")
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)

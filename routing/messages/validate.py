@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from routing.messages.pending import KEY, order_of_doubles
-from routing.plan.checked_inputs import CheckedInputs, check_without_spark
+from routing.plan.checked_inputs import CheckedInputs, DialogSurvey, check_inputs, survey_dialogs
 from routing.plan.key_rows import FROM_NETWORK
 from routing.rules.resolving import MATTERS
 from routing.schemas import DIALOGS, KEYS, MESSAGES, ColumnKind
@@ -26,7 +26,7 @@ from routing.tables.cached_frames import (
     small_side,
 )
 from routing.tables.read_rows import find_held, read_keys, read_settings
-from routing.tables.row_faults import SHOWN, RowFault, refuse_faults
+from routing.tables.row_faults import SHOWN, RowFault
 from routing.tables.spark_forms import conform, find_codes, is_missing, is_utf8, readable
 from routing.tables.table_columns import Table, TableColumns, by_engine, shape_of
 from routing.terms import Rejection
@@ -73,22 +73,9 @@ def _carry_dialogs(dialogs: DataFrame, limits: FrameLimits) -> CarriedFrame:
 
 def check(inputs: InputTables) -> CheckedInputs:
     """Stop where a row of the configuration or of dialogs is at fault. Raises InputError."""
-    settings, frame = inputs.settings, inputs.frame
-    if frame is None or inputs.in_arrow is not None:
-        checked = check_without_spark(settings, inputs.in_arrow)
-        return checked if checked.dialogs is None or frame is None else replace(checked, dialogs=frame)
-    survey = _survey(frame)
-    refuse_faults(settings, _first_faults(frame) if survey.faults else [], survey.faults)
-    return CheckedInputs(settings, frame if survey.rows else None, survey.rows, survey.ending)
-
-
-@dataclass(frozen=True)
-class DialogSurvey:
-    """Counts of dialogs: those that may change a decision (`may_change_decision`), those that end, and faults."""
-
-    rows: int = 0
-    ending: int = 0
-    faults: int = 0
+    frame, in_arrow = inputs.frame, inputs.in_arrow
+    survey = _survey(frame) if frame is not None and in_arrow is None else survey_dialogs(in_arrow)
+    return check_inputs(inputs.settings, in_arrow if frame is None else frame, survey)
 
 
 def may_change_decision() -> Column:
@@ -100,7 +87,7 @@ def may_change_decision() -> Column:
 
 
 def _survey(dialogs: DataFrame) -> DialogSurvey:
-    """Count dialogs and their faults in one pass, an aggregate by their keys."""
+    """Count dialogs and their faults in one pass, an aggregate by their keys; find the first faults, if any."""
     counted = dialogs.groupBy(*_keys()).agg(
         F.count(F.lit(1)).alias("rows"),
         F.count_if(may_change_decision()).alias("mattering"),
@@ -113,7 +100,8 @@ def _survey(dialogs: DataFrame) -> DialogSurvey:
         F.coalesce(F.sum("ending"), F.lit(0)).alias("ending"),
         F.coalesce(F.sum("faults") + doubled, F.lit(0)).alias("faults"),
     ).collect()[0]
-    return DialogSurvey(int(totals["rows"]), int(totals["ending"]), int(totals["faults"]))
+    first_faults = _first_faults(dialogs) if totals["faults"] else []
+    return DialogSurvey(int(totals["rows"]), int(totals["ending"]), int(totals["faults"]), first_faults)
 
 
 def _keys() -> list[Column]:

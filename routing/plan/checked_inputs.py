@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, reduce
@@ -14,7 +14,6 @@ from routing.process import no_search_for_cycles
 from routing.rules import text
 from routing.rules.estate import (
     Database,
-    DatabaseRow,
     EstateRoute,
     SqlInstance,
     list_instances,
@@ -24,7 +23,7 @@ from routing.rules.network import EstateNetwork
 from routing.rules.requesting import ConversationEndpoint, RouteRequest
 from routing.rules.resolving import MATTERS
 from routing.schemas import KEYS, ROUTE_REQUESTS
-from routing.tables.row_faults import read_suspects, refuse_faults
+from routing.tables.row_faults import RowFault, findings, read_suspects, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, as_dataset, shape_of
 from routing.terms import BROKER_CONFIGURATION_SERVICE, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
@@ -43,32 +42,17 @@ REQUEST_COLUMNS = ROUTE_REQUESTS.names
 
 def instances_of(tables: Settings) -> dict[str, SqlInstance]:
     """Return instances from columns of instances, databases and, if given, services and routes."""
-    routes, services = tables.get("routes"), tables.get("services")
+    databases, services, routes = tables["databases"], tables.get("services"), tables.get("routes")
+    columns = databases.rows("name", "service_broker_guid", "is_broker_enabled")
+    listed = list_instances(
+        tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
+        zip(databases.values["instance_name"], (Database.of_row(*row) for row in columns), strict=True),
+    )
     return with_services_and_routes(
-        list_instances(
-            tables["instances"].rows("instance_name", "is_message_forwarding_enabled", "addresses"),
-            _databases_of(tables["databases"]),
-        ),
+        listed,
         () if services is None else _services_of(services),
         () if routes is None else routes_of(routes),
     )
-
-
-def _databases_of(databases: TableColumns) -> Iterator[DatabaseRow]:
-    columns = databases.rows("name", "service_broker_guid", "is_broker_enabled")
-    return zip(databases.values["instance_name"], (Database.of_row(*row) for row in columns), strict=True)
-
-
-def list_bare(settings: Settings) -> dict[str, SqlInstance]:
-    """Return of each instance what its own rows say: no services, no routes."""
-    return instances_of({key: settings[key] for key in ("instances", "databases")})
-
-
-def list_for_all_services(bare: Mapping[str, SqlInstance], settings: Settings) -> dict[str, SqlInstance]:
-    """Add to `list_bare` what concerns all messages: routes that name no service, and who is asked for routes."""
-    with_routes = set(settings["routes"].values["instance_name"])
-    listed = {name: replace(one, has_routes=name in with_routes) for name, one in bare.items()}
-    return _with_rows(listed, *_rows_naming(settings, _FOR_ALL))
 
 
 def _rows_naming(settings: Settings, names: Collection[str | None]) -> tuple[TableColumns, TableColumns]:
@@ -83,18 +67,10 @@ def _with_rows(
         return with_services_and_routes(instances, _services_of(services), routes_of(routes))
 
 
-def network_of(settings: Settings, services: Collection[str] | None = None) -> EstateNetwork:
-    """Return all instances, and the requests on record.
-
-    ``services``: as far as messages to these have to do with them; None for the whole estate.
-    """
+def network_of(settings: Settings) -> EstateNetwork:
+    """Return all instances, and the requests on record."""
     requests = settings.get("route_requests")
-    if services is None:
-        return EstateNetwork(instances_of(settings), {} if requests is None else requests_of(requests))
-    near = None if requests is None else requests.naming("service_name", services)
-    rows = _rows_naming(settings, {*services} - _FOR_ALL)
-    instances = _with_rows(list_for_all_services(list_bare(settings), settings), *rows)
-    return EstateNetwork(instances, {} if near is None else requests_of(near))
+    return EstateNetwork(instances_of(settings), {} if requests is None else requests_of(requests))
 
 
 def requests_of(requests: TableColumns) -> dict[tuple[str, str, str], list[RouteRequest]]:
@@ -175,12 +151,12 @@ class CheckedInputs:
     lifetime.
     """
 
-    settings: Mapping[str, TableColumns]
+    settings: Settings
     dialogs: Table | None
     dialog_rows: int = 0
     ending: int = 0
 
-    @property
+    @cached_property
     def has_transport(self) -> bool:
         """Whether a route may read its address from the service name."""
         return any(text.is_transport(address) for address in set(self.settings["routes"].values["address"]))
@@ -188,12 +164,41 @@ class CheckedInputs:
     @cached_property
     def instances(self) -> Mapping[str, SqlInstance]:
         """Of each instance what its own rows say; no services, no routes."""
-        return list_bare(self.settings)
+        return instances_of({key: self.settings[key] for key in ("instances", "databases")})
+
+    @cached_property
+    def for_all_services(self) -> Mapping[str, SqlInstance]:
+        """The instances with the routes that concern all messages: those that name no service, or whom to ask."""
+        with_routes = set(self.settings["routes"].values["instance_name"])
+        listed = {name: replace(one, has_routes=name in with_routes) for name, one in self.instances.items()}
+        return _with_rows(listed, *_rows_naming(self.settings, _FOR_ALL))
+
+    def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
+        """Return the instances with the services and routes that messages to these services need.
+
+        Only rows that name one of them, any, or the service that is asked for routes become objects; those that
+        concern messages to whatever service, once for all calls.
+        """
+        return _with_rows(self.for_all_services, *_rows_naming(self.settings, {*services} - _FOR_ALL))
+
+    def network_for(self, services: Collection[str]) -> EstateNetwork:
+        """Return all instances, and the requests on record, as far as messages to these services need them."""
+        requests = self.settings.get("route_requests")
+        near = {} if requests is None else requests_of(requests.naming("service_name", services))
+        return EstateNetwork(self.instances_for(services), near)
 
     @cached_property
     def named(self) -> NamedThings:
         """What the configuration names."""
         return NamedThings.of(self.settings, self.instances.values())
+
+    @cached_property
+    def waiting_conversations(self) -> frozenset[str]:
+        """The conversations, as their ids are compared, that requests on record name."""
+        requests = self.settings.get("route_requests")
+        ends = () if requests is None else requests.rows("conversation_id", "is_initiator")
+        endpoints = (ConversationEndpoint.of_row(*end) for end in ends)
+        return frozenset(one.conversation_id for one in endpoints if one is not None)
 
     def count_unended_requests(self) -> int:
         """Count requests on record without ended_at; a doubled one counts once."""
@@ -203,21 +208,7 @@ class CheckedInputs:
         rows = requests.rows("ended_at", *KEYS["route_requests"])
         return len({tuple(key) for ended_at, *key in rows if ended_at is None})
 
-    def instances_for(self, services: Iterable[str]) -> dict[str, SqlInstance]:
-        """Return the instances with the services and routes that messages to these services need.
-
-        Only rows that name one of them, any, or the service that is asked for routes become objects; those that
-        concern messages to whatever service, once for all calls.
-        """
-        rows = _rows_naming(self.settings, {*services} - _FOR_ALL)
-        return _with_rows(self.for_all_services, *rows)
-
-    @cached_property
-    def for_all_services(self) -> Mapping[str, SqlInstance]:
-        """The instances with what concerns messages to whatever service."""
-        return list_for_all_services(self.instances, self.settings)
-
-    def with_settings(self, settings: Mapping[str, TableColumns]) -> CheckedInputs:
+    def with_settings(self, settings: Settings) -> CheckedInputs:
         """Replace the configuration by another one without a fault; the dialogs stay."""
         return replace(self, settings=settings)
 
@@ -255,22 +246,35 @@ class GrowingEstate:
         return is_full
 
 
-def check_without_spark(settings: Mapping[str, TableColumns], dialogs: Table | None) -> CheckedInputs:
-    """Stop where a row of the configuration, or of dialogs of Arrow's, is at fault. Raises InputError."""
-    suspects = {} if dialogs is None else {"dialogs": read_suspects(dialogs, "dialogs")}
-    refuse_faults({**settings, **suspects})
-    mattering, ending = (0, 0) if dialogs is None else _count_mattering(dialogs)
-    return CheckedInputs(settings, dialogs if mattering else None, mattering, ending)
+@dataclass(frozen=True)
+class DialogSurvey:
+    """The counts of dialogs that may change a decision, of those that end, and of faults, with the first ones."""
+
+    rows: int = 0
+    ending: int = 0
+    faults: int = 0
+    first_faults: Sequence[RowFault] = ()
 
 
-def _count_mattering(dialogs: Table) -> tuple[int, int]:
-    """Count the dialogs of an Arrow table that may change a decision, and those that end."""
+def survey_dialogs(dialogs: Table | None) -> DialogSurvey:
+    """Count dialogs of Arrow's, and find their faults. Raises InputError where columns are wrong."""
+    if dialogs is None:
+        return DialogSurvey()
     import pyarrow.compute as pc
 
+    suspects = read_suspects(dialogs, "dialogs")
+    faults = list(findings({"dialogs": suspects}))
     shape, rows = shape_of(dialogs, "dialogs"), as_dataset(dialogs)
     conditions = {name: pc.field(shape[name]).is_valid() for name in MATTERS if name in shape}
     mattering = rows.count_rows(filter=reduce(operator.or_, conditions.values())) if conditions else 0
-    return mattering, rows.count_rows(filter=conditions["lifetime"]) if "lifetime" in conditions else 0
+    ending = rows.count_rows(filter=conditions["lifetime"]) if "lifetime" in conditions else 0
+    return DialogSurvey(mattering, ending, len(faults), faults)
+
+
+def check_inputs(settings: Settings, dialogs: Table | None, survey: DialogSurvey) -> CheckedInputs:
+    """Stop where a row of the configuration, or of the dialogs of a survey, is at fault. Raises InputError."""
+    refuse_faults(settings, survey.first_faults, survey.faults)
+    return CheckedInputs(settings, dialogs if survey.rows else None, survey.rows, survey.ending)
 
 
 # How messages are resolved, whichever engine does it.

@@ -26,7 +26,7 @@ from routing.engines.arrow.resolved_batches import (
     find_all_requests,
     for_each_thread,
 )
-from routing.plan.checked_inputs import check_without_spark
+from routing.plan.checked_inputs import check_inputs, survey_dialogs
 from routing.runs.run_work import Progress, RunCounts, RunWork, count_resolved, count_rows, note_unended_requests
 from routing.runs.running import Run, run_by
 from routing.tables.read_rows import read_settings
@@ -118,7 +118,8 @@ def run_full_locally(work: RunWork, rows_at_once: int) -> RunCounts:
         tables = _open_tables(work)
         settings = read_settings(tables)
     with clock.stage("validate"):
-        checked = check_without_spark(settings, tables.get("dialogs"))
+        dialogs = tables.get("dialogs")
+        checked = check_inputs(settings, dialogs, survey_dialogs(dialogs))
     note_unended_requests(work, checked.count_unended_requests())
     messages = MessageRows.of(tables["messages"], options.as_of)
     with clock.stage("lookups"):

@@ -17,11 +17,12 @@ from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
 from routing.errors import InputError
 from routing.messages import openers, results
+from routing.messages.compiling import compile_tables
 from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
 from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
 from routing.runs.running import Run, run_by
-from routing.runs.spark_outputs import compile_tables, telling_what_may_change
+from routing.runs.spark_outputs import telling_what_may_change
 from routing.runs.spark_runs import SparkWork, run_full, run_incremental
 from routing.sessions.existing_session import ExistingSession
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from routing.config import CANDIDATES, PATHS, Config
@@ -18,23 +17,19 @@ from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import AsItIs, Input
 from routing.engines.traffic_tables import count_by
 from routing.errors import ContractError, InternalError, RoutingError, StorageError, first_sentence, quote
-from routing.messages import validate
 from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
-from routing.messages.compiling import DecideKeys, StageClock, compile_messages
+from routing.messages.compiling import StageClock, compile_tables
 from routing.messages.dialog_hash import FUNCTION
-from routing.messages.job import ResolveJob
-from routing.messages.keying import OF_ESTATE, OF_INSTANCE, OF_INSTANCE_EXACTLY, MessageKeying
+from routing.messages.keying import OF_ESTATE, OF_INSTANCE_EXACTLY
 from routing.messages.results import message_paths
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.plan.checked_inputs import ResolveOptions
-from routing.plan.key_rows import decide_keys
 from routing.rules.timeline import as_utc
 from routing.runs.run_work import TRACE_ALL, Progress, Stages, WrittenPaths, count_paths
 from routing.runs.spark_runs import open_inputs
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
-from routing.tables.spark_forms import conform
-from routing.tables.table_columns import Table, check_given
+from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT
 
 # Several passes read these; what is small is read once.
@@ -69,7 +64,7 @@ def _hint(loose: Mapping[str, object]) -> str:
     return f"{why}: {named}; copy these to Delta tables"
 
 
-# Rows about all messages of given tables: a lazy frame, and the one way to its plan.
+# Rows about all messages of given tables: a lazy frame.
 
 
 @dataclass(frozen=True)
@@ -89,30 +84,6 @@ class MessageFrame:
     def unpersist(self) -> None:
         """Release the cached frames; the frame can still be read, computed anew."""
         self.frame_cache.release()
-
-
-def compile_tables(
-    tables: Mapping[str, Table],
-    options: ResolveOptions,
-    frame_cache: FrameCache,
-    clock: StageClock,
-    *,
-    more_columns: Mapping[str, Column] = MappingProxyType({}),
-    keying: MessageKeying = OF_INSTANCE,
-    decide: DecideKeys = decide_keys,
-) -> ResolveJob:
-    """Validate tables and compile their messages (`compiling.compile_messages`).
-
-    Messages get ``more_columns``. Raises InputError where a table is missing or breaks its
-    contract.
-    """
-    check_given(tables)
-    with clock.stage("validate"):
-        checked = validate.check(validate.read(tables, frame_cache.limits))
-    messages = conform(tables["messages"], "messages")
-    if more_columns:
-        messages = messages.withColumns(dict(more_columns))
-    return compile_messages(messages, checked, options, frame_cache, clock, keying=keying, decide=decide)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.messages.compiling import compile_tables
 from routing.messages.keying import OF_ESTATE
 from routing.messages.results import message_paths
 from routing.plan.checked_inputs import ResolveOptions
 from routing.runs.run_work import UntimedStages
-from routing.runs.spark_outputs import TracedPaths, compile_tables, trace_all, trace_with
+from routing.runs.spark_outputs import TracedPaths, trace_all, trace_with
 from routing.tables.cached_frames import FrameCache
 from tests.estate_rows import SALES, message, small_estate
 from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of

@@ -12,7 +12,7 @@ import pytest
 
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.resolved_batches import RejectedRows
-from routing.plan.checked_inputs import check_without_spark
+from routing.plan.checked_inputs import DialogSurvey, check_inputs
 from routing.schemas import MESSAGES
 from routing.tables.arrow_forms import (
     fold_texts,
@@ -69,7 +69,7 @@ def test_why_messages_are_set_aside() -> None:
     messages = arrow_of([{**row, "hops_remaining": None} for row in tables["messages"]], MESSAGES)
     hops = pyarrow.array([row["hops_remaining"] for row in tables["messages"]], pyarrow.int64())
     messages = messages.set_column(messages.column_names.index("hops_remaining"), "hops_remaining", hops)
-    checked = check_without_spark(read_settings(arrow({**tables, "messages": []})), None)
+    checked = check_inputs(read_settings(arrow({**tables, "messages": []})), None, DialogSurvey())
     rejected = RejectedRows(MessageRows.of(messages, None), checked, "r")
     rows = [row for table in rejected.tables() for row in table.to_pylist()]
     assert {row["message_sequence_number"]: row["reasons"] for row in rows} == expected_reasons()

@@ -21,7 +21,7 @@ from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests, first_of_each
 from routing.engines.arrow.resolved_batches import KeyedBatch, RejectedRows
 from routing.engines.arrow.text_numbers import same_for_all
-from routing.plan.checked_inputs import check_without_spark
+from routing.plan.checked_inputs import check_inputs, survey_dialogs
 from routing.schemas import MESSAGES
 from routing.tables.read_rows import read_settings
 from tests.estate_rows import message, small_estate
@@ -81,7 +81,7 @@ def test_names_of_messages_that_are_resolved_are_not_spelled_out(tmp_path: Path)
     _save_messages(tmp_path)
     opened = LocalOpener().open({key: TableLocation(str(tmp_path / key)) for key in small_estate()})
     messages = MessageRows.of(opened.pop("messages"), None)
-    checked = check_without_spark(read_settings(opened), opened["dialogs"])
+    checked = check_inputs(read_settings(opened), opened["dialogs"], survey_dialogs(opened["dialogs"]))
     with _counted_memory() as memory:
         tables = RejectedRows(messages, checked, "run").tables()
         assert [rows["message_id"].to_pylist() for rows in tables] == [[f"m{MANY}"]]

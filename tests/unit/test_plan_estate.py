@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from routing.plan.checked_inputs import CheckedInputs, GrowingEstate, network_of
+from routing.plan.checked_inputs import CheckedInputs, GrowingEstate
 from routing.rules.estate import SqlInstance
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns
@@ -22,18 +22,16 @@ def _columns(**rows: list[Row]) -> dict[str, TableColumns]:
 
 def test_what_is_known_of_an_instance_hangs_on_no_service() -> None:
     """Of `gate` a route is known for another service, which becomes no object; of `far` its endpoint alone."""
-    network = network_of(
-        _columns(
-            instances=[
-                estate_rows.instance("gate"),
-                estate_rows.instance("far", "tcp://far:4022", is_message_forwarding_enabled=True),
-                estate_rows.instance("hub"),
-            ],
-            databases=[estate_rows.database("Stock")],
-            routes=[estate_rows.route("R", "Other", "LOCAL", instance_name="gate", database_name="msdb")],
-        ),
-        {"Stock"},
+    columns = _columns(
+        instances=[
+            estate_rows.instance("gate"),
+            estate_rows.instance("far", "tcp://far:4022", is_message_forwarding_enabled=True),
+            estate_rows.instance("hub"),
+        ],
+        databases=[estate_rows.database("Stock")],
+        routes=[estate_rows.route("R", "Other", "LOCAL", instance_name="gate", database_name="msdb")],
     )
+    network = CheckedInputs(columns, None).network_for({"Stock"})
     assert {name: one.is_only_addressed for name, one in network.instances.items()} == {
         "gate": False,
         "far": True,

@@ -24,7 +24,7 @@ from routing.engines.arrow.resolved_batches import (
     for_each_thread,
 )
 from routing.engines.arrow.text_numbers import NONE, TextColumn
-from routing.plan.checked_inputs import CheckedInputs, check_without_spark, network_of
+from routing.plan.checked_inputs import CheckedInputs, check_inputs, network_of, survey_dialogs
 from routing.plan.key_rows import FROM_NETWORK
 from routing.plan.paths import PathChoice, PathPlanner
 from routing.plan.planner import MOST_KEYS
@@ -423,7 +423,8 @@ class ArrowPaths:
         """
         check_given(tables)
         settings = read_settings(tables)
-        checked = check_without_spark(settings, tables.get("dialogs"))
+        dialogs = tables.get("dialogs")
+        checked = check_inputs(settings, dialogs, survey_dialogs(dialogs))
         scan = MessageScan.of(MessageRows.of(tables["messages"], as_of), checked.dialogs, checked)
         return cls(scan, find_all_requests(scan), PathTable(scan, network_of(settings), most_keys=most_keys))
 

@@ -62,10 +62,10 @@ def decide_sides(messages: DataFrame, before: ResolveJob, after: ResolveJob) -> 
 def _decide_side(messages: DataFrame, job: ResolveJob, names: tuple[str, ...]) -> DataFrame:
     """Add the compared columns of a side's decision, under these names, to messages of `keying.find_dialog`."""
     rejects = job.counted.may_reject
-    scopes = job.source.lookups.scopes
+    lookups = job.source.lookups
     timed = messages.withColumn("decided_at", keying.time_of(job.options.as_of))
-    judged = add_reasons(timed, scopes) if rejects else timed
-    scoped = keying.add_scope(judged, job.source.lookups) if job.source.has_transport else judged
+    judged = add_reasons(timed, lookups.scopes) if rejects else timed
+    scoped = keying.add_scope(judged, lookups) if lookups.checked.has_transport else judged
     keyed = job.source.key(keying.read_dialog(scoped))
     is_rejected = F.size("reasons") > 0 if rejects else None
     chosen = results.choose(keyed, job.plan, job.source.dialog_hash, fits=job.fits, is_rejected=is_rejected)

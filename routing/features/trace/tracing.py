@@ -11,7 +11,7 @@ from routing.config import Config
 from routing.features.explain.explain_source import open_source, pose
 from routing.features.explain.judging import JudgedQuestion, judge_question
 from routing.features.explain.questions import Question
-from routing.plan.checked_inputs import network_of
+from routing.plan.checked_inputs import CheckedInputs
 from routing.plan.paths import PathPlanner
 from routing.result_schemas import TRACED_HOPS, TRACED_WAYS
 from routing.rules import text
@@ -136,7 +136,7 @@ def read_network(tables: Mapping[str, Table], services: Collection[str]) -> Esta
     """Return all instances as messages to some services see them. Raises InputError where a row is at fault."""
     settings = read_settings(tables)
     refuse_faults(settings)
-    return network_of(settings, services)
+    return CheckedInputs(settings, None).network_for(services)
 
 
 def _paths(judged: JudgedQuestion, network: EstateNetwork, from_service: str | None) -> tuple[PathWithReturn, ...]:
