@@ -21,11 +21,12 @@ from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
 from routing.schemas import OBSERVED_ROUTING, TABLES
 from routing.tables.arrow_forms import fold_texts, read_brokers
 from routing.tables.arrow_rows import arrow_schema, micros_in
-from routing.tables.encoded_texts import GroupSums
+from routing.tables.encoded_texts import GroupSums, encoded
 from routing.tables.table_columns import Table, as_dataset, rows_where, shape_of
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.dataset
 
 _KEY = "observed_routing"
 _ALWAYS = tuple(field.name for field in OBSERVED_ROUTING if not field.nullable)
@@ -38,6 +39,7 @@ _READ = tuple(dict.fromkeys((*SIDE, *ORDER)))
 _IDS_AT_ONCE = 4_000_000
 _ROWS_AT_ONCE = 1 << 18
 _CONVERSATION = "conversation_id"
+_IDS = (_CONVERSATION, "message_id")
 _SIDE = ("instance_name", _CONVERSATION, "is_initiator")
 
 
@@ -53,9 +55,9 @@ def read_observations(observed: Table, messages: Table | None) -> Iterator[pyarr
     shape, rows = shape_of(observed, _KEY), as_dataset(observed)
     lacking: Counter[str] = Counter()
     waiting: list[pyarrow.Table] = []
-    scanner = rows.scanner(list(shape.values()), batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
-    for batch in scanner.to_batches():
-        there = pyarrow.table(batch).rename_columns(list(shape))
+    names = [name for name in shape if name in (*_READ, *_ALWAYS, "is_from_network")]
+    for batch in _scan(rows, [shape[name] for name in names]):
+        there = pyarrow.table(batch).rename_columns(names)
         lacking.update({name: there[name].null_count for name in _ALWAYS})
         if lacking.total():
             continue
@@ -74,6 +76,16 @@ def read_observations(observed: Table, messages: Table | None) -> Iterator[pyarr
             raise InputError.without_value(_KEY, name, lacking[name])
     if waiting and messages is not None:
         yield _fill_by_message(pyarrow.concat_tables(waiting), messages)
+
+
+def _scan(rows: pyarrow.dataset.Dataset, names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+    """Read some columns, some rows at a time: texts that rows share as numbers, for groups of rows are read whole.
+
+    Arrow would read 64 such parts ahead.
+    """
+    shared = encoded(rows, [name for name in names if name.lower() not in _IDS])
+    scanner = shared.scanner(names, batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
+    yield from scanner.to_batches()
 
 
 def _normalize(there: pyarrow.Table) -> pyarrow.Table:
@@ -104,8 +116,7 @@ def _fill_by_message(rows: pyarrow.Table, messages: Table) -> pyarrow.Table:
 
     shape, ids = shape_of(messages, "messages"), pc.unique(rows["message_id"])
     sums = GroupSums(_BY_ID, {_SERVICE: "min"})
-    scanner = as_dataset(messages).scanner([shape[name] for name in (*_BY_ID, _SERVICE)], batch_size=_ROWS_AT_ONCE)
-    for batch in scanner.to_batches():
+    for batch in _scan(as_dataset(messages), [shape[name] for name in (*_BY_ID, _SERVICE)]):
         some = pyarrow.table(batch).rename_columns([*_BY_ID, _SERVICE])
         some = rows_where(some, pc.is_in(some["message_id"], value_set=ids))
         if len(some):
@@ -283,9 +294,8 @@ def _read(table: Table, key: str, names: tuple[str, ...]) -> Iterator[pyarrow.Ta
 
     shape = shape_of(table, key)
     there = [name for name in names if name in shape]
-    scanner = as_dataset(table).scanner([shape[name] for name in there], batch_size=_ROWS_AT_ONCE)
     kinds = {field.name: field.type for field in arrow_schema(TABLES[key].optional())}
-    for batch in scanner.to_batches():
+    for batch in _scan(as_dataset(table), [shape[name] for name in there]):
         rows = dict(zip(there, batch.columns, strict=True))
         columns = {name: rows[name] if name in rows else pyarrow.nulls(len(batch), kinds[name]) for name in names}
         texts = {name for name in names if kinds[name] == pyarrow.string()}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import ceil
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from routing.engines.arrow.bucketed_rows import BucketedRows, open_buckets
@@ -30,6 +31,8 @@ from routing.features.reconcile.episodes import (
     episode_of,
 )
 from routing.features.reconcile.predicted_episodes import (
+    END,
+    OWN,
     SAMPLED,
     JudgedEpisodes,
     PredictionColumns,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from routing.delta.data_files import DataFiles
     from routing.delta.ledger import ReplacedOutput
 
+_EPISODES_AT_ONCE = 10_000
 _SPREAD = {"episodes": "sum", "observations": "sum", "since": "min", "until": "max"}
 
 
@@ -67,12 +71,13 @@ def rows_of(table: pyarrow.Table) -> list[TableRow]:
 class EpisodeQuestions:
     """The questions of all episodes, which come part by part.
 
-    ``first`` is the episode, as a row, that asks each question first; ``alone`` counts those that ask by
-    themselves, which have the numbers -1, -2, ….
+    ``first`` are the episodes that ask each question first, in the order of the ``count`` questions' numbers;
+    ``alone`` counts those that ask by themselves, which have the numbers -1, -2, ….
     """
 
     judge: MessageJudge
-    first: list[TableRow] = field(default_factory=list)
+    first: list[pyarrow.Table] = field(default_factory=list)
+    count: int = 0
     alone: int = 0
     _keys: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _spans: TimelineTable = field(default_factory=TimelineTable)
@@ -128,8 +133,9 @@ class EpisodeQuestions:
             self._sums.add(counted)
         places = pyarrow.table({"question": numbers, "row": pyarrow.array(range(len(numbers)), pyarrow.int64())})
         first_rows = places.group_by("question").aggregate([("row", "min")])
-        new = first_rows.filter(pc.greater_equal(first_rows["question"], len(self.first))).sort_by("question")
-        self.first.extend(rows_of(episodes.take(new["row_min"])))
+        new = first_rows.filter(pc.greater_equal(first_rows["question"], self.count)).sort_by("question")
+        self.first.append(episodes.take(new["row_min"]))
+        self.count += len(new)
         return numbers
 
     def judge_all(self, alone: Callable[[], Iterator[pyarrow.Table]]) -> JudgedEpisodes:
@@ -139,11 +145,15 @@ class EpisodeQuestions:
         """
         self.judge.find_openers(self._ask(alone()))
         judged = JudgedEpisodes()
-        sums = {row["question"]: row for row in rows_of(self._sums.all())}
-        predictor = predictor_of(self.judge, self.first)
-        for number, row in enumerate(self.first):
-            episode, spread = episode_of(row), sums[number]
-            judged.add(episode, predictor.predict(episode), *(spread[name] for name in _SPREAD))
+        sums = self._sums.all().sort_by("question")
+        spreads = zip(*(plain_values(sums[name]) for name in _SPREAD), strict=True)
+        for table in self.first:
+            # Few are objects of Python at a time.
+            for start in range(0, len(table), _EPISODES_AT_ONCE):
+                rows = rows_of(table.slice(start, _EPISODES_AT_ONCE))
+                predictor = predictor_of(self.judge, rows)
+                for episode in map(episode_of, rows):
+                    judged.add(episode, predictor.predict(episode), *next(spreads))
         for table in alone():
             rows = rows_of(table)
             predictor = predictor_of(self.judge, rows)
@@ -162,7 +172,7 @@ class EpisodeQuestions:
         """Return the places of questions among those that are judged."""
         import pyarrow.compute as pc
 
-        of_one = pc.subtract(len(self.first) - 1, numbers)
+        of_one = pc.subtract(self.count - 1, numbers)
         return pc.if_else(pc.less(numbers, 0), of_one, numbers)
 
     def _number_keys(self, episodes: pyarrow.Table) -> pyarrow.Array:
@@ -181,7 +191,9 @@ class EpisodeQuestions:
             changes, picks, is_alone = predictor.varies(episode_of(row))
             spans = [(change, [self._span_count + number]) for number, change in enumerate((*changes, None))]
             self._span_count += len(spans)
-            self._keys[key_rows[place]] = self._spans.add(spans)
+            # Many keys have a text in common, which is one object then.
+            key = tuple(intern(value) if type(value) is str else value for value in key_rows[place])
+            self._keys[key] = self._spans.add(spans)
             self._picks.add(picks)
             self._is_alone.add(is_alone)
         return pyarrow.array([self._keys[key] for key in key_rows], pyarrow.int64()).take(groups)
@@ -350,8 +362,8 @@ class JudgedTables:
             columns[one.name] = used_words(column).array() if name in _SHARED else column.cast(one.type)
         yield pyarrow.table(columns)
 
-    def sample(self) -> list[tuple[TableRow, PairClass]]:
-        """Return contradicted episodes and others, of instances that have contradicted ones, evenly over time."""
+    def sample(self) -> Iterator[tuple[TableRow, PairClass]]:
+        """Yield contradicted episodes and others, of instances that have contradicted ones, evenly over time."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -379,7 +391,6 @@ class JudgedTables:
             )
             parts.append(rows_where(part, is_one))
         chosen = _spread(pyarrow.concat_tables(parts))
-        sampled = list[tuple[TableRow, PairClass]]()
         for bucket in sorted({place >> 32 for place in chosen}):
             places = [place & (2**32 - 1) for place in chosen if place >> 32 == bucket]
             rows = self.episodes.read(bucket)
@@ -389,19 +400,19 @@ class JudgedTables:
                     judged.group_of[place]
                     for place in self.questions.places(some[_QUESTION].combine_chunks()).to_pylist()
                 ]
-                sampled += zip(rows_of(some), (kinds[group] for group in groups), strict=True)
-        return sampled
+                yield from zip(rows_of(some), (kinds[group] for group in groups), strict=True)
 
 
 def _find_causes(judged_tables: JudgedTables) -> Mapping[GroupAnswers, MismatchCause]:
     """Return the causes of groups, by samples of the episodes."""
     if not judged_tables.judged.has_trouble:
         return {}
-    rows = judged_tables.sample() if judged_tables.judged.contradicted else []
     samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
-    for row, kind in rows:
+    ends: list[TableRow] = []
+    for row, kind in judged_tables.sample() if judged_tables.judged.contradicted else ():
         samples.setdefault(row["instance_name"], []).append((episode_of(row), kind))
-    predictor = predictor_of(judged_tables.questions.judge, [row for row, _ in rows])
+        ends.append({name: row[name] for name in (*END, *OWN)})
+    predictor = predictor_of(judged_tables.questions.judge, ends)
     return find_causes(judged_tables.judged.groups, samples, predictor.class_at, predictor.messages.network)
 
 
