@@ -34,7 +34,7 @@ from routing.delta.table_details import detail
 from routing.errors import InputError, RoutingError
 from routing.sessions.existing_session import ExistingSession, condition
 
-# How Spark says that files, or what the log has of a version, are not there any more.
+# Spark's conditions for files, or log entries of a version, that are not there any more.
 _GONE = ("PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS", *GONE)
 
 
@@ -51,13 +51,13 @@ class RecordedVersion:
 
 
 class _AppendDetection(Protocol):
-    """One way of finding new rows."""
+    """A way to find new rows."""
 
     def look(self, spark: SparkSession, table: MessageVersion) -> ClosedDetection | None:
-        """Return the reason why this detection will not tell new rows; None where it will."""
+        """Return the reason why this detection cannot find new rows; None where it can."""
 
     def read(self, spark: SparkSession, table: MessageVersion, since: int) -> AppendedRows | ClosedDetection:
-        """Return the rows, or why it does not lead to them. Raises InputError, StorageError."""
+        """Return the new rows, or the reason why they cannot be found. Raises InputError, StorageError."""
 
 
 _BY_NAME: tuple[_AppendDetection, ...] = (FeedDetection(), TrackingDetection(), LogDetection())
@@ -69,7 +69,7 @@ def _detections(location: TableLocation) -> tuple[_AppendDetection, ...]:
 
 
 def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
-    """Refuse, before a first run writes anything, a table of which the next run could not tell what is new.
+    """Refuse, before a first run writes anything, a table in which the next run could not find new rows.
 
     Raises InputError with the property to set.
     """
@@ -84,11 +84,11 @@ def check_detectable(spark: SparkSession, messages: TableSnapshot) -> None:
 
 
 def read_appended(spark: SparkSession, messages: TableSnapshot, recorded: RecordedVersion) -> AppendedRows:
-    """Return the rows that came in after the version that is known, up to the snapshot's version.
+    """Return the rows that were appended after the recorded version, up to the snapshot's version.
 
-    Raises InputError where this is another table or was put back, where anything else than an append, or
-    maintenance that leaves the rows as they are, happened in between, its files are gone, or no way to them is
-    open; StorageError where the log is damaged.
+    Raises InputError where this is another table or was restored, where a commit since then did something else
+    than append rows or maintain files, where files are gone, or where no detection works; StorageError where the
+    log is damaged.
     """
     location, since = messages.location, recorded.version
     table = MessageVersion(messages, detail(spark, location))
@@ -111,7 +111,7 @@ def read_appended(spark: SparkSession, messages: TableSnapshot, recorded: Record
 
 
 def _refused(table: MessageVersion, closed: Sequence[ClosedDetection], *, is_first: bool) -> InputError:
-    """Return the error that no detection works, with the property to set where the feed is off."""
+    """Return the error that no detection works; its hint is the property to set where the feed is off."""
     to_set = None if table.detail.is_on(FEED_PROPERTY) else FEED_PROPERTY
     return InputError.new_rows_unknown(
         table.place, [detection.why for detection in closed], to_set, is_first=is_first

@@ -31,9 +31,9 @@ from routing.sessions.existing_session import condition, is_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Files that the Spark session reads, as bytes: on object stores, in volumes, on a cluster's file system.
+# Read files as bytes by the Spark session: on object stores, in volumes, on a cluster's file system.
 #
-# Names are taken as they are: Spark takes a path for a pattern, so its signs are escaped.
+# Names are literal: Spark takes a path as a pattern, so the signs of patterns are escaped.
 
 
 _SIGNS = re.compile(r"([{}\[\]*?\\])")
@@ -60,7 +60,7 @@ def as_pattern(path: str) -> str:
 
 
 def is_there(spark: SparkSession, path: str) -> bool:
-    """Return True if the session finds something at a path. Raises OSError where it may not look there."""
+    """Return True if the session finds something at a path. Raises OSError where it has no permission."""
     try:
         with _errors_of_files(path):
             # The types are known without a look into the file; that it is there is checked before.
@@ -72,7 +72,7 @@ def is_there(spark: SparkSession, path: str) -> bool:
 def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
     """Look up a URI or path: a file, or a folder with all files in it at any depth; None for neither.
 
-    Spark lists no files whose names begin with ``.`` or ``_``. Raises OSError where it may not look there.
+    Spark lists no files whose names begin with ``.`` or ``_``. Raises OSError where it has no permission.
     """
     try:
         with _errors_of_files(path):
@@ -89,7 +89,7 @@ def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
         for folder in folders:
             below = at.setdefault(folder, {})
             if isinstance(below, ListedFile):
-                # An object store may have both.
+                # An object store may have a file and a folder of one name.
                 raise OSError(errno.ENOTDIR, "a file in it has the name of a folder", below.path)
             at = below
         at[name] = file
@@ -118,7 +118,7 @@ def _list(spark: SparkSession, path: str) -> Mapping[str, ListedFile]:
     frame = _load(spark, [path])
     written = F.unix_micros("modificationTime").alias("written")
     rows = frame.select("path", "length", written).collect()
-    # Of files without a byte Spark reads nothing, so they are in no row.
+    # Spark returns no row for an empty file.
     empty = (unquote(uri) for uri in frame.inputFiles())
     files = {_inside(file): ListedFile(file, 0, _EPOCH) for file in empty}
     for row in rows:
@@ -157,18 +157,18 @@ _NAMES_ONE = re.compile(r"fs\.default|HADOOP_CONF_DIR|YARN_CONF_DIR|xi:include")
 _OF_HADOOP = ("core-site.xml", "hdfs-site.xml")
 _OF_SPARK = ("spark-defaults.conf", "spark-env.sh", *_OF_HADOOP)
 _FILE = re.compile(r"\Afile:/", re.IGNORECASE)
-# What sessions have said, by the scheme of the paths: none, or file:.
+# The answers of sessions, by the scheme of the paths: none, or file:.
 _seen_by_session: WeakKeyDictionary[SparkSession, dict[str, bool]] = WeakKeyDictionary()
 
 
 def place(location: TableLocation, spark: SparkSession | None) -> TableLocation:
-    """Return the location with whether it is another disk's; without a session by what this machine tells."""
+    """Return the location with ``is_elsewhere`` set; without a session, by this machine's settings."""
     scheme = _scheme_of(location)
     return location if scheme is None else replace(location, is_elsewhere=not _is_here(scheme, spark))
 
 
 def place_all(config: Config, spark: SparkSession) -> Config:
-    """Return a configuration with each of its locations told so."""
+    """Return a configuration with ``is_elsewhere`` set for each of its locations."""
     return config.placed(lambda _, location: place(location, spark))
 
 
@@ -211,7 +211,7 @@ def _sees_this_disk(spark: SparkSession, scheme: str) -> bool:
 
 
 def _names_another(settings: Mapping[str, str]) -> bool:
-    """Return whether a setting or a file of Spark's may make another file system than the disk the default."""
+    """Return whether a setting or a file of Spark may make a file system other than the disk the default."""
     if _DEFAULT in settings or "PYSPARK_SUBMIT_ARGS" in os.environ:
         return True
     return any(_NAMES_ONE.search(text) for text in _texts_of_clusters())
@@ -225,7 +225,7 @@ def _texts_of_clusters() -> Iterator[str]:
         try:
             yield file.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            # Most are not there; one that this user may not read, Spark may not read either.
+            # Most of these files do not exist; a file that this user may not read, Spark may not read either.
             continue
 
 

@@ -58,22 +58,22 @@ def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
         del _files_by_descriptor[descriptor]
         _remove(file, descriptor)
         os.close(descriptor)
-        # A run that wrote nothing leaves no folders behind either.
+        # A run that wrote nothing does not leave empty folders.
         with suppress(OSError):
             for folder in missing_folders:
                 folder.rmdir()
 
 
 def give_up() -> None:
-    """Remove the lock files of this process, which is about to end: the locks themselves end with it."""
+    """Remove the lock files of this process, which is about to end; the system then releases the locks."""
     for descriptor, file in list(_files_by_descriptor.items()):
-        # Whoever holds it may have let go of it meanwhile.
+        # The thread that holds it may have released it meanwhile.
         with suppress(OSError):
             _remove(file, descriptor)
 
 
 def _remove(file: Path, descriptor: int) -> None:
-    # Another's, where somebody has removed this run's file meanwhile.
+    # If this run's file was removed meanwhile, the file of this name is another run's.
     if _stands(file, descriptor):
         file.unlink(missing_ok=True)
 
@@ -84,7 +84,7 @@ def _acquire(file: Path, run_id: str) -> int:
         descriptor = _open(file)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A run that has just ended may have removed the file between these two steps: then begin again.
+            # Between opening and locking, a run that has just ended may have removed the file: then begin again.
             if _stands(file, descriptor):
                 _write_holder(descriptor, {"pid": os.getpid(), "run_id": run_id})
                 return descriptor
@@ -99,7 +99,7 @@ def _acquire(file: Path, run_id: str) -> int:
 
 
 def _open(file: Path) -> int:
-    """Return the file, made if there was none; never one that a link leads to, for it is written to."""
+    """Open the lock file, and create it if there is none; never follow a link, since the file is written to."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as error:
@@ -107,7 +107,7 @@ def _open(file: Path) -> int:
             raise StorageError.no_lock_file(str(file)) from error
         raise
     status = os.fstat(descriptor)
-    # A file that has just been removed has no name left, one with a second name is somebody's.
+    # A file with no name left has just been removed; one with a second name belongs to something else.
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise StorageError.no_lock_file(str(file))
@@ -123,7 +123,7 @@ def _stands(file: Path, descriptor: int) -> bool:
 
 
 def _write_holder(descriptor: int, holder: dict[str, object]) -> None:
-    """Write to the open file: what its name leads to may have changed."""
+    """Write the holder to the open file, not by its name, which may be another file's by now."""
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(holder).encode("utf-8"), 0)
 

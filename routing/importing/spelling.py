@@ -1,4 +1,4 @@
-"""Spell the names of instances and databases in one way: the tables', else that which an import has first."""
+"""Spell names of instances and databases as the tables do, else as the import that is read spells them first."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from routing.importing.tsql.sqlcmd import is_local, is_same_server
 from routing.terms import TableRow
 
 _LIKE = 0.8
-# As many names are compared as an answer in no time allows; a mistyped name stands among few.
+# So few names are compared that the answer comes at once; where a name is mistyped, few are new.
 _COMPARED, _KNOWN, _LENGTH = 20, 2_000, 128
 
 
 class NameSpelling:
-    """Finds names without case; of databases that differ in case alone, the one spelled exactly so."""
+    """Finds names without case; of databases that differ in case alone, the one with the exact spelling."""
 
     def __init__(self, instances: Iterable[str] = (), databases: Iterable[tuple[str, str]] = ()) -> None:
         self._instances: dict[str, str] = {}
@@ -34,7 +34,7 @@ class NameSpelling:
         )
 
     def instance(self, name: str) -> str:
-        """Return the instance's name; a new one is kept as it is given."""
+        """Return the instance's name as it is spelled here; a new name is remembered as given."""
         return self._instances.setdefault(name.casefold(), name)
 
     def database(self, instance: str, name: str, *, is_new: bool = False) -> str:
@@ -49,7 +49,7 @@ class NameSpelling:
 
 
 def say_near_names(names: Iterable[str], rows: Iterable[TableRow]) -> list[str]:
-    """Return a note on each instance that ``rows`` of the tables do not know, but one of nearly the same name."""
+    """Return a note on each new instance whose name is nearly that of one in ``rows`` of the tables."""
     known_names = {row["instance_name"].casefold()[:_LENGTH]: row["instance_name"] for row in rows}
     new = [name for name in names if name.casefold()[:_LENGTH] not in known_names]
     nearest = {name: find_near_name(name, list(known_names.values())) for name in new[:_COMPARED]}
@@ -61,9 +61,9 @@ def say_near_names(names: Iterable[str], rows: Iterable[TableRow]) -> list[str]:
 
 
 def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable[TableRow]) -> list[str]:
-    """Return a note on each server of ``:connect`` that is not known, but is near to an instance that is.
+    """Return a note on each unknown server of ``:connect`` whose name is nearly that of a known instance.
 
-    ``own_instance`` is the instance that the script is for; ``rows`` of the tables know others.
+    ``own_instance`` is the instance that the script is for; ``rows`` of the tables have the others.
     """
     names = [
         *([] if own_instance is None else [own_instance]),

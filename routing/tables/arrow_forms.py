@@ -1,4 +1,4 @@
-"""The forms that Arrow needs of what the rules read, each equal to that of plain Python (`rules`).
+"""Read texts and messages by Arrow as the rules read them; each function equals that of plain Python (`rules`).
 
 Forms of texts, as `tables.spark_forms` has them for Spark: fold, GUID, broker instance, leading address and hash.
 Forms of messages: the reasons to set one aside, and the last attempt of each. A function takes and returns an
@@ -54,7 +54,7 @@ def read_brokers(words: pyarrow.Array) -> pyarrow.Array:
     import pyarrow.compute as pc
 
     folded = fold_texts(words)
-    # Most are written as they are compared. The others are read one by one.
+    # Most broker instances are written as they are compared; the others are read one by one.
     is_plain = pc.match_substring_regex(folded, _PLAIN_BROKER)
     others = pc.indices_nonzero(pc.or_kleene(pc.invert(is_plain), pc.equal(folded, ZERO_GUID))).to_pylist()
     if not others:
@@ -144,7 +144,7 @@ def find_codes(
 ) -> dict[str, pyarrow.Array]:
     """Return the rejection codes that may apply to messages, in the order of tables.md, and whether each does.
 
-    ``rows`` have all columns of messages; of one whose text is no UTF-8 no code is there that does not apply.
+    ``rows`` have all columns of messages. A code for a text that is no UTF-8 is left out where no row has one.
     """
     import pyarrow.compute as pc
 
@@ -189,9 +189,9 @@ class Attempts:
 
 
 def split_attempts(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> Attempts | None:
-    """Return the messages that were tried again, in some columns and those that tell attempts apart.
+    """Return the messages that were tried again, in some columns and those that identify an attempt.
 
-    None where there is no second attempt, which the files' statistics mostly tell. Else ids are compared once.
+    None where there is no second attempt, which the files' statistics mostly show. Else ids are compared once.
     """
     import pyarrow.compute as pc
 
@@ -202,7 +202,7 @@ def split_attempts(rows: pyarrow.dataset.Dataset, names: Sequence[str]) -> Attem
     columns = list(dict.fromkeys((*names, *_MESSAGE, "attempt")))
     has_id = pc.field("message_id").isin(last["message_id"].combine_chunks())
     both = rows.to_table(columns=columns, filter=has_id).join(last, list(_MESSAGE), join_type="left outer")
-    # The id may also be that of another instance's message, which was tried once.
+    # A message of another instance, tried once, may have the same id.
     is_last = pc.equal(both["attempt"], pc.coalesce(both["attempt_max"], both["attempt"]))
     both = both.select(columns)
     return Attempts(~has_id, rows_where(both, is_last), rows_where(both, pc.invert(is_last)))

@@ -1,4 +1,4 @@
-"""Find the messages that ask for a route (rule book, section 5), as rows of Arrow and as objects of Python."""
+"""Find the messages that ask for a route (rule book, section 5): as rows of Arrow, then as Python objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OBJECTS_AT_ONCE = 50_000
 # In so many parts messages are kept by the names of services, so that one part at a time is put in order.
 _PARTS_BITS = 4
 PARTS = 1 << _PARTS_BITS
-# What spreads the last eight bytes of names over the parts: 2**64 divided by the golden ratio, an odd number.
+# Spreads the last eight bytes of names over the parts: 2**64 divided by the golden ratio, an odd number.
 _SPREADING = 0x9E3779B97F4A7C15
 Scopes = list[tuple[str, str]]
 """Instances and databases; the number of a scope is its place."""
@@ -34,10 +34,10 @@ Scopes = list[tuple[str, str]]
 class AskingRows(NamedTuple):
     """The messages of a batch that meet step 4, with their places in it and the first scope where they ask.
 
-    Of messages of the database msdb, and of those that ask in msdb alone, that is the scope of arrivals; one that
-    ``returns`` asks there after its own scope. ``word`` is the place of the service that it asks for among
-    ``services``: a name stands once, however long it is. ``is_alone``: no other message of those that were
-    compared with it asks for this service in this scope.
+    For messages of the database msdb, and for those that ask in msdb alone, this is the scope of arrivals. A
+    message that ``returns`` asks there after its own scope. ``word`` is the place among ``services`` of the
+    service that the message asks for: each name is there once, however long it is. ``is_alone``: of the messages
+    compared with it, no other one asks for this service in this scope.
     """
 
     rows: pyarrow.Table
@@ -83,7 +83,7 @@ class AskingRows(NamedTuple):
         return AskingRows(self.rows.filter(mask), self.services)
 
     def split(self) -> Iterator[tuple[int, AskingRows]]:
-        """Yield parts with their numbers, below `PARTS`: a service is in the same one of every batch."""
+        """Yield parts with their numbers, below `PARTS`: in every batch a service is in the same part."""
         import pyarrow.compute as pc
 
         numbers = number_parts(self.services).take(self.rows["word"].combine_chunks())
@@ -101,7 +101,7 @@ class AskingRows(NamedTuple):
         return pc.is_in(self.services, value_set=services).take(self.rows["word"])
 
     def spell(self) -> pyarrow.Table:
-        """Return the rows with ``service``, the name, in place of its number."""
+        """Return the rows with the name of the service, as ``service``, in place of its number."""
         names = self.services.take(self.rows["word"].combine_chunks())
         place = self.rows.column_names.index("word")
         return self.rows.set_column(place, "service", names)
@@ -132,7 +132,7 @@ def number_parts(names: pyarrow.Array) -> pyarrow.Array:
     import pyarrow
     import pyarrow.compute as pc
 
-    # Shorter names are filled up, so that eight bytes of each are one number.
+    # Shorter names are padded, so that eight bytes of each name are one number.
     last = pc.binary_slice(names.cast(pyarrow.large_binary()), -8).cast(pyarrow.binary())
     whole = pc.binary_slice(pc.binary_join_element_wise(b"\0" * 8, last, b""), -8)
     mixed = pc.multiply(whole.cast(pyarrow.binary(8)).view(pyarrow.uint64()), pyarrow.scalar(_SPREADING, "uint64"))
@@ -154,12 +154,12 @@ class AskingRow(NamedTuple):
 
     @property
     def order(self) -> tuple[int, str, ConversationEndpoint]:
-        """Where it stands in the order of those that ask."""
+        """The message's place in the order in which messages ask."""
         return self.at, self.message_id, self.endpoint
 
     @property
     def databases(self) -> tuple[str, ...]:
-        """Where it asks, in this order."""
+        """The databases in which the message asks, in this order."""
         places = ((self.database, self.in_scope), (MSDB, self.in_msdb))
         return tuple(database for database, asks in places if asks)
 
@@ -194,7 +194,7 @@ def number_places(scopes: Scopes) -> dict[tuple[str, str], int]:
 
 
 def ask_scopes(scopes: Scopes) -> tuple[list[int], list[int]]:
-    """Return of each scope the one in which its messages ask, and that in which they ask once they came back."""
+    """Return for each scope the scope in which its messages ask, and that in which they ask after coming back."""
     numbers = number_places(scopes)
     own_scopes = [numbers[place] for place in own_databases(scopes)]
     return own_scopes, [numbers[instance, MSDB] for instance, _ in scopes]
@@ -205,9 +205,9 @@ def ask_scopes(scopes: Scopes) -> tuple[list[int], list[int]]:
 
 @dataclass(frozen=True)
 class OrderedRequests:
-    """Requests of several groups: those of each stand together, in the order in which they were made.
+    """Requests of several groups: those of a group are adjacent, in the order in which they were made.
 
-    ``first`` and ``counts`` say where those of a group stand, ``most`` how many one has at most.
+    ``first`` and ``counts`` say where the requests of a group are; ``most`` is the size of the largest group.
     """
 
     first: pyarrow.Array
@@ -258,9 +258,9 @@ class OrderedRequests:
         return pc.and_(has_one, pc.and_(is_its_time, is_its_id))
 
     def _find_not_before(self, groups: Any, at: Any, message_id: Any) -> Any:
-        """Return of each message the place of the first request of its group that was not made before it.
+        """Return for each message the place of the first request of its group that was not made before it.
 
-        Where there is none, that is the place after the group's last.
+        Where there is none, this is the place after the group's last request.
         """
         import pyarrow.compute as pc
 
@@ -280,7 +280,7 @@ class OrderedRequests:
 
 
 class Openers(NamedTuple):
-    """Messages that may open a request: ``others`` another one, ``own_requests`` their own on record."""
+    """Messages that may open a request: ``others`` a new one, ``own_requests`` their own that is on record."""
 
     others: AskingRows
     own_requests: AskingRows
@@ -290,8 +290,8 @@ class Openers(NamedTuple):
 class RequestsOnRecord:
     """The requests on record of scopes and services.
 
-    ``codes`` are numbers of a scope and one of the ``services``, whose place is that of its group: ``lasting`` are
-    the requests that a message may find pending, ``all`` those that may be its own.
+    Each of the ``codes`` is the number of a scope and one of the ``services``; its place is the number of a group
+    of requests. ``lasting`` are the requests that a message may find pending, ``all`` those that may be its own.
     """
 
     scopes: int

@@ -1,7 +1,7 @@
-"""Find, batch by batch, the messages that two configurations, or two times, decide differently, by Arrow.
+"""Find by Arrow, batch by batch, the messages that two configurations, or two times, decide differently.
 
-Each side decides a batch as a run does. What is compared of a decision has a number, which both sides share: so
-numbers are compared, and texts only where a route reads its address from the message's own service name.
+Each side decides a batch as a run does. Equal values of two decisions have one number on both sides: so numbers
+are compared, and texts only where a route reads its address from the message's own service name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ENDS = tuple(name for name in EXAMPLES.names if name.endswith(_SIDES))
 _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in _ENDS)
 _GROUPED = tuple(name for name in KEY_CHANGES.names if name != "messages" and not name.endswith(_SIDES))
 _JOINED = ", "
-# What a diff reads besides what decides: the conversation as it is written, and the place in the batch.
+# A diff also reads the conversation as it is written, and the place in the batch.
 _AS_READ, _PLACE = "conversation_as_read", "place"
 # No decision has this number.
 _NO_NUMBER = -1
@@ -145,7 +145,7 @@ class ChangedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedMessages:
-    """Messages that are decided on two sides, of which both read the same; ``shown`` examples are kept of each."""
+    """Messages that two sides decide, which read the same rows; of each change ``shown`` examples are kept."""
 
     before: DecidingSide
     after: DecidingSide
@@ -185,7 +185,7 @@ class BatchComparer:
         rows, numbers = batch.take(changed), [one.take(changed) for one in numbers]
         columns = self._compared.decisions.columns()
         decided_rows = [self._read(rows, columns, one) for one in numbers]
-        # Of an address in a name, and one that a route has, only the texts say whether they are equal.
+        # Only the texts say whether an address in a name equals an address of a route.
         if any(rows_of_side.in_names is not None for rows_of_side in decided_rows):
             differs = pc.indices_nonzero(_differ(*decided_rows))
             if not len(differs):
@@ -249,7 +249,7 @@ def _repeat(value: int, rows: int) -> pyarrow.Array:
 
 
 def _with_what_is_read(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Return messages in the columns that they are rejected by."""
+    """Return messages in the columns that decide whether they are rejected."""
     import pyarrow
 
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
@@ -259,7 +259,7 @@ def _with_what_is_read(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
 
 
 def _differ(before: _DecidedRows, after: _DecidedRows) -> pyarrow.Array:
-    """Return of which messages anything that is compared differs; null is equal to null alone."""
+    """Return a mask of messages of which a compared value differs; null is equal to null alone."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -298,7 +298,7 @@ def _changed_batch(
 
 
 def _readable(column: TextColumn) -> TextColumn:
-    r"""Return a column of which all texts are UTF-8: of others each undecodable byte is written ``\xNN``."""
+    r"""Return a column whose texts are all UTF-8: each undecodable byte is written as ``\xNN``."""
     import pyarrow
 
     if find_undecodable(column.words) is None:

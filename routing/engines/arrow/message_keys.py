@@ -1,7 +1,7 @@
 """Count the keys of messages by Arrow, without Java: the very same keys as `keying.count_keys` finds.
 
-What stands in a row alone is computed as the files are read. Of everything else a row has small numbers: that of a
-text which the configuration names, or one for all others, so that garbage in the data takes no room.
+Values that depend on one row alone are computed while the files are read. Texts become small numbers: each text
+that the configuration names has its own, all others share one, so that garbage in the data takes no room.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-# Messages as Arrow reads them: what stands in a row alone, computed while the files are read.
+# Messages as Arrow reads them, with values that are computed while the files are read.
 
 
 # The scanner of a dataset decodes a file's groups of rows as a whole, several at a time: of a table of 100 million
@@ -68,7 +68,7 @@ def read_ahead(parts: Iterable[Iterator[B]], most: int) -> Iterator[B]:
 
 @dataclass(frozen=True)
 class ChosenRows:
-    """Some rows: in one of some selections each has one of some values in each of some columns of texts."""
+    """Chosen rows: each fits one of the ``selections``, which list the values of some columns of texts."""
 
     selections: Sequence[Mapping[str, Collection[str]]]
 
@@ -129,7 +129,7 @@ class MessageRows:
 
         column = pc.field(self.shape[name])
         is_long = pyarrow.types.is_large_string(self.rows.schema.field(self.shape[name]).type)
-        # What reads the bytes of texts knows one width of their places alone.
+        # Functions that read the bytes of texts take one width of offsets only.
         return column.cast(pyarrow.string()) if is_long else column
 
     def is_sound(self) -> Any:
@@ -174,7 +174,7 @@ def texts_of(rows: pyarrow.RecordBatch, name: str) -> pyarrow.Array:
 def _has_large_groups(rows: Any, names: Collection[str], most: int) -> bool:
     """Return True if a file of a dataset has a group of more rows, and every file has all of the columns.
 
-    Of what is in no file, such as the columns of partitions, the dataset's own scanner knows.
+    Columns that are in no file, such as those of partitions, are read by the dataset's own scanner.
     """
     from pyarrow.dataset import FileSystemDataset, ParquetFileFormat
 
@@ -211,7 +211,7 @@ def _stream(
             yield from part.scanner(dict(columns), batch_size=size, use_threads=False).to_batches()
 
 
-# How many messages are of a key, how many of them have all that they need, and how many a conversation id that is
+# Of each key: how many messages it has, how many of them lack nothing, and how many have a conversation id that is
 # written as it is compared.
 _SUMS = {"rows": "sum", "sound": "sum", "folded": "sum"}
 _ROWS_AT_ONCE = 262_144

@@ -1,4 +1,4 @@
-"""Resolve messages batch by batch: messages × decisions → resolved routes, no row is an object of Python."""
+"""Resolve messages batch by batch: messages × decisions → resolved routes; no row becomes a Python object."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST_ALTERNATIVES = 4_000_000
 
 @dataclass(frozen=True)
 class MessageScan:
-    """All messages, and what they are looked up in: what every pass over them begins with."""
+    """All messages, and the tables that they are looked up in: every pass over the messages begins with these."""
 
     checked: CheckedInputs
     numbers: TextNumbers
@@ -66,7 +66,7 @@ class MessageScan:
     def batches(
         self, more: Mapping[str, pyarrow.compute.Expression] | None = None
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Read the columns that decide a message and those that are written of it, and expressions ``more``."""
+        """Read the columns that decide messages, the columns that are written, and the expressions ``more``."""
         import pyarrow.compute as pc
 
         rows = self.messages
@@ -89,7 +89,7 @@ class MessageScan:
 
 
 class KeyedBatch(NamedTuple):
-    """Messages of a batch that can be resolved, with the numbers of what they are decided by.
+    """The messages of a batch that can be resolved, with the numbers of the values that decide them.
 
     ``named`` and ``of_dialogs`` are the broker instances that messages and their dialogs name. ``is_expired`` is
     None where no dialog ends.
@@ -130,7 +130,7 @@ class BatchResolver:
         self._scope_codes = pyarrow.array(codes, pyarrow.int64())
 
     def key(self, batch: pyarrow.RecordBatch) -> KeyedBatch:
-        """Leave out rows to be rejected, and decide the rest except for their requests for routes."""
+        """Leave out rows to be rejected, and decide the others except for their requests for routes."""
         import pyarrow.compute as pc
 
         scan, numbers = self._scan, self._scan.numbers
@@ -158,7 +158,7 @@ class BatchResolver:
         return KeyedBatch(batch, keys, decisions, self._named.read(named_brokers), of_dialogs, is_expired)
 
     def own_columns(self, rows: pyarrow.RecordBatch) -> dict[str, pyarrow.Array]:
-        """Return the columns that outputs have of messages themselves, whatever becomes of them."""
+        """Return the columns that outputs copy from the messages."""
         whole = ("message_id", "conversation_id", "is_initiator")
         columns: dict[str, pyarrow.Array] = {name: rows[name] for name in whole}
         columns |= {name: self.read_texts(rows, name) for name in NUMBERED[:3]}
@@ -209,7 +209,7 @@ def find_all_requests(scan: MessageScan) -> FoundRequests | None:
 
 
 def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requests: FoundRequests | None) -> pyarrow.Array:
-    """Return the numbers of decisions, with what is a message's own: its request, its dialog's end, its hops."""
+    """Return the numbers of decisions, by the plan and by the message's own request, end of dialog and hops."""
     import pyarrow.compute as pc
 
     decisions = keyed.decisions
@@ -268,7 +268,7 @@ def _times(micros: pyarrow.Array) -> pyarrow.Array:
     return micros.view(arrow_type(ColumnKind.TIMESTAMP))
 
 
-# Which messages are set aside, and why, by Arrow: `rules.rejecting` for a batch of rows at a time.
+# Set messages aside by Arrow: `rules.rejecting` for a batch of rows at a time.
 
 
 _ROWS_AT_ONCE = 1 << 18
@@ -355,7 +355,7 @@ def find_reasons(
     for place, applies in enumerate(applies_by_code.values()):
         bit = pc.shift_left(applies.cast("int32"), pyarrow.scalar(place, pyarrow.int32()))
         bits = pc.bit_wise_or(bits, bit)
-    # Few combinations of codes are different.
+    # There are few different combinations of codes.
     coded = bits.dictionary_encode()
     lists = [
         [code for place, code in enumerate(applies_by_code) if one >> place & 1]
@@ -373,7 +373,7 @@ R = TypeVar("R")
 
 @contextmanager
 def allocating_by_jemalloc() -> Iterator[None]:
-    """Set Arrow to take memory by jemalloc meanwhile, unless it lacks that or ARROW_DEFAULT_MEMORY_POOL names one.
+    """Set Arrow to allocate by jemalloc within, unless it lacks that or ARROW_DEFAULT_MEMORY_POOL names a pool.
 
     With batches of half a million rows Arrow's default, mimalloc, gives memory back to the system and asks for it
     again all the time: a run over ten million messages takes a sixth of its processor time for that.

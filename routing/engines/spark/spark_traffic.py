@@ -28,8 +28,8 @@ from routing.tables.spark_forms import conform, is_missing, is_utf8, last_rows, 
 from routing.tables.table_columns import ALL, COUNT, Filter, TableColumns
 from routing.terms import MSDB, MatchingStep, ReadRow
 
-# What decides of a message besides its time, first what tells the order in which messages ask: rows equal in all
-# of it are decided alike.
+# The columns that decide a message, apart from its time; the first ones give the order in which messages ask. Rows
+# that are equal in all of these are decided alike.
 _DECIDING = ("message_id", "conversation_id", "role", "database_name", "to_broker_instance")
 _USE = ("instance_name", "database_name", "rerouted_from")
 _SERVICE = ("instance_name", "to_service_name")
@@ -61,7 +61,7 @@ class SparkTraffic:
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
-        """Return the first rows in an order: ordered and cut at once, each partition gives its first rows."""
+        """Return the first rows in an order: Spark sorts and limits at once, so that partitions give few rows."""
         rows = _where(self.frame, only)
         for name, value in same.items():
             rows = rows.where(_equals(name, value))
@@ -94,7 +94,7 @@ class SparkTraffic:
         return self._with(groups.where("_varies").drop("_varies"))
 
     def last_attempts(self, names: Sequence[str]) -> SparkTraffic:
-        """Return the last rows of messages; mostly all, which the statistics of files tell."""
+        """Return the last row of each message: mostly these are all rows, as the files' statistics tell."""
         is_tried_again = self.frame.where(F.col("attempt") > 1).limit(1).count()
         return self._with(last_rows(self.frame) if is_tried_again else self.frame)
 
@@ -113,7 +113,7 @@ class SparkTraffic:
             wanted = small_side(self._frame_of(keys, on))
         else:
             wanted = self._frame_of(keys.rows(on), on)
-        # A row is kept once, however often its key is there.
+        # A row is kept once, however often its key occurs.
         return self._with(_where(self.frame, only).join(wanted, list(on), how="left_semi").select(*names))
 
     def _frame_of(self, keys: TableColumns, on: Sequence[str]) -> DataFrame:
@@ -124,14 +124,14 @@ class SparkTraffic:
     def folded(
         self, name: str, wanted: Collection[str], *, only: Filter = ALL, names: Sequence[str] | None = None
     ) -> SparkTraffic:
-        """Return the rows of which a text is one of some, folded; of ASCII alone, which ids are."""
+        """Return the rows of which a text is one of some, folded; the texts are ASCII, as ids are."""
         rows, text = _where(self.frame, only), F.lower(name)
         if len(wanted) < 2:
             rows = rows.where(text.isin(list(wanted)))
         else:
             shape = Schema((Field("wanted", ColumnKind.STRING),))
             texts = frame_of_tuples(self.frame.sparkSession, ((one,) for one in sorted(wanted)), shape)
-            # As many as a part has messages.
+            # There are as many texts as a part has messages.
             rows = rows.join(small_side(texts), text == F.col("wanted"), how="left_semi")
         return self._with(rows if names is None else rows.select(*names))
 
@@ -174,7 +174,7 @@ class SparkTraffic:
         shape = Schema(tuple(Field(name, ColumnKind.STRING) for name in (*_SERVICE, "service")))
         pairs = ((instance, service, service) for instance, service in services)
         apart = small_side(frame_of_tuples(self.frame.sparkSession, pairs, shape))
-        # A service stands there once.
+        # Each service is in ``apart`` once.
         rows = self.frame.select(*_SERVICE, "outcome", "decided_at").join(apart, list(_SERVICE), how="left")
         decided, instance = F.unix_micros("decided_at"), F.col("instance_name")
         by = {
@@ -193,11 +193,11 @@ class SparkTraffic:
             return {}
         limits = ((*scope, *span) for scope, span in spans.items())
         limited = small_side(frame_of_tuples(self.frame.sparkSession, limits, _SPANS))
-        # What arrives, and what comes back from its own address, searches the routes of msdb.
+        # Messages that arrive, or come back from an own address, search the routes of msdb.
         is_sent = F.col("database_name").isNotNull() & F.col("rerouted_from").isNull()
         searched = F.when(is_sent, F.col("database_name")).otherwise(F.lit(MSDB))
         balanced = self.frame.where(F.col("matching_step") == int(MatchingStep.BALANCED))
-        # A scope and service has one span.
+        # A scope and a service have one span.
         rows = balanced.withColumn("searched", searched).join(limited, list(_SCOPE), how="inner")
         decided = F.unix_micros("decided_at")
         is_begun = F.coalesce(decided >= F.col("since"), F.lit(True))
@@ -230,7 +230,7 @@ def _is_faulty(key: str) -> Column:
     """Return whether a row lacks a required value, or has a text that is no UTF-8."""
     texts = [field.name for field in INPUTS[key] if field.kind == ColumnKind.STRING]
     missing = (is_missing(field.name, field.kind) for field in INPUTS[key] if not field.nullable)
-    # All at once, which is less code for each row: what stands between two texts is no part of a character.
+    # All texts at once, which is less generated code: the blank between two texts is no part of a character.
     return reduce(operator.or_, missing, ~is_utf8(F.concat_ws(" ", *texts)))
 
 

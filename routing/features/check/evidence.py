@@ -1,4 +1,4 @@
-"""Gather the evidence of files: the rows that an import would make of them, and the files of each instance."""
+"""Gather what files hold: the rows that an import would make of them, and which files are of which instance."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VIEW_OF: dict[type[ScriptStatement], str] = {
 }
 """Which view says all of what statements speak of; the last two are the instance's own."""
 _OF_A_DATABASE = ("routes", "services")
-# Of all other views one row tells where the whole view is.
+# Of every other view, the place of one row stands for the whole view.
 _NAMED = (*_OF_A_DATABASE, "databases")
 Spot = tuple[str, "int | None"]
 """A file, and the line of a script's statement."""
@@ -63,7 +63,7 @@ Spot = tuple[str, "int | None"]
 class SubjectKey(NamedTuple):
     """The subject of a row or a statement; ``database`` and ``name`` are empty where it has none.
 
-    These are as a collation without case compares them.
+    The names are folded as a collation without case compares them.
     """
 
     view: str
@@ -81,12 +81,12 @@ def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling
 
 
 def subject_key(view: str, instance: str, database: str | None, name: str | None) -> SubjectKey:
-    """Return the key of what has these names; a database is one of its instance."""
+    """Return the key of a subject with these names; a database is a subject of its instance."""
     return SubjectKey(view, instance, collated(database or ""), collated(name or ""))
 
 
 def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey, Spot]:
-    """Return the files of an export's rows; that of the first row of a view stands for whose it is, too."""
+    """Return the file of each row of an export; a view's first row also stands for its instance and database."""
     spots: dict[SubjectKey, Spot] = {}
     for view, rows in views.items():
         units = {(row["instance_name"], row.get("database_name")): row for row in reversed(rows)}
@@ -100,7 +100,7 @@ def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey,
 def spots_of_statements(
     statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
 ) -> dict[SubjectKey, Spot]:
-    """Return the file and line where statements create or change things; the last one counts."""
+    """Return the file and line of the statement that created or changed each subject; the last one counts."""
     spots: dict[SubjectKey, Spot] = {}
     for one in statements:
         view, (_, database) = subject_of(one, instance, spelling)
@@ -115,7 +115,7 @@ CONFIGURATION = ("instances", "databases", "services", "routes")
 
 @dataclass(frozen=True)
 class ScriptRead:
-    """A script as it was taken: how many of its statements count, were left out, and cannot count."""
+    """A script that was read: how many of its statements count, were left out, and were rejected."""
 
     file: str
     instance: str
@@ -126,7 +126,7 @@ class ScriptRead:
 
 @dataclass(frozen=True)
 class FileEvidence:
-    """The rows that files hold, and what was read of whom.
+    """The rows that files hold, and which views of which instances were read.
 
     ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
     endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
@@ -160,7 +160,7 @@ class FileEvidence:
 
     @property
     def instances(self) -> list[str]:
-        """The instances of which anything was read, if only the name."""
+        """The instances of which anything was read, even if only the name."""
         return sorted(row["instance_name"] for row in self.rows["instances"])
 
     def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
@@ -194,7 +194,7 @@ def weigh(
     export: CatalogExport, scripts: ScriptFiles, options: FileOptions, scripted_at: datetime | None = None
 ) -> FileEvidence:
     """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
-    # Of a row that stands there twice all is known: what covers the rows adds doubts that are none here.
+    # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
     doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
     notes = _note_to_come(export, scripts, options)
     covered = cover(export, NameSpelling(), options.addresses)
@@ -229,7 +229,7 @@ def try_scripts(
 
 
 def known_names(evidence: FileEvidence, options: FileOptions) -> list[str]:
-    """Return the instances that a script may be for by its folder."""
+    """Return the instances that a script may be for, by the folder that it is in."""
     return [*evidence.instances, *([] if options.instance is None else [options.instance])]
 
 
@@ -287,7 +287,7 @@ def _apply(
         view, unit = subject_of(one, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
-    # One of which all is left out does say something.
+    # A script of which every statement is left out has statements all the same.
     notes = [note for note in done.notes if not left_out or note != say_nothing(script)]
     script_read = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
     return replace(
@@ -340,7 +340,7 @@ def _apply_to_rows(
     done: ImportResult,
     leaves_out: Callable[[ScriptStatement], bool],
 ) -> dict[str, Sequence[TableRow]]:
-    """Return all rows with those of one instance as a script leaves them; ``done`` notes what was not done."""
+    """Return all rows, those of one instance as a script leaves them; ``done`` gets the statements that failed."""
     instance_rows = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
     others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
     before = state_of(instance_rows, script.scripted_at)
@@ -349,7 +349,7 @@ def _apply_to_rows(
     return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}
 
 
-# What was read, view by view, for those who ask whether it was all.
+# What was read, view by view: a reader checks by it whether an export is missing.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Group the results of messages: in a group all that is printed is equal, or is listed with counts."""
+"""Group the results of messages: what is printed of a group is equal for all of its messages, or is counted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from routing.terms import MSDB, Outcome, SortKey, Word
 
 
 class ProblemKind(Word):
-    """The kind of a problem: what is broken comes before what is slow."""
+    """The kind of a problem, in the order of reports: broken first, then slow."""
 
     STUCK = "STUCK"
     DROPPED = "DROPPED"
@@ -48,7 +48,7 @@ _OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 class GroupAdvice:
     """A remedy on an instance for some messages of a group.
 
-    ``is_of_routes``: the rules say so; else SQL Server's status does.
+    ``is_of_routes``: the rules ask for the remedy; else a status of SQL Server does.
     """
 
     instance: str
@@ -118,7 +118,7 @@ class MessageGroup:
 
     @property
     def agreements(self) -> Counter[NumberAgreement]:
-        """How many of SQL Server's statements agree with the verdict, and so on."""
+        """How many of SQL Server's statuses agree with the verdict, contradict it, or say nothing of it."""
         return Counter(result.compared.agreement for result in self.results if result.compared is not None)
 
     def compared(self, status_text: StatusText) -> ReasonComparison | None:
@@ -129,12 +129,12 @@ class MessageGroup:
 
     @property
     def status_texts(self) -> Counter[StatusText]:
-        """What SQL Server said, and of how many; blank among it."""
+        """How many messages have each status of SQL Server; a blank status is one of them."""
         return Counter(result.status_text for result in self.results)
 
     @property
     def trouble(self) -> StatusText | None:
-        """What SQL Server tells most of messages that no rule keeps; None where it tells nothing.
+        """The trouble that SQL Server reports most often of messages that no rule keeps, or None.
 
         A status that contradicts the routing counts only where there is no other.
         """
@@ -149,28 +149,28 @@ class MessageGroup:
         return reported_texts[0][0] if reported_texts else None
 
     def contradicts(self, status_text: StatusText) -> bool:
-        """Return True if a statement of SQL Server's says that it routed them otherwise."""
+        """Return True if a status says that SQL Server routed the messages otherwise."""
         compared = self.compared(status_text)
         return compared is not None and compared.agreement is NumberAgreement.CONTRADICTS
 
     @property
     def unacknowledged(self) -> int:
-        """How many were sent long ago, and SQL Server says nothing of them."""
+        """How many messages were sent long ago and have a blank status."""
         return sum(result.is_unacknowledged for result in self.results)
 
     @property
     def is_silent(self) -> bool:
-        """Return True if some should have arrived long ago, and SQL Server says nothing of them."""
+        """Return True if some messages should have arrived long ago and have a blank status."""
         return self.first.is_on_its_way and self.unacknowledged > 0
 
     @property
     def is_failing(self) -> bool:
-        """Whether they leave their instance, and do not arrive or are not acknowledged."""
+        """Whether the messages leave their instance, and do not arrive or are not acknowledged."""
         return self.path is not None and bool(self.path.failing)
 
     @property
     def needs_somebody(self) -> bool:
-        """Whether it is more than on its way."""
+        """Whether somebody has to act: the messages are not just on their way."""
         return self.kind is not ProblemKind.NOTHING
 
     @property
@@ -181,7 +181,7 @@ class MessageGroup:
 
     @property
     def kind(self) -> ProblemKind:
-        """What is wrong with them."""
+        """The kind of problem that the messages have."""
         if self.trouble is not None and not self.is_failing:
             return self._kind_of_trouble(self.trouble)
         if self.verdict is None:
@@ -193,7 +193,7 @@ class MessageGroup:
             return ProblemKind.DROPPED if self.path.end in IS_DROPPED else ProblemKind.STUCK
         if self.is_silent:
             return ProblemKind.NOT_ACKNOWLEDGED
-        # Of messages on their way, nothing else is told before they are tried.
+        # Before messages on their way are tried, the only advice on them is about the connection.
         return ProblemKind.CONNECTION_FAILS if self.advice else ProblemKind.NOTHING
 
     def _kind_of_trouble(self, status_text: StatusText) -> ProblemKind:
@@ -268,7 +268,7 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
 
 
 class _Adviser:
-    """Finds out what is near, and what is to be done."""
+    """Finds near misses and remedies for messages."""
 
     def __init__(
         self,
@@ -304,7 +304,7 @@ class _Adviser:
     def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
         """Find the near misses and remedies that all possible verdicts of a message have in common.
 
-        Nothing helps where SQL Server says otherwise than all of them: then more is unknown than the dialog.
+        There are none where SQL Server contradicts all of these verdicts: then more is unknown than the dialog.
         """
         supposed = [(replace(result, verdict=verdict), verdict) for verdict in result.possible]
         alike = (facts, tuple(map(id, result.possible)), result.row["from_service_name"])
@@ -321,7 +321,7 @@ class _Adviser:
         return helped._replace(remedies=()) if is_contradicted else helped
 
     def _knows_routes(self, supposed: Iterable[tuple[MessageResult, Verdict]]) -> bool:
-        """Return True if all routes are known that decide, whatever else is not."""
+        """Return True if all routes that decide are known; other things may be unknown."""
         knowledge = self._estate.knowledge
         return not any(
             gap.what in OF_ROUTES

@@ -1,4 +1,4 @@
-"""The facts about a status that SQL Server gives of messages, for the advice on it."""
+"""Collect the facts behind a status that SQL Server reports of messages; the advice on the status uses them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class KnownPlace(NamedTuple):
 class ReportedStatus:
     """A status of SQL Server for some messages, with their origin and target by the files.
 
-    ``trouble`` is the meaning of ``status_text``. ``broker`` is the id that they are bound to, None for none, or
-    where it is not known; ``verdict`` is None where they have none. ``supposed`` is the verdict, else the one that
-    they have whatever may be of what was not read, None where that is not one.
+    ``trouble`` is the meaning of ``status_text``. ``broker`` is the broker instance that the messages are bound
+    to; None for none, or where it is not known. ``verdict`` is None where the messages have no verdict.
+    ``supposed`` is the verdict; without one, the verdict that all possible contents of the missing exports lead
+    to, or None.
     """
 
     trouble: StatusTrouble
@@ -76,7 +77,7 @@ class ReportedStatus:
     def has_no_endpoint(self, instance: str) -> bool:
         """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.
 
-        An address tells of one that a script creates.
+        An instance with an address has an endpoint: a script that was read creates it.
         """
         was_read = self.evidence.was_exported("service_broker_endpoints", instance)
         has_address = bool(self.network.instances[instance].own_addresses)
@@ -100,7 +101,7 @@ class ReportedStatus:
         return on_machine[0] if len(on_machine) == 1 else None
 
     def find_target(self) -> KnownPlace | None:
-        """Return where the messages should arrive: of a verdict that place, else the only known one that fits."""
+        """Return where the messages should arrive: the verdict's destination, else the only place that fits."""
         verdict = self.supposed
         if verdict is not None and verdict.destination_database is not None:
             return KnownPlace(self.instance, verdict.destination_database)

@@ -164,7 +164,7 @@ class Configuration:
 
 
 def configuration_of(columns: Mapping[str, TableColumns], now: int) -> Configuration:
-    """Return the rows of columns, at a moment (microseconds)."""
+    """Convert columns to the rows that custom rules take, as of a moment (microseconds)."""
     routes = tuple(RoutesRow(**row) for row in _rows(columns["routes"], "routes"))
     live = [route.is_live(now) for _, _, route in routes_of(columns["routes"])]
     return Configuration(
@@ -189,7 +189,7 @@ def _rows(columns: TableColumns, key: str) -> list[TableRow]:
 
 
 def _moment(micros: int | None) -> datetime | None:
-    """Return a time; one outside the years 1 to 9999 is the last, or first, of them."""
+    """Return a time; one outside the years 1 to 9999 becomes the first or last time of these years."""
     if micros is None:
         return None
     try:
@@ -217,7 +217,7 @@ class CustomRule:
     function: Function = field(compare=False)
 
     def __call__(self, configuration: Configuration) -> Iterable[tuple[Any, str]]:
-        """Call the function, so that a test can call the rule like it."""
+        """Call the function: a test can call the rule as it would call the function."""
         return self.function(configuration)
 
     @property
@@ -285,9 +285,9 @@ def _check_texts(texts: Mapping[str, object]) -> None:
 
 
 def find_own(rules: Sequence[CustomRule], configuration: Configuration) -> set[LintFinding]:
-    """Run custom rules. Raises RuleError where one fails, or yields something else than a finding.
+    """Run custom rules. Raises RuleError where one fails, or yields something that is no finding.
 
-    What they print goes to standard error: standard output is the report's.
+    What the rules print goes to standard error, since standard output has the report.
     """
     findings: set[LintFinding] = set()
     with redirect_stdout(sys.stderr):
@@ -302,7 +302,7 @@ def _run(rule: CustomRule, configuration: Configuration) -> Iterator[LintFinding
             yield _yielded_finding(rule, yielded)
     except RuleError:
         raise
-    # SystemExit too: a rule that ends Python would make a report of nothing.
+    # SystemExit too: a rule that ends Python would end the command before it reports anything.
     except (Exception, SystemExit) as error:
         file, line = rule.place
         raise RuleError.failed(rule.code, file, line_in(file, error) or line, error) from error
@@ -324,7 +324,7 @@ def _is_subject(subject: tuple[Any, ...]) -> bool:
 
 
 def line_in(file: str, error: BaseException) -> int | None:
-    """Return the last line of a file that an error came by; None where it came by none."""
+    """Return the last line of a file in the traceback of an error; None where the file is not in it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if isinstance(error, SyntaxError) and error.filename == file:
         lines.append(error.lineno)

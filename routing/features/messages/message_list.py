@@ -41,11 +41,11 @@ _READ = (
 def newest_statuses(
     observed: TrafficTable | None, messages: Sequence[ReadRow], latest: int | None = None
 ) -> list[ReadRow | None]:
-    """Return the newest row of ``observed_routing`` that tells of each of some messages; None where none does.
+    """Return for each message the newest row of ``observed_routing`` about it; None where there is none.
 
-    A row of a time after ``latest``, which had not come when it was imported, is newer than no other. Times are
-    microseconds. Each also has ``queued_at``, the time of the newest export that holds the message, and the
-    newest conversation handle.
+    A row whose time is after ``latest`` lay in the future when it was imported, and never counts as newer than
+    another. Times are microseconds. Each row also has ``queued_at``, the time of the newest export that holds the
+    message, and the newest conversation handle.
     """
     if observed is None or not messages:
         return [None] * len(messages)
@@ -92,7 +92,7 @@ def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonCo
     return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
 
 
-# What the newest exports of transmission queues hold: which messages wait, as far as imports know.
+# Which messages wait, by the newest exports of transmission queues.
 
 
 Queue = tuple[str, str]
@@ -110,7 +110,7 @@ class QueuedMessages(NamedTuple):
 
 
 def newest_exports(imports: TrafficTable | None) -> dict[Queue, int]:
-    """Return the time of the newest export of each database's queue; a database without one is left out.
+    """Return the time of the newest export of each database's queue; a database without an export is left out.
 
     Times are microseconds.
     """
@@ -118,7 +118,7 @@ def newest_exports(imports: TrafficTable | None) -> dict[Queue, int]:
     if imports is not None:
         exports = imports.rows((*_QUEUE, "exported_at", "kind"), only={"view_or_file": [_VIEW]})
         for *queue, at, kind in exports.rows(*_QUEUE, "exported_at", "kind"):
-            # A script may be called like the view.
+            # A script may have the name of a view.
             if kind != ImportKind.SCRIPT:
                 newest[queue[0], queue[1]] = max(at, newest.get((queue[0], queue[1]), at))
     return newest
@@ -240,7 +240,7 @@ def list_messages(
 
 
 def _age(enqueue_time: datetime, now: int) -> int:
-    """Return the seconds that a message has waited; below zero where it is yet to come."""
+    """Return the seconds that a message has waited; negative where its time is in the future."""
     return (now - micros_of(enqueue_time)) // SECOND
 
 
@@ -264,6 +264,6 @@ def _listed(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
 
 
 def _waits(row: ReadRow, status: ReadRow | None, newest: Mapping[Queue, int]) -> bool:
-    """Return True if the newest export of a message's queue holds it: then its newest status is of that time."""
+    """Return True if the newest export of a message's queue holds it, so that its newest status is current."""
     at = newest.get((row["instance_name"], row["database_name"]))
     return at is not None and status is not None and status["queued_at"] == at

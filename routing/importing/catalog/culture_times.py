@@ -1,6 +1,6 @@
-"""Read times in a culture's own form that no option names, where one reading alone fits all of a file.
+"""Read times in a culture's own form: that of ``--date-format``, else the only form that fits a whole file.
 
-A slash or a hyphen does not say whether the day or the month comes first; the times of a whole file often do.
+``03/04/2026`` does not say whether the day or the month comes first; all times of a file together often do.
 """
 
 from __future__ import annotations
@@ -180,9 +180,9 @@ class CultureForm:
 
 
 def find_culture_form(cells: Collection[str], file: str) -> CultureForm | None:
-    """Find the only form that fits all times of a file; None without one.
+    """Find the only form that fits all times of a file; None where no form does.
 
-    Raises InputError where several forms fit all of them, and not with the same times.
+    Raises InputError where several forms fit and read different times.
     """
     texts = sorted({cell.strip() for cell in cells})
     matches = [match for match in map(_TIME.fullmatch, texts) if match is not None]
@@ -215,7 +215,7 @@ def _ambiguous(file: str, texts: list[str], forms: list[CultureForm]) -> InputEr
 
 
 def _orders_of(match: re.Match[str]) -> tuple[str, ...]:
-    """Return the orders that a date may have by its form: with points no culture has the month first."""
+    """Return the orders that a date may have by its form: in a date with points no month comes first."""
     if match["a"] is None:
         return ("dMy",) if match["d1"] else ("Mdy",)
     first, last = len(match["a"]), len(match["c"])
@@ -278,5 +278,5 @@ def _describe_date(matches: Sequence[re.Match[str]], longest: re.Match[str], ord
 
 
 def _letters(letter: str, texts: Sequence[str | None]) -> str:
-    """Return a letter as often as there are digits at least."""
+    """Return a letter as often as the shortest number has digits."""
     return letter * min(len(text) for text in texts if text)

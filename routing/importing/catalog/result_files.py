@@ -27,7 +27,7 @@ from routing.importing.tsql.script_reader import DecodedScript, decode
 from routing.importing.tsql.script_statements import length
 from routing.tables.arrow_rows import plain_values
 
-# Files → text, or the reason why they hold none.
+# Read files as text, or say why they hold none.
 
 
 _SAMPLE = 100_000
@@ -51,7 +51,7 @@ def read_text(path: FilePlace) -> str:
 
 
 def is_text(decoded: DecodedScript) -> bool:
-    """Return True if somebody has written this as text: characters that no text has are rare in it.
+    """Return True if this is text: control characters are rare in it.
 
     bcp writes an empty value as the character 0, so that one may be more frequent.
     """
@@ -94,7 +94,7 @@ def is_json(text: str) -> bool:
 
 
 def json_documents(text: str) -> list[ResultChunk]:
-    """Return the parts of a text, without what the tools write around them."""
+    """Return the chunks of a text, without what the tools write around them."""
     documents = [ResultChunk(is_for_json=False)]
     was_header = False
     for number, line in enumerate(lines_of(text), start=1):
@@ -211,9 +211,9 @@ def _unwrapped(value: object) -> list[object] | None:
 
 
 def _by_view(numbered_values: Sequence[tuple[int, object]]) -> list[ResultSet]:
-    """Return the rows of each view that they name, those of none together; without any row, an empty set.
+    """Return the rows by the view that they name, those without a view together; without any row, an empty set.
 
-    What is no object goes with the row before it.
+    A value that is no object goes with the row before it.
     """
     sets: dict[str | None, ResultSet] = {}
     view = next((_view_of_record(value) for _, value in numbered_values if isinstance(value, dict)), None)
@@ -231,7 +231,7 @@ def _by_view(numbered_values: Sequence[tuple[int, object]]) -> list[ResultSet]:
 
 
 def _lowered(row: Mapping[str, object]) -> dict[str, object]:
-    # ConvertTo-Json of Windows PowerShell writes NULL as an object without anything.
+    # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
     return {name.lower(): None if value == {} else value for name, value in row.items()}
 
 
@@ -241,7 +241,7 @@ def _view_of_record(row: Mapping[str, object]) -> str | None:
 
 
 def parquet(path: FilePlace, file: str) -> ResultSet:
-    """Return a Parquet file, or a folder of them. Raises InputError, and EnvironmentFault without pyarrow."""
+    """Read a Parquet file, or a folder of them. Raises InputError, and EnvironmentFault without pyarrow."""
     try:
         import pyarrow.parquet as reader
     except ImportError as error:
@@ -330,7 +330,7 @@ def _read_all(
 
 
 def _read_one_of_many(path: FilePlace, unread: list[str], notes: list[str]) -> list[FoundResultSet]:
-    """Return the result sets of a file in a folder; ``unread`` gets it and why, where it is no export."""
+    """Return the result sets of a file in a folder; ``unread`` gets a note where the file is no export."""
     if path.suffix.lower() not in _DELIMITED | _JSON | _PARQUET:
         unread.append(f"{path}: not read, its name ends in none of {_ENDINGS}")
         return []
@@ -363,7 +363,7 @@ def _force(places: Sequence[FilePlace], view: str | None) -> CatalogView | None:
 def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list[FoundResultSet]:
     """Return the result sets of one file; none where nothing tells their view.
 
-    ``notes`` learns which view columns alone tell, and of result sets beside it that are of no view.
+    ``notes`` gets a sentence on a view that was recognised by its columns, and on result sets that are of no view.
     """
     file, view = str(path), forced or find_view(path.stem)
     if path.suffix.lower() in _PARQUET:
@@ -379,9 +379,9 @@ def _read(path: FilePlace, forced: CatalogView | None, notes: list[str]) -> list
 
 
 def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> CatalogView | None:
-    """Return the view of a result set; ``named`` is what the file's name tells, which speaks of one alone.
+    """Return the view of a result set; ``named`` is the view in the file's name, which counts for one set alone.
 
-    A name that the columns contradict is wrong: they lack what its view must have, and have those of another.
+    The name is wrong where the columns contradict it: they lack one of its view, and are those of another.
     """
     view_of_columns = _own_view(rows)
     if named is None or not is_alone:
@@ -394,7 +394,7 @@ def _view_of(rows: ResultSet, named: CatalogView | None, *, is_alone: bool) -> C
 def _say_by_columns(
     file: str, sets: Sequence[ResultSet], views: Sequence[CatalogView | None], named: CatalogView | None
 ) -> Iterator[str]:
-    """Yield a note on each view that columns alone tell, and on rows that are of none."""
+    """Yield a note on each view that was recognised by its columns, and on rows that are of no view."""
     views_of_columns = [view for rows, view in zip(sets, views, strict=True) if VIEW_NAME not in rows.columns]
     for view in dict.fromkeys(views_of_columns):
         if view is not None and view is not named:

@@ -50,7 +50,7 @@ def at_common_table(cursor: LexemeCursor) -> bool:
 
 
 def begins_statement(cursor: LexemeCursor) -> bool:
-    """Return whether a word here begins a statement, wherever it stands."""
+    """Return whether the word at the cursor begins a statement."""
     word, after = cursor.peek().upper, cursor.peek(1).upper
     if word == "WITH":
         return at_common_table(cursor)
@@ -71,8 +71,9 @@ def at_end_of_condition(cursor: LexemeCursor) -> bool:
 class StatementExtent:
     """Moves a cursor from the first word of a statement to its end.
 
-    ``verb`` is the word that says what the statement does, behind common table expressions; ``calls_at`` is the
-    place of an EXEC whose rows it inserts. ``lacks_semicolon`` tells a WITH right behind it.
+    ``verb`` says what the statement does; it stands after the common table expressions, if there are any.
+    ``calls_at`` is the place of an EXEC whose rows the statement inserts. ``lacks_semicolon``: WITH follows the
+    statement, and no semicolon is between them.
     """
 
     def __init__(self, cursor: LexemeCursor) -> None:
@@ -87,7 +88,7 @@ class StatementExtent:
         self.lacks_semicolon = False
 
     def skip(self) -> None:
-        """Move behind the statement, which takes one word at least."""
+        """Move behind the statement, by one word at least."""
         cursor = self._cursor
         if self._first in _PERMISSIONS:
             self._skip_permissions()

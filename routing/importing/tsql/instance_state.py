@@ -1,4 +1,4 @@
-"""The state of one instance, as far as scripts can change it; columns are called as in the tables."""
+"""Hold the state of one instance, as far as scripts can change it; columns have their names in the tables."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class InstanceState:
     """All of one instance.
 
     ``endpoint`` is None where there is none, ``Endpoint()`` where that is not known. ``other_endpoints`` are the
-    names of those for something else. A view of which there are rows is whole, except for those ``in_part``, each
-    with its database, or an empty text for the view of databases; those that are ``whole`` without rows are named.
+    names of endpoints for something else. A view with rows is whole, except for the views ``in_part``, each with
+    its database (an empty text for the view of databases); ``whole`` names views that are whole without rows.
     """
 
     routes: tuple[RouteState, ...] = ()
@@ -78,7 +78,7 @@ _Value = TypeVar("_Value")
 
 
 class UndoJournal:
-    """Notes how each change of a mapping is undone."""
+    """Records how to undo each change of a mapping."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], object]] = []
@@ -107,16 +107,16 @@ class UndoJournal:
             self._undo.append(lambda: mapping.__delitem__(key))
 
     def undo_to(self, length: int) -> None:
-        """Undo all but the first changes, of this number."""
+        """Undo changes, the newest first, until this many are left."""
         while len(self._undo) > length:
             self._undo.pop()()
 
     def forget(self) -> None:
-        """Keep all changes."""
+        """Keep all changes: they cannot be undone any more."""
         self._undo.clear()
 
 
-# An instance's rows while statements change them, found as SQL Server finds names.
+# An instance's rows while statements change them; names are looked up as SQL Server does.
 
 
 _Row = TypeVar("_Row", RouteState, DatabaseState)
@@ -158,7 +158,7 @@ class NamedRows:
         self._journal.put(self._endpoints, "", endpoint)
 
     def tells(self, view: str, database: str, name: str = "") -> bool:
-        """Return whether it is known what there is of this name, from an import or the script itself."""
+        """Return whether an import or the script itself tells what has this name."""
         database = database.casefold()
         key = (view, database, name if view == SERVICES else name.casefold())
         return (
@@ -173,7 +173,7 @@ class NamedRows:
             self._journal.put(self._stated_names, key, True)
 
     def note_new_database(self, name: str) -> None:
-        """Note that a database was made here: all that it holds is known."""
+        """Note that the script created a database, so that all of its contents are known."""
         for view in (ROUTES, SERVICES):
             self._note_stated(view, name, "")
 
@@ -195,7 +195,7 @@ class NamedRows:
         return row.name if row else self._spellings.get(database.casefold(), database)
 
     def holds_database(self, name: str) -> bool:
-        """Return True if there is such a database, be it by its routes or services alone."""
+        """Return True if there is such a database, even if only its routes or services are known."""
         return name.casefold() in self._spellings
 
     def is_other_endpoint(self, name: str) -> bool:
@@ -319,7 +319,7 @@ def _find_named(rows: list[_Row], name: str) -> _Row | None:
     return candidates[0] if len(candidates) == 1 else None
 
 
-# What a state says to a condition, and how texts phrase one that it cannot answer.
+# Answer conditions from a state, and phrase those that it cannot answer.
 
 
 def phrase_guard(guard: ConditionGuard) -> str:
