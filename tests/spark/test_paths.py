@@ -12,6 +12,7 @@ from routing.messages.compiling import compile_tables
 from routing.messages.keying import OF_ESTATE
 from routing.messages.results import message_paths
 from routing.plan.checked_inputs import ResolveOptions
+from routing.rules.timeline import as_utc
 from routing.runs.run_work import UntimedStages
 from routing.runs.spark_outputs import TracedPaths, trace_all, trace_with
 from routing.tables.cached_frames import FrameCache
@@ -131,10 +132,12 @@ def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables,
 
 @pytest.mark.classic
 @pytest.mark.long
+@pytest.mark.usefixtures("planned_once")
 def test_over_the_limit_and_at_one_time_rows_are_as_followed(
     spark: SparkSession, tables: Tables, stored: Path
 ) -> None:
-    found = trace_all(spark, _with_stored(spark, tables, stored), as_of=AS_OF, broadcast_limit="1B")
+    options = ResolveOptions("", as_of=as_utc(AS_OF), broadcast_limit="1B")
+    found = trace_with(_with_stored(spark, tables, stored), options, UntimedStages(), AS_IF_LARGE)
     try:
         _assert_as_followed(found, AS_OF)
         assert "ShuffledHashJoin" in main_path(found.message_paths, stored)
