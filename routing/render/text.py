@@ -179,6 +179,9 @@ def _measure() -> Console:
 
 
 def _fold(text: Text, room: int) -> list[Text]:
+    if text.cell_len <= room:
+        text.rstrip()
+        return [text]
     lines = text.wrap(_measure(), room, overflow="fold")
     for line in lines:
         line.rstrip()

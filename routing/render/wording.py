@@ -34,7 +34,7 @@ def printable(text: str) -> str:
     """Return a text with everything replaced that could move a cursor, colour or hide on a terminal."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return text.translate({ord(c): "\ufffd" for c in set(text) if not c.isprintable()})
 
 
 def printable_lines(text: str) -> str:
