@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,16 @@ from routing.importing.catalog import StandIns, read_export
 from routing.importing.events.event_files import read_events
 from routing.importing.import_files import on_this_disk
 from routing.importing.script_rows import read_scripts
-from tests.without import SPARK, without
+from tests.without import SPARK, CommandsWithout
 
 WHY = "it is a pipe, device or socket, and only ordinary files are read"
 ROUTES = "name,remote_service_name,broker_instance,lifetime,address,mirror_address\nA,NULL,NULL,NULL,LOCAL,NULL\n"
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[CommandsWithout]:
+    with CommandsWithout(SPARK) as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -29,14 +36,14 @@ ROUTES = "name,remote_service_name,broker_instance,lifetime,address,mirror_addre
         pytest.param(["lint", "--config", "PIPE.csv"], id="a configuration"),
     ],
 )
-def test_a_command_ends_at_a_pipe(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_command_ends_at_a_pipe(commands: CommandsWithout, tmp_path: Path, arguments: list[str]) -> None:
     for name in ("pipe.csv", "pipe.sql"):
         os.mkfifo(tmp_path / name)
     (tmp_path / "routes.csv").write_text(ROUTES, encoding="utf-8")
     named = [
         one.replace("PIPE", f"{tmp_path}/pipe").replace("FILE", f"{tmp_path}/routes.csv") for one in arguments
     ]
-    done = without(SPARK, *named)
+    done = commands.run(*named)
     assert (done.returncode, WHY in done.stderr) == (2, True), done.stderr
 
 
