@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -188,10 +188,10 @@ def _reconcile(
 def _open_in_spark(
     tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
 ) -> AbstractContextManager[JudgedTraffic]:
-    """Reconcile DataFrames (`spark_reconcile.find`). Raises InputError."""
-    from routing.features.reconcile import spark_reconcile
+    """Reconcile DataFrames (`spark_reconcile.open_episodes`). Raises InputError."""
+    from routing.features.reconcile.spark_reconcile import open_episodes
 
-    return nullcontext(spark_reconcile.find(tables, settings, progress))
+    return open_episodes(tables, settings, progress)
 
 
 def _open_in_arrow(

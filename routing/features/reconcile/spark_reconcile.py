@@ -8,7 +8,8 @@ the number of picks. One episode for each question goes to the driver, and the a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -49,7 +50,7 @@ from routing.rules.reconciling import PairClass
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, ArrayOf, ColumnKind, Field, Schema
 from routing.tables import spark_forms
-from routing.tables.cached_frames import small_side
+from routing.tables.cached_frames import FrameCache, small_side
 from routing.tables.frames import collect, frame_of_tuples
 from routing.tables.spark_forms import conform, in_shape, read_brokers
 from routing.tables.table_columns import Table, TableColumns
@@ -154,10 +155,14 @@ _CAUSES = Schema(
 )
 
 
-def find(
+@contextmanager
+def open_episodes(
     tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
-) -> JudgedFrames:
-    """Reconcile DataFrames, as `arrow_reconcile.open_episodes` does tables of Arrow. Raises InputError."""
+) -> Iterator[JudgedFrames]:
+    """Reconcile DataFrames, as `arrow_reconcile.open_episodes` does tables of Arrow. Raises InputError.
+
+    The session keeps the episodes for the block, where each pass reads them; after it they are computed anew.
+    """
     frames: dict[str, Table] = dict(tables)
     messages = conform(frames["messages"], "messages") if "messages" in frames else None
     progress("folding observations")
@@ -167,19 +172,16 @@ def find(
     asking = _with_own(episodes, messages, dialogs)
     progress("judging episodes")
     network = network_of(settings)
-    asked = _Asked(network, asking.withColumn(_KEY, _key()))
-    questions = asked.questions()
-    answers = asked.judge(questions)
-    judged = answers.judged
-    progress("looking for causes")
-    causes = asked.find_causes(questions, answers)
-    rows = _rows(questions, answers, causes)
-    return JudgedFrames(
-        ObservedEpisodes(
-            observations, judged.groups, causes, judged.balanced, _count_unobserved(messages, episodes), None
-        ),
-        rows,
-    )
+    with FrameCache() as frame_cache:
+        asked = _Asked(network, frame_cache.store(asking.withColumn(_KEY, _key())))
+        questions = asked.questions()
+        answers = asked.judge(questions)
+        judged = answers.judged
+        progress("looking for causes")
+        causes = asked.find_causes(questions, answers)
+        unobserved = _count_unobserved(messages, asked.episodes)
+        found = ObservedEpisodes(observations, judged.groups, causes, judged.balanced, unobserved, None)
+        yield JudgedFrames(found, _rows(questions, answers, causes))
 
 
 @dataclass(frozen=True)
