@@ -16,12 +16,12 @@ from routing.errors import ContractError, InputError
 from routing.features.reconcile.reconciling import Reconciliation
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
 from routing.tables.frames import rows_of
-from tests.frames import Tables, arrow_of, frame_of, rows_in
+from tests.frames import Tables, arrow_of, frame_of, merged, prefixed, rows_in
 from tests.reconciled import ROWS, Row, estate, hostile
 from tests.simulated.events import events_of
 from tests.simulated.faults import case
 from tests.simulated.proof import observe
-from tests.stored import save_estate
+from tests.stored import save_estate, store_local
 
 VECTORS = "'delta.enableDeletionVectors' = 'true'"
 
@@ -47,29 +47,46 @@ def assert_equal(one: Reconciliation, other: Reconciliation) -> None:
         assert list(rows) == list(others)
 
 
+def a_day(fault: str) -> tuple[Tables, list[Row]]:
+    """A whole day with a fault."""
+    made = case(fault, 3)
+    return made.tables, observe(made.day, events_of(random.Random(1), made.day, made.ahead))
+
+
+@pytest.fixture(scope="module")
+def told() -> tuple[Tables, list[Row]]:
+    """What was told by hand, and beside it a whole day of other instances."""
+    (tables, rows), (others, day) = hostile(), a_day("hidden")
+    both = merged([{**tables, "rows": rows}, prefixed({**others, "rows": day}, "day/")])
+    rows = both.pop("rows")
+    return both, rows
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, told: tuple[Tables, list[Row]]) -> Reconciliation:
+    return by_spark(spark, *told)
+
+
 @pytest.mark.core
-def test_what_was_told_by_hand(spark: SparkSession) -> None:
-    tables, rows = hostile()
-    done = by_spark(spark, tables, rows)
-    assert_equal(done, by_arrow(tables, rows))
-    assert sum(row["observations"] for row in done.counts) == len(rows)
+def test_the_same_is_found(done: Reconciliation, told: tuple[Tables, list[Row]]) -> None:
+    assert_equal(done, by_arrow(*told))
+    assert sum(row["observations"] for row in done.counts) == len(told[1])
+    assert {row["instance_name"].startswith("day/") for row in done.causes} == {True, False}
 
 
 @pytest.mark.classic
-def test_nothing_of_it_runs_in_python(spark: SparkSession) -> None:
-    done = by_spark(spark, estate(), ROWS)
+def test_nothing_of_it_runs_in_python(done: Reconciliation) -> None:
     assert isinstance(done.rows, DataFrame)
     plan = done.rows._jdf.queryExecution().executedPlan().toString()
     assert "Window" in plan
     assert "Python" not in plan
 
 
-@pytest.mark.parametrize("fault", [pytest.param("clock", marks=pytest.mark.long), "hidden"])
-def test_a_whole_day(spark: SparkSession, fault: str) -> None:
-    made = case(fault, 3)
-    rows = observe(made.day, events_of(random.Random(1), made.day, made.ahead))
-    done = by_spark(spark, made.tables, rows)
-    assert_equal(done, by_arrow(made.tables, rows))
+@pytest.mark.long
+def test_a_day_of_another_fault(spark: SparkSession) -> None:
+    tables, rows = a_day("clock")
+    done = by_spark(spark, tables, rows)
+    assert_equal(done, by_arrow(tables, rows))
     assert [row["cause"] for row in done.causes]
 
 
@@ -82,11 +99,12 @@ def test_the_table_is_replaced_by_spark(
     outputs = ("resolved_routes", "new_route_requests", "rejected_messages", "runs", "reconciliation")
     config = {"tables": {key: key for key in tables}, "output": {key: f"out/{key}" for key in outputs}}
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    assert cli.main(["reconcile", "--config", str(tmp_path / "job.yaml")]) == 0
+    place = tmp_path / "out" / "reconciliation"
+    store_local(arrow_of([{"instance_name": "of an older run"}], RECONCILIATION), place)
     spark.sql(f"ALTER TABLE delta.`{tmp_path / 'dialogs'}` SET TBLPROPERTIES ({VECTORS})")
     assert cli.main(["reconcile", "--config", str(tmp_path / "job.yaml")]) == 0
     assert "37 observations in 29 episodes" in capsys.readouterr().out
-    written = spark.read.format("delta").load(str(tmp_path / "out" / "reconciliation"))
+    written = spark.read.format("delta").load(str(place))
     expected = rows_in(by_arrow(estate(), ROWS).rows)
     assert in_order(rows_of(written)) == in_order(expected)
 
