@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
 from routing.cli import main
 from routing.delta.counted_runs import release
 from routing.errors import InternalError, OutputError
 from routing.runs import spark_outputs
 from routing.schemas import ROUTE_CANDIDATES
-from tests.frames import arrow_of, rows_of
+from tests.frames import arrow_of
 from tests.stored import config_of, config_text, store, store_local, written
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _config(stored: Path, folder: Path) -> Config:
 
 @pytest.mark.parametrize("form", ["table", pytest.param("json", marks=pytest.mark.long)])
 def test_the_command_replaces_the_table_and_says_what_it_read(
-    spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(config_text(stored, tmp_path / "out"), encoding="utf-8")
@@ -48,7 +49,8 @@ def test_the_command_replaces_the_table_and_says_what_it_read(
     arguments = ["candidates", "--config", str(file), "--set", f"output.route_candidates={place}"]
     assert main([*arguments, "--as-of", AS_OF, "--width", "120", "--format", form]) == 0
     shown = capsys.readouterr().out
-    rows = rows_of(spark.read.format("delta").load(str(place)))
+    table = DeltaTable(place)
+    rows = table.to_pyarrow_table().to_pylist()
     told: dict[str, list[Any]] = {}
     for row in sorted(rows, key=lambda row: (row["message_id"], row["candidate_rank"])):
         told.setdefault(row["message_id"], []).append((row["matching_step"], row["route_name"], row["is_chosen"]))
@@ -65,7 +67,7 @@ def test_the_command_replaces_the_table_and_says_what_it_read(
         counts = {name: value for name, value in done.items() if name != "steps"}
         assert counts == {"version": 1, "read": 7, "ranked": 4, "rejected": 2}
         assert sum(one["candidates"] for one in done["steps"]) == len(rows)
-    [written_by_it] = spark.sql(f"DESCRIBE HISTORY delta.`{place}`").where("version = 1").collect()
+    [written_by_it] = table.history(1)
     inputs = ("routes", "databases", "services", "instances", "messages", "dialogs", "route_requests")
     assert json.loads(written_by_it["userMetadata"]) == {
         "command": "candidates",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,6 @@ import routing
 from tests.estate_rows import STORE, message, small_estate
 from tests.frames import (
     Tables,
-    assert_same_frames,
     frames,
     load_cases,
     merged,
@@ -23,7 +24,8 @@ from tests.frames import (
     with_moments,
 )
 from tests.plans import printed_plan
-from tests.reference.estates import draw_estates, joined, random_estate
+from tests.random_estates import assert_same
+from tests.reference.estates import draw_estates, joined
 from tests.reference.resolver import resolve as reference
 
 if TYPE_CHECKING:
@@ -40,11 +42,19 @@ WITHOUT_A_CHOICE = (None, 0, 4, 7)
 Row = dict[str, Any]
 
 
+SMALL, TWICE = prefixed(small_estate(), "small/"), "twice/"
+
+
 def _estates(*, at_one_time: bool) -> Tables:
-    """Return the worked cases, those of one time moved to `AS_OF`, beside random estates."""
+    """Return the worked cases, those of one time moved to `AS_OF`, beside random estates and two small ones.
+
+    In one of those two messages have one id.
+    """
     cases = [case for case in load_cases() if ("as_of" in case) is at_one_time]
     of_cases = [prefixed(_moved(case), f"case{number}/") for number, case in enumerate(cases)]
-    return merged([*of_cases, joined(draw_estates(random.Random(SEED), ESTATES, MESSAGES))])
+    messages = [message(1, "//stock", to_broker_instance=STORE), message(1, "//far")]
+    twice = prefixed({**small_estate(), "messages": messages}, TWICE)
+    return merged([*of_cases, joined(draw_estates(random.Random(SEED), ESTATES, MESSAGES)), SMALL, twice])
 
 
 def _moved(case: Row) -> Tables:
@@ -64,23 +74,44 @@ def _later(value: Any, by: timedelta) -> Any:
     return at + by if isinstance(at, datetime) else value
 
 
-@pytest.mark.parametrize(
-    "as_of", [pytest.param(None, id="own times"), pytest.param(AS_OF, id="one time", marks=pytest.mark.long)]
-)
-def test_what_is_chosen_is_what_a_run_resolves(spark: SparkSession, as_of: datetime | None) -> None:
-    rows = _estates(at_one_time=as_of is not None)
-    # The tests' own resolver, to which runs are held.
-    resolved, rejected = _resolve(rows, as_of)
-    ranked = routing.candidates(spark, frames(spark, rows), as_of=as_of)
+@dataclass(frozen=True)
+class Ranked:
+    """Candidates of all estates at their own times, and their rows."""
+
+    ranked: routing.RankedCandidates
+    rows: list[Row]
+
+
+@pytest.fixture(scope="module")
+def ranked(spark: SparkSession) -> Iterator[Ranked]:
+    ranked = routing.candidates(spark, frames(spark, _estates(at_one_time=False)))
     try:
-        found = rows_of(ranked.route_candidates)
-        _assert_chosen(found, resolved)
-        _assert_alternatives(found, resolved)
-        waiting = [{_of(row, KEY) for row in rows if row["matching_step"] == 4} for rows in (found, resolved)]
-        assert waiting[0] == waiting[1] != set()
-        assert (ranked.read, ranked.rejected) == (rejected + len(resolved), rejected)
+        yield Ranked(ranked, rows_of(ranked.route_candidates))
     finally:
         ranked.unpersist()
+
+
+def test_what_is_chosen_is_what_a_run_resolves(ranked: Ranked) -> None:
+    _assert_chosen_as_resolved(ranked.ranked, ranked.rows, None)
+
+
+@pytest.mark.long
+def test_it_is_so_at_one_time(spark: SparkSession) -> None:
+    ranked = routing.candidates(spark, frames(spark, _estates(at_one_time=True)), as_of=AS_OF)
+    try:
+        _assert_chosen_as_resolved(ranked, rows_of(ranked.route_candidates), AS_OF)
+    finally:
+        ranked.unpersist()
+
+
+def _assert_chosen_as_resolved(ranked: routing.RankedCandidates, found: list[Row], as_of: datetime | None) -> None:
+    # The tests' own resolver, to which runs are held.
+    resolved, rejected = _resolve(_estates(at_one_time=as_of is not None), as_of)
+    _assert_chosen(found, resolved)
+    _assert_alternatives(found, resolved)
+    waiting = [{_of(row, KEY) for row in rows if row["matching_step"] == 4} for rows in (found, resolved)]
+    assert waiting[0] == waiting[1] != set()
+    assert (ranked.read, ranked.rejected) == (rejected + len(resolved), rejected)
 
 
 def _resolve(tables: Tables, as_of: datetime | None) -> tuple[list[Row], int]:
@@ -112,40 +143,28 @@ def _assert_alternatives(candidates: list[Row], resolved: list[Row]) -> None:
     assert alternatives
 
 
-def test_the_plan_is_a_broadcast_join_and_a_window(spark: SparkSession) -> None:
-    ranked = routing.candidates(spark, frames(spark, random_estate(random.Random(SEED), MESSAGES)))
-    try:
-        plan = printed_plan(ranked.route_candidates)
-        assert "BroadcastHashJoin [candidate_list" in plan
-        assert "row_number() windowspecdefinition(message_row" in plan
-        if spark.version >= "4":
-            # The function of the session is inlined: no Python worker.
-            assert "Python" not in plan
-    finally:
-        ranked.unpersist()
+def test_the_plan_is_a_broadcast_join_and_a_window(spark: SparkSession, ranked: Ranked) -> None:
+    plan = printed_plan(ranked.ranked.route_candidates)
+    assert "BroadcastHashJoin [candidate_list" in plan
+    assert "row_number() windowspecdefinition(message_row" in plan
+    if spark.version >= "4":
+        # The function of the session is inlined: no Python worker.
+        assert "Python" not in plan
+
+
+def test_rows_of_one_id_are_two_messages(ranked: Ranked) -> None:
+    rows = [row for row in ranked.rows if row["instance_name"].startswith(TWICE) and row["is_chosen"]]
+    found = sorted((row["message_id"], row["candidate_rank"], row["route_name"]) for row in rows)
+    assert found == [("m1", 1, "Far"), ("m1", 1, "Store")]
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_rows_of_one_id_are_two_messages(spark: SparkSession) -> None:
-    estate = small_estate()
-    twice = [message(1, "//stock", to_broker_instance=STORE), message(1, "//far")]
-    ranked = routing.candidates(spark, frames(spark, {**estate, "messages": twice}))
+def test_over_the_limit_candidates_are_joined_without_a_broadcast(spark: SparkSession, ranked: Ranked) -> None:
+    over = routing.candidates(spark, frames(spark, SMALL), broadcast_limit="1B")
     try:
-        rows = rows_of(ranked.route_candidates.where("is_chosen"))
-        found = sorted((row["message_id"], row["candidate_rank"], row["route_name"]) for row in rows)
-        assert found == [("m1", 1, "Far"), ("m1", 1, "Store")]
+        assert [note for note in over.notes if note.startswith("the candidates of all keys are over")]
+        assert ranked.ranked.notes == []
+        within = [row for row in ranked.rows if row["instance_name"] in ("small/hub", "small/spoke")]
+        assert_same(rows_of(over.route_candidates), within, "route_candidates")
     finally:
-        ranked.unpersist()
-
-
-@pytest.mark.usefixtures("interpreted")
-def test_over_the_limit_candidates_are_joined_without_a_broadcast(spark: SparkSession) -> None:
-    tables = frames(spark, small_estate())
-    ranked, within = routing.candidates(spark, tables, broadcast_limit="1B"), routing.candidates(spark, tables)
-    try:
-        assert [note for note in ranked.notes if note.startswith("the candidates of all keys are over")]
-        assert within.notes == []
-        assert_same_frames(ranked.route_candidates, within.route_candidates)
-    finally:
-        ranked.unpersist()
-        within.unpersist()
+        over.unpersist()
