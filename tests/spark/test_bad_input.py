@@ -12,12 +12,13 @@ import routing
 from routing import cli
 from routing.config import ConfigError
 from routing.errors import InputError
+from routing.schemas import MESSAGES
 from routing.sessions import session
 from tests.estate_rows import route, small_estate
 from tests.faulty_rows import faulty_rows
-from tests.frames import frame_of, frames
+from tests.frames import arrow_of, frames
 from tests.golden_texts import GOLDEN, assert_golden
-from tests.stored import config_text, store, written
+from tests.stored import config_text, store_local, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +53,8 @@ def test_frames_that_are_not_given(spark: SparkSession) -> None:
 class Stand:
     """A folder of one test: an input to replace, outputs to name, and the command's answer."""
 
-    def __init__(self, spark: SparkSession, inputs: Path, folder: Path) -> None:
-        self.spark, self.inputs, self.folder = spark, inputs, folder
+    def __init__(self, inputs: Path, folder: Path) -> None:
+        self.inputs, self.folder = inputs, folder
         self.tables: dict[str, Path | None] = {}
         self.overrides: list[str] = []
 
@@ -61,8 +62,8 @@ class Stand:
         """Another table in an input's place, some of its columns left out."""
         from routing.schemas import INPUTS
 
-        frame = frame_of(self.spark, rows, INPUTS[key]).drop(*drop)
-        self.tables[key] = store(frame, self.folder / f"other_{key}")
+        table = arrow_of(rows, INPUTS[key]).drop_columns([*drop])
+        self.tables[key] = store_local(table, self.folder / f"other_{key}")
 
     def file(self, name: str) -> Path:
         """A plain file."""
@@ -116,8 +117,8 @@ def _output_on_an_input(stand: Stand) -> None:
 
 
 def _output_of_another_schema(stand: Stand) -> None:
-    other = stand.spark.read.format("delta").load(str(stand.inputs / "messages")).limit(1)
-    stand.overrides.append(f"output.rejected_messages={store(other, stand.folder / 'other')}")
+    other = store_local(arrow_of(small_estate()["messages"], MESSAGES), stand.folder / "other")
+    stand.overrides.append(f"output.rejected_messages={other}")
 
 
 def _output_of_plain_files(stand: Stand) -> None:
@@ -148,7 +149,7 @@ BAD = (
 def test_the_command_stops_and_writes_nothing(
     spark: SparkSession, stored: Path, tmp_path: Path, spoil: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stand = Stand(spark, stored, tmp_path)
+    stand = Stand(stored, tmp_path)
     spoil(stand)
     (tmp_path / "job.yaml").touch()
     before = [written(stored), [line for line in written(tmp_path) if not line.startswith("job.yaml")]]

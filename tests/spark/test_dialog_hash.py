@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.core
-ROWS = 100_000
+ROWS = 20_000
 ABC = 1423657621850124518
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from routing import cli
 from tests.estate_rows import ASK, database, endpoint, estate, instance, message, route, service
 from tests.frames import Tables, merged, rows_of
 from tests.hostile import CONTROL, NAMES
-from tests.stored import config_text, store_estate
+from tests.stored import config_text, save_estate
 from tests.unit.test_hostile_names import UNPRINTABLE
 
 if TYPE_CHECKING:
@@ -53,9 +54,11 @@ def _named(number: int, name: str) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile") / FOLDER
-    inputs = store_estate(spark, hostile_estate(), folder / "in")
+    # delta-rs writes to no folder of such a name.
+    stored = save_estate(hostile_estate(), tmp_path_factory.mktemp("stored"), files=1)
+    inputs = shutil.copytree(stored, folder / "in")
     file = folder / "job.yaml"
     text = yaml.safe_load(config_text(inputs, folder / "out"))
     text["lint"] = {"suppress": [{"object": name} for name in SUPPRESSED]}

@@ -282,7 +282,8 @@ def test_runs_between_imports(spark: SparkSession, tmp_path: Path, by_spark: Cal
             assert list(groups.rows("instance_name", "min_decided_at")) == [("HUB", earliest)]
 
 
-@pytest.mark.parametrize("hours", [-1, 0])
+# At which time it is said: test_imported.
+@pytest.mark.parametrize("hours", [-1, pytest.param(0, marks=pytest.mark.long)])
 def test_a_time_before_the_newest_import(spark: SparkSession, tmp_path: Path, hours: int) -> None:
     """Only routes have a history: a run as of a time before an import of all else says so."""
     import routing
