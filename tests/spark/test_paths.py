@@ -136,14 +136,18 @@ def test_random_networks_under_the_plan_law(spark: SparkSession, tables: Tables,
 def test_over_the_limit_and_at_one_time_rows_are_as_followed(
     spark: SparkSession, tables: Tables, stored: Path
 ) -> None:
+    input_tables = _with_stored(spark, tables, stored)
+    traced = trace_all(spark, input_tables, as_of=AS_OF, broadcast_limit="1B")
+    # Few messages are kept, and the plan of what reads them shows no scan.
     options = ResolveOptions("", as_of=as_utc(AS_OF), broadcast_limit="1B")
-    found = trace_with(_with_stored(spark, tables, stored), options, UntimedStages(), AS_IF_LARGE)
+    found = trace_with(input_tables, options, UntimedStages(), AS_IF_LARGE)
     try:
-        _assert_as_followed(found, AS_OF)
+        _assert_as_followed(traced, AS_OF)
         assert "ShuffledHashJoin" in main_path(found.message_paths, stored)
         assert broadcast_tables(found.message_paths, [str(stored)]) == set()
         assert any("the routing plan takes" in note for note in found.notes)
     finally:
+        traced.unpersist()
         found.unpersist()
 
 
