@@ -1,6 +1,6 @@
 """``make bench-check``: are the ratios still those of the recorded baseline?
 
-Compares the best rounds, and never absolute times, which are the machine's. ``--record`` writes the baseline anew.
+Compares ratios within a round, and never absolute times, which are the machine's. ``--record`` writes the baseline anew.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> int:
     """Measure as the baseline was measured, and compare; 1 where a ratio fails or results differ."""
     from benchmarks.bench import Options, bench
     from benchmarks.gates import COPY
-    from benchmarks.report import NAIVE, best_ratios
+    from benchmarks.report import NAIVE, ratios
     from benchmarks.rounds import Mismatch
 
     parser = argparse.ArgumentParser(prog="make bench-check", description=__doc__)
@@ -76,7 +76,7 @@ def main() -> int:
     except Mismatch as fault:
         sys.stderr.write(f"the results differ. {fault}\n")
         return 1
-    now = best_ratios(result.lines)
+    now = ratios(result.lines)
     if given.record:
         kept = {"messages": shape.messages, "rounds": rounds, "ratios": now}
         BASELINE.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")

@@ -57,15 +57,15 @@ def _times(median: float, other: float | None) -> float | None:
 
 
 def ratios(measured: Sequence[Line]) -> dict[str, float]:
-    """The two ratios that a change must keep, of the medians, where they were measured."""
-    return _ratios({line.contender: line.median for line in measured})
+    """The two ratios that a change must keep, where they were measured, each the median of those within a round.
 
-
-def best_ratios(measured: Sequence[Line]) -> dict[str, float]:
-    """The same of each contender's best round: what else a machine does makes rounds slower, never faster."""
-    return _ratios({line.contender: min(line.rounds) for line in measured})
-
-
-def _ratios(seconds: Mapping[str, float]) -> dict[str, float]:
-    pairs = [(name, other) for name, other in _COMPARED if name in seconds and other in seconds]
-    return {f"{name} / {other}": round(seconds[name] / seconds[other], 3) for name, other in pairs}
+    Contenders of one round share what else the machine does, and one odd round moves no median of three.
+    """
+    rounds = {line.contender: line.rounds for line in measured}
+    return {
+        f"{name} / {other}": round(
+            statistics.median(one / two for one, two in zip(rounds[name], rounds[other], strict=True)), 3
+        )
+        for name, other in _COMPARED
+        if name in rounds and other in rounds
+    }
