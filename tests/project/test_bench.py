@@ -104,7 +104,7 @@ def test_lines_and_ratios() -> None:
     assert [line.contender for line in found] == ["polars", "copy", "resolve", "naive"]
     assert found[2].cells() == ("resolve", "16.0", "62,500", "1.60", "1.00")
     assert found[0].cells() == ("polars", "8.0", "125,000", "0.80", "0.50")
-    # Of the rounds 1.5, 1.78 and 8.18, and 8.67, 8.0 and 1.3: the last round of resolve was odd, and moves neither.
+    # Within rounds 1.5, 1.78 and 8.18, and 8.67, 8.0 and 1.3: resolve's odd last round moves neither.
     assert ratios(found) == {"resolve / copy": 1.778, "naive / resolve": 8.0}
     alone = lines({"resolve": times["resolve"]}, 1_000_000)
     assert alone[0].cells()[3:5] == ("-", "1.00")
