@@ -1,6 +1,6 @@
 """``make bench-check``: are the ratios still those of the recorded baseline?
 
-Compares ratios within a round, never absolute times, which are the machine's. ``--record`` writes the baseline anew.
+Compares ratios within a round, and never absolute times, which are the machine's. ``--record`` writes a baseline.
 """
 
 from __future__ import annotations
