@@ -86,7 +86,7 @@ def check_local(config: Config) -> None:
 
 def _note_what_does_not_apply(config: Config) -> Iterator[str]:
     if config.spark:
-        yield f"the local engine takes no Spark settings: {', '.join(sorted(config.spark))} do not apply"
+        yield f"the local engine takes no Spark settings: {', '.join(sorted(config.spark))}"
     if config.resolve.broadcast_limit != DEFAULT_BROADCAST_LIMIT:
         yield "the local engine joins nothing: resolve.broadcast_limit does not apply"
 

@@ -330,7 +330,7 @@ def test_what_does_not_apply_is_noted(folder: Path) -> None:
     overrides = ("spark.spark.driver.memory=4g", "resolve.broadcast_limit=1MB")
     done = routing.resolve_local(_config(folder, *overrides))
     assert list(done.notes) == [
-        "the local engine takes no Spark settings: spark.driver.memory do not apply",
+        "the local engine takes no Spark settings: spark.driver.memory",
         "the local engine joins nothing: resolve.broadcast_limit does not apply",
         NOT_ENDED,
     ]
