@@ -22,7 +22,7 @@ demo-import: setup  ## check example exports and scripts: why a queue is stuck; 
 PYTEST = $(WITH_JAVA) env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses=$(or $(WORKERS),2) --dist=loadfile --no-loadscope-reorder
 
 test: setup  ## run the tests, two processes at a time (ARGS='-k name' WORKERS=0)
-	@$(PYTEST) -m 'not long' --durations=15 $(ARGS)
+	@$(PYTEST) -m 'not long and not matrix' --durations=15 $(ARGS)
 
 test-project: setup  ## run the tests of what is around the package: pages, notebooks, benchmarks, files for platforms, mutants
 	@$(WITH_JAVA) $(BIN)/python -m pytest tests/project $(ARGS)

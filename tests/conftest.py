@@ -28,7 +28,11 @@ REMOTE, ANSI, WANTED = (os.environ.get(f"SBROUTE_TEST_{name}") for name in ("REM
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On Spark Connect, leave out what looks into a classic session."""
+    """On Spark Connect, leave out what looks into a classic session; refuse a test that no target would run."""
+    of_matrix = [item for item in items if item.get_closest_marker("matrix")]
+    lost = [item.nodeid for item in of_matrix if not item.get_closest_marker("core")]
+    if lost:
+        raise pytest.UsageError(f"`make test` leaves these to targets that run the core alone: {', '.join(lost)}")
     if REMOTE:
         reason = pytest.mark.skip(reason="looks into a classic session")
         for item in items:

@@ -21,6 +21,8 @@ from tests.stored import config_of, save_estate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
+
 
 class OnDelta:
     """The same operations on a Delta table; rows are texts."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from routing.config import Config
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
 FEED, TRACKING = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableRowTracking' = 'true'"
 VECTORS, MAPPING = "'delta.enableDeletionVectors' = 'true'", "'delta.columnMapping.mode' = 'name'"
 # What happens to every table of the story, a version each from 1 on.

@@ -86,6 +86,7 @@ def test_a_feed_that_tells_other_characters_is_no_way_to_the_new_rows(spark: Spa
         routing.run(spark, config, run_id="r21", now=NOW)
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     "is_local",

@@ -22,7 +22,7 @@ from tests.stored import config_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
 NO_PERSIST = refused("NOT_SUPPORTED_WITH_SERVERLESS", "PERSIST TABLE is not supported on serverless compute.")
 # What the client of Spark Connect asks for itself.
 OF_THE_CLIENT = ("spark.sql.connect.", "spark.sql.execution.pyspark.", "spark.sql.pyspark.", "spark.python.")

@@ -18,7 +18,7 @@ from tests.hostile import CONTROL, NAMES, QUOTES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
 
 
 def test_a_table_has_the_columns_of_its_schema_whatever_their_names(spark: SparkSession, tmp_path: Path) -> None:

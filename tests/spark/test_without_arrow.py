@@ -24,7 +24,7 @@ from tests.stored import config_text, save_estate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.core, pytest.mark.classic]
+pytestmark = [pytest.mark.core, pytest.mark.matrix, pytest.mark.classic]
 ROOT = Path(__file__).parents[2]
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from routing import Config
 
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
 INPUTS = tuple(small_estate())
 OUTPUTS = ("resolved_routes", "new_route_requests", "rejected_messages", "pending_messages", "runs")
 PARQUET, GLOBAL = "services", "databases"
@@ -200,7 +201,7 @@ def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession
 
 @pytest.mark.long
 def test_dialogs_that_change_are_read_once(spark: SparkSession, views: Views) -> None:
-    """A dialog that comes a second time would double its message, whoever writes it: the run keeps what it read."""
+    """A dialog that comes a second time would double its message, whoever writes it: it is read once."""
     twice = {**small_estate()["dialogs"][0], "far_broker_instance": None, "lifetime": "2027-01-01T00:00:00Z"}
     changes = {
         "another process": partial(save_estate, {"dialogs": [twice]}, views.folder / "in", files=1),

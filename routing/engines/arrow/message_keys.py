@@ -192,9 +192,13 @@ def _stream(
     columns: Mapping[str, pyarrow.compute.Expression],
     size: int,
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Read expressions of the rows in a file of a dataset, so many rows at a time."""
+    """Read expressions of the rows in a file of a dataset, so many rows at a time.
+
+    One scanner computes them for the whole file: an expression that looks values up in a set builds a table of that
+    set for each scanner.
+    """
     import pyarrow
-    from pyarrow.dataset import dataset
+    from pyarrow.dataset import Scanner
     from pyarrow.parquet import ParquetFile
 
     options = rows.format.read_options
@@ -206,9 +210,15 @@ def _stream(
         buffer_size=_BUFFER,
         pre_buffer=False,
     ) as opened:
-        for batch in opened.iter_batches(size, columns=names):
-            part = dataset(pyarrow.table(batch).select(names).cast(kinds))
-            yield from part.scanner(dict(columns), batch_size=size, use_threads=False).to_batches()
+        parts = (
+            part
+            for batch in opened.iter_batches(size, columns=names)
+            for part in pyarrow.table(batch).select(names).cast(kinds).to_batches()
+        )
+        scanner = Scanner.from_batches(
+            parts, schema=kinds, columns=dict(columns), batch_size=size, batch_readahead=1, use_threads=False
+        )
+        yield from scanner.to_batches()
 
 
 # Of each key: how many messages it has, how many of them lack nothing, and how many have a conversation id that is
