@@ -16,7 +16,7 @@ from routing.importing.covered_rows import ImportResult, Unit
 from routing.importing.import_faults import find_scripts_to_come, latest_time, refuse_to_come
 from routing.importing.script_rows import OF_A_DATABASE, TimedScript, apply_in_turn
 from routing.importing.spelling import NameSpelling, say_near_names, say_servers
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 from routing.render.wording import format_time
 from routing.terms import TableRow
 

@@ -23,22 +23,26 @@ from routing.importing.history import (
 from routing.importing.import_faults import no_statement, unreadable_file
 from routing.importing.import_files import Reach, on_this_disk
 from routing.importing.spelling import NameSpelling
-from routing.importing.tsql import (
+from routing.importing.tsql.instance_state import (
+    DATABASES,
+    SERVICES,
     DatabaseState,
     EndpointState,
     InstanceState,
-    ReadScript,
     RouteState,
-    ScriptStatement,
     ServiceState,
-    StatementProblem,
-    apply_script,
-    read_file,
-    read_script,
 )
-from routing.importing.tsql.instance_state import DATABASES, SERVICES
 from routing.importing.tsql.instance_state import ROUTES as VIEW_OF_ROUTES
-from routing.importing.tsql.script_statements import AlterRoute, CreateRoute, CreateService, DropRoute, DropService
+from routing.importing.tsql.script_reader import ReadScript, apply_script, read_file, read_script
+from routing.importing.tsql.script_statements import (
+    AlterRoute,
+    CreateRoute,
+    CreateService,
+    DropRoute,
+    DropService,
+    ScriptStatement,
+    StatementProblem,
+)
 from routing.importing.tsql.state_changes import NOTHING_TELLS
 from routing.render.wording import format_time
 from routing.terms import ZERO_GUID, TableRow

@@ -203,7 +203,7 @@ def test_a_run_ends_where_messages_change_between_its_passes(spark: SparkSession
 def test_dialogs_that_change_are_read_once(spark: SparkSession, views: Views) -> None:
     """A dialog that comes a second time would double its message, whoever writes it: it is read once."""
     twice = {**small_estate()["dialogs"][0], "far_broker_instance": None, "lifetime": "2027-01-01T00:00:00Z"}
-    changes = {
+    changes: dict[str, Callable[[], object]] = {
         "another process": partial(save_estate, {"dialogs": [twice]}, views.folder / "in", files=1),
         "the same session": partial(views.add, "dialogs", twice),
     }

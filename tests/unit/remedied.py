@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 
 from routing.features.check.remedies import MessageRemedy, StuckGroup, remedy_of
 from routing.features.check.stuck_groups import NearMisses
-from routing.importing.tsql import ReadScript, apply_script, read_script
 from routing.importing.tsql.instance_state import (
     DatabaseState,
     EndpointState,
@@ -16,6 +15,7 @@ from routing.importing.tsql.instance_state import (
     RouteState,
     ServiceState,
 )
+from routing.importing.tsql.script_reader import ReadScript, apply_script, read_script
 from routing.rules import estate as rules
 from routing.rules.deciding import scope_of
 from routing.rules.requesting import InstanceRequests

@@ -13,7 +13,7 @@ from routing import cli
 from routing.features.check.check_phrases import split_sentences
 from routing.features.check.check_report import make_document
 from routing.features.check.checking import check
-from routing.importing.tsql import read_script
+from routing.importing.tsql.script_reader import read_script
 from routing.render.text import write_text
 from tests.exported import conversation, database, endpoint, route, waiting, whole_shop
 from tests.golden_texts import assert_golden

@@ -275,7 +275,7 @@ def groups(folder: Path) -> dict[str, Any]:
 
 def test_nothing_of_a_name_becomes_a_statement(groups: dict[str, Any]) -> None:
     """What is to be pasted holds the statements that are meant, with the names that the estate has."""
-    from routing.importing.tsql import read_script
+    from routing.importing.tsql.script_reader import read_script
 
     known = set(_all_texts(groups))
     complete = [statement for statement, is_complete in statements_in(groups) if is_complete]
@@ -313,7 +313,7 @@ def test_the_same_statements_stand_alone_and_are_the_only_ones(
     capsys: pytest.CaptureFixture[str], folder: Path, groups: dict[str, Any]
 ) -> None:
     """All that is no comment is a statement that JSON has, and is read as the one that is meant."""
-    from routing.importing.tsql import read_script
+    from routing.importing.tsql.script_reader import read_script
 
     alone = run(capsys, str(folder), "--format", "sql")
     assert_harmless(alone)

@@ -14,7 +14,7 @@ import routing
 from routing import cli
 from routing.features.explain.explain_document import make_document, state_nothing_to_run
 from routing.features.explain.explaining import Explanation
-from routing.importing.tsql import read_script
+from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
 from tests import estate_rows

@@ -19,7 +19,7 @@ from routing import cli, errors
 from routing.document import DataTable, make_columns
 from routing.features.explain import path_sentences
 from routing.importing.spelling import NameSpelling
-from routing.importing.tsql import read_script
+from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import CreateRoute, CreateService
 from routing.render.text import write_text
 from routing.render.wording import printable, write_json

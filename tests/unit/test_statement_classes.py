@@ -10,9 +10,8 @@ import pytest
 
 from routing import cli
 from routing.features.check.evidence import VIEW_OF
-from routing.importing.tsql import DatabaseState, InstanceState, ScriptStatement
-from routing.importing.tsql.instance_state import NamedRows
-from routing.importing.tsql.script_statements import BrokerSetting, RefusalError
+from routing.importing.tsql.instance_state import DatabaseState, InstanceState, NamedRows
+from routing.importing.tsql.script_statements import BrokerSetting, RefusalError, ScriptStatement
 from routing.importing.tsql.state_changes import change
 from tests.exported import waiting, whole_shop
 

@@ -194,8 +194,8 @@ def _stream(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Read expressions of the rows in a file of a dataset, so many rows at a time.
 
-    One scanner computes them for the whole file: an expression that looks values up in a set builds a table of that
-    set for each scanner.
+    One scanner computes them for the whole file: an expression that looks values up in a set builds a table of it
+    for each scanner.
     """
     import pyarrow
     from pyarrow.dataset import Scanner

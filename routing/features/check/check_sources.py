@@ -17,7 +17,7 @@ from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_
 from routing.importing.import_faults import unreadable_file
 from routing.importing.import_files import list_files, on_this_disk
 from routing.importing.spelling import NameSpelling, say_servers
-from routing.importing.tsql import ReadScript, read_file, servers_in
+from routing.importing.tsql.script_reader import ReadScript, read_file, servers_in
 from routing.importing.tsql.sqlcmd import is_local, is_same_server
 from routing.terms import MSDB
 

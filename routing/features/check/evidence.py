@@ -23,7 +23,7 @@ from routing.importing.import_faults import find_exports_to_come, find_scripts_t
 from routing.importing.import_files import on_this_disk
 from routing.importing.script_rows import ROUTES, apply_all, rows_of, say_nothing, state_of
 from routing.importing.spelling import NameSpelling
-from routing.importing.tsql import ReadScript, ScriptStatement, StatementProblem
+from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.script_statements import (
     AlterDatabase,
     AlterDatabaseState,
@@ -38,6 +38,8 @@ from routing.importing.tsql.script_statements import (
     DropEndpoint,
     DropService,
     RenameDatabase,
+    ScriptStatement,
+    StatementProblem,
 )
 from routing.rules.text import collated
 from routing.terms import TableRow

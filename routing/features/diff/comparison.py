@@ -29,7 +29,7 @@ from routing.schemas import SETTINGS, TRAFFIC
 from routing.tables.table_columns import Table
 
 if TYPE_CHECKING:
-    from routing.importing.tsql import ReadScript
+    from routing.importing.tsql.script_reader import ReadScript
 
 # What stands in the place of a file's name.
 _WITHOUT_FILE = "the script"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from routing.importing.covered_rows import ImportResult
-    from routing.importing.tsql import ReadScript
+    from routing.importing.tsql.script_reader import ReadScript
 
 Row = tuple[Any, ...]
 

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from routing.importing.tsql import ReadScript, read_script
+from routing.importing.tsql.script_reader import ReadScript, read_script
 
 
 @pytest.fixture(autouse=True, scope="package")

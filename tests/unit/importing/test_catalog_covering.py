@@ -295,7 +295,7 @@ def test_a_number_that_is_none_rejects_its_row(tmp_path: Path) -> None:
 
 
 def test_the_queries_are_read_by_the_tsql_reader_without_a_complaint() -> None:
-    from routing.importing.tsql import read_script
+    from routing.importing.tsql.script_reader import read_script
 
     script = read_script(queries(), file="queries.sql", scripted_at=AT)
     assert script.statements == ()

@@ -12,7 +12,7 @@ from routing.importing.covered_rows import ImportResult
 from routing.importing.history import TableChanges, apply_changes
 from routing.importing.script_rows import TimedScript, apply_all, apply_in_turn, changes_of, state_of
 from routing.importing.spelling import NameSpelling
-from routing.importing.tsql import ReadScript, apply_script
+from routing.importing.tsql.script_reader import ReadScript, apply_script
 from tests import estate_rows
 
 Row = dict[str, Any]

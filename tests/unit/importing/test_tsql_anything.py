@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from routing.importing.tsql import DatabaseState, InstanceState, ReadScript, apply_script, read_script
-from routing.importing.tsql.script_reader import decode
+from routing.importing.tsql.instance_state import DatabaseState, InstanceState
+from routing.importing.tsql.script_reader import ReadScript, apply_script, decode, read_script
 from routing.importing.tsql.tokens import CODE, LexemeKind, TextMode, segments, tokenize
 from tests.examples import count_examples
 

@@ -8,16 +8,14 @@ from datetime import datetime, timezone
 
 import pytest
 
-from routing.importing.tsql import (
-    AppliedScript,
+from routing.importing.tsql.instance_state import (
     DatabaseState,
     EndpointState,
     InstanceState,
-    ReadScript,
     RouteState,
     ServiceState,
-    apply_script,
 )
+from routing.importing.tsql.script_reader import AppliedScript, ReadScript, apply_script
 
 ReadText = Callable[..., ReadScript]
 GUID = "4c8c5a5c-1d3e-4b7a-9d5e-2f0a6b1c7d88"

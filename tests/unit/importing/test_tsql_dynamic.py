@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.script_statements import CreateRoute
 
 ReadText = Callable[..., ReadScript]

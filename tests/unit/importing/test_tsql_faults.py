@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.tsql import InstanceState, ReadScript, apply_script
+from routing.importing.tsql.instance_state import InstanceState
+from routing.importing.tsql.script_reader import ReadScript, apply_script
 
 ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"

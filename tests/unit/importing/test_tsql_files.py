@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from routing.importing.tsql import read_file
+from routing.importing.tsql.script_reader import read_file
 from routing.importing.tsql.script_statements import CreateRoute
 
 SCRIPT = "CREATE ROUTE [Größe] WITH ADDRESS = 'LOCAL', LIFETIME = 60\r\n"

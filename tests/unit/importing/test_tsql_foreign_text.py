@@ -9,7 +9,7 @@ import pytest
 
 from routing.errors import InputError
 from routing.importing.script_rows import read_text
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 
 ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'TCP://h:4022'"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.vocabulary import INVISIBLE, name_character
 
 ReadText = Callable[..., ReadScript]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import routing.importing.catalog as catalog
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 
 ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'LOCAL'"

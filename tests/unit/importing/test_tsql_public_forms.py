@@ -10,14 +10,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from routing.importing.tsql import (
-    DatabaseState,
-    EndpointState,
-    InstanceState,
-    ReadScript,
-    RouteState,
-    apply_script,
-)
+from routing.importing.tsql.instance_state import DatabaseState, EndpointState, InstanceState, RouteState
+from routing.importing.tsql.script_reader import ReadScript, apply_script
 
 ReadText = Callable[..., ReadScript]
 

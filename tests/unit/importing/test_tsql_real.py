@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.script_statements import CreateRoute
 
 ReadText = Callable[..., ReadScript]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from routing.importing.covered_rows import Unit
 from routing.importing.script_rows import changes_of, state_of
-from routing.importing.tsql import InstanceState, apply_script, read_script
+from routing.importing.tsql.instance_state import InstanceState
+from routing.importing.tsql.script_reader import apply_script, read_script
 from tests.examples import count_examples
 
 Row = dict[str, Any]

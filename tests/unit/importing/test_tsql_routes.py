@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.script_statements import (
     AlterRoute,
     CreateRoute,

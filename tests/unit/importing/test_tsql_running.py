@@ -6,14 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from routing.importing.tsql import (
-    DatabaseState,
-    EndpointState,
-    InstanceState,
-    ReadScript,
-    RouteState,
-    apply_script,
-)
+from routing.importing.tsql.instance_state import DatabaseState, EndpointState, InstanceState, RouteState
+from routing.importing.tsql.script_reader import ReadScript, apply_script
 
 ReadText = Callable[..., ReadScript]
 STATE = InstanceState(

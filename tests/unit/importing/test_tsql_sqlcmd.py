@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from routing.importing.tsql import ReadScript
+from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.script_statements import CreateRoute, StatementProblem
 from routing.importing.tsql.sqlcmd import SqlBatch, _go, batches
 
