@@ -31,19 +31,22 @@ _PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 
 
 @contextlib.contextmanager
-def _changed(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {key: str(spark.conf.get(key)) for key in settings}
+def changed_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Set settings of the session, and put back what it had."""
+    before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, earlier in before.items():
+            spark.conf.unset(key) if earlier is None else spark.conf.set(key, earlier)
 
 
 @pytest.fixture
 def planned_once(spark: SparkSession) -> Iterator[None]:
     """Have the queries of one test planned once, in a module whose others are planned anew as they run."""
-    with _changed(spark, _PLANNED_ONCE):
+    with changed_settings(spark, _PLANNED_ONCE):
         yield
 
 
@@ -52,7 +55,7 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
     """Have the queries of one test planned once and interpreted, in a module whose others are generated."""
     from routing.sessions.session import INTERPRETED
 
-    with _changed(spark, {**INTERPRETED, **_PLANNED_ONCE}):
+    with changed_settings(spark, {**INTERPRETED, **_PLANNED_ONCE}):
         yield
 
 
@@ -63,7 +66,7 @@ def _interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterato
 
     name = request.module.__name__.rpartition(".")[2]
     settings = {**({} if name in GENERATED else INTERPRETED), **({} if name in ADAPTIVE else _PLANNED_ONCE)}
-    with _changed(spark, settings):
+    with changed_settings(spark, settings):
         yield
 
 

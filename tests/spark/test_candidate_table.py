@@ -38,6 +38,8 @@ def _config(stored: Path, folder: Path) -> Config:
     return config_of(stored, folder, f"output.route_candidates={folder / 'candidates'}", f"resolve.as_of={AS_OF}")
 
 
+@pytest.mark.core
+@pytest.mark.matrix
 @pytest.mark.parametrize("form", ["table", pytest.param("json", marks=pytest.mark.long)])
 def test_the_command_replaces_the_table_and_says_what_it_read(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str

@@ -66,8 +66,6 @@ def test_conversations_by_frames(tables: dict[str, DataFrame]) -> None:
         explain(older, StoredMessage(conversation=handle(20)))
 
 
-@pytest.mark.core
-@pytest.mark.matrix
 def test_files_that_spark_wrote_are_read_without_it(spark: SparkSession, tmp_path: Path) -> None:
     """Its times are of another form; those of all years are what they were."""
     tables = crowded()

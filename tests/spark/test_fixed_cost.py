@@ -18,7 +18,7 @@ import routing
 from routing.demo import build
 from routing.schemas import INPUTS, OUTPUTS
 from routing.sessions.existing_session import count_tasks
-from tests.spark.conftest import DemoRun
+from tests.spark.conftest import DemoRun, changed_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,17 +77,6 @@ def _counting_calls() -> Iterator[Counter[str]]:
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set settings of the session, and put back what it had."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield
-    for key, earlier in before.items():
-        spark.conf.unset(key) if earlier is None else spark.conf.set(key, earlier)
-
-
-@contextmanager
 def _counting_jobs(spark: SparkSession) -> Iterator[Counter[str]]:
     """Count jobs, and the tasks that they ran."""
     context, counted = spark.sparkContext._jsc.sc(), Counter[str]()
@@ -106,7 +95,7 @@ def test_a_second_resolve_in_a_session_of_ones_own(spark: SparkSession, tmp_path
     """Each input is opened once, messages twice, and a small exchange takes as many tasks as it needs."""
     build.claim(tmp_path / "demo")
     build.write_tables(build.settings(tmp_path / "demo", ()), None)
-    with _set(spark, MANY_PARTS):
+    with changed_settings(spark, MANY_PARTS):
         tables = {key: spark.read.format("delta").load(str(tmp_path / "demo" / "data" / key)) for key in INPUTS}
         routing.resolve(spark, tables).unpersist()
         with _counting_jobs(spark) as counted:

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from routing.config import Config, load
@@ -22,6 +23,7 @@ from tests.simulated.faults import case
 from tests.stored import config_text, store_local
 from tests.unit.importing.test_events import as_csv
 
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
 NOW = datetime(2026, 1, 6, tzinfo=timezone.utc)
 SETTINGS = ("routes", "databases", "services", "instances", "dialogs")
 
