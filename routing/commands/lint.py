@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -26,18 +26,17 @@ from routing.commands.command_context import (
 from routing.commands.shared_arguments import SEVERITIES, now_of, report, status_of
 from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
-from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, quote
+from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, InputError, quote
+from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import leave_pandas_out
 from routing.terms import JsonObject
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from routing.delta.opening import TableOpener
     from routing.features.file_linting import FilesLinted
     from routing.features.lint.custom_rules import CustomRule
     from routing.features.lint.lint_settings import LintSettings
     from routing.features.lint.linting import LintResult
-    from routing.runs.pipeline import Resolution
     from routing.tables.table_columns import Table
 
 # ``sbroute lint PATH…``: exports and scripts as they lie in files.
@@ -221,21 +220,19 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
 
     opening = opener(settings, options, console)
     with_messages = options.messages or options.fail_under is not None
-    spark = opening.spark if with_messages else None
     # Before the configuration, so that none of the messages is newer than that.
-    traffic = {} if spark is None else _read_traffic(spark, settings)
+    traffic = _open_traffic(opening, settings) if with_messages else {}
     tables = opening.open({key: settings.tables[key] for key in READ if key in settings.tables})
     with console.during("linting"), ExitStack() as resources:
-        resolution = None
-        if spark is not None:
-            resolution = _resolution(spark, settings, {**tables, **traffic})
-            resources.callback(resolution.unpersist)
+        resolved = None
+        if traffic:
+            resolved = resources.enter_context(_resolved(opening, settings, traffic, {**tables, **traffic}))
         done = lint(
             tables,
             now=now,
             expiring_within_days=asked.expiring_within_days,
             suppress=asked.suppress,
-            resolved=None if resolution is None else resolution.resolved_routes,
+            resolved=resolved,
             rules=asked.rules,
         )
     notes = tell_unfinished(opening, console, settings)
@@ -252,27 +249,55 @@ def _percent(text: str) -> float:
     return value
 
 
-def _read_traffic(spark: SparkSession, settings: config.Config) -> dict[str, Table]:
-    """Read messages and dialogs by Spark."""
-    from routing.delta.spark_tables import snapshots
-    from routing.schemas import TRAFFIC
-    from routing.sessions.existing_session import ExistingSession
+def _open_traffic(opening: TableOpener, settings: config.Config) -> dict[str, Table]:
+    """Open messages and dialogs for one engine. Raises InputError where one is missing."""
+    locations = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
+    opened = {}
+    for key, location in locations.items():
+        table = opening.find(f"tables.{key}", location)
+        if table is None:
+            raise InputError.missing_table(key, str(location))
+        opened[key] = table
+    return {key: one.rows for key, one in opening.read_alike(opened, locations, "resolved").items()}
 
-    traffic = {key: settings.tables[key] for key in TRAFFIC if key in settings.tables}
-    return {key: snapshot.read(spark) for key, snapshot in snapshots(ExistingSession(spark), traffic).items()}
+
+@contextmanager
+def _resolved(
+    opening: TableOpener, settings: config.Config, traffic: Mapping[str, Table], tables: Mapping[str, Table]
+) -> Iterator[Table]:
+    """Yield the messages resolved, for the block, by the engine that reads them. Raises InputError."""
+    from routing.tables.table_columns import by_engine
+
+    yield from by_engine(
+        traffic,
+        spark=lambda: _resolve_by_spark(opening, settings, tables),
+        arrow=lambda: _resolve_by_arrow(settings, tables),
+    )
 
 
-def _resolution(spark: SparkSession, settings: config.Config, opened: Mapping[str, Table]) -> Resolution:
-    """Return the messages resolved, by the tables that are open."""
+def _resolve_by_spark(
+    opening: TableOpener, settings: config.Config, tables: Mapping[str, Table]
+) -> Iterator[Table]:
     from routing.runs import pipeline
 
-    return pipeline.resolve(
-        spark,
-        opened,
+    resolution = pipeline.resolve(
+        opening.spark,
+        tables,
         as_of=settings.resolve.as_of,
         dialog_hash=settings.resolve.dialog_hash,
         broadcast_limit=settings.resolve.broadcast_limit,
     )
+    try:
+        yield resolution.resolved_routes
+    finally:
+        resolution.unpersist()
+
+
+def _resolve_by_arrow(settings: config.Config, tables: Mapping[str, Table]) -> Iterator[Table]:
+    from routing.runs.local_runs import resolved_in_files
+
+    with resolved_in_files(tables, settings.resolve.as_of) as resolved:
+        yield resolved
 
 
 def tell_tables(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from routing.config import Config, ConfigError
@@ -27,14 +29,26 @@ from routing.engines.arrow.resolved_batches import (
     for_each_thread,
 )
 from routing.plan.checked_inputs import check_inputs, survey_dialogs
-from routing.runs.run_work import Progress, RunCounts, RunWork, count_resolved, count_rows, note_unended_requests
+from routing.runs.run_work import (
+    Progress,
+    RunCounts,
+    RunWork,
+    Stages,
+    UntimedStages,
+    count_resolved,
+    count_rows,
+    note_unended_requests,
+)
 from routing.runs.running import Run, run_by
+from routing.schemas import RESOLVED_ROUTES
+from routing.tables.arrow_rows import arrow_schema
 from routing.tables.read_rows import read_settings
 from routing.tables.table_columns import Table
 from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.dataset
 
 
 def resolve_local(
@@ -116,18 +130,9 @@ def run_full_locally(work: RunWork, rows_at_once: int) -> RunCounts:
     clock, options = work.clock, work.options
     with clock.stage("read"):
         tables = _open_tables(work)
-        settings = read_settings(tables)
-    with clock.stage("validate"):
-        dialogs = tables.get("dialogs")
-        checked = check_inputs(settings, dialogs, survey_dialogs(dialogs))
-    note_unended_requests(work, checked.count_unended_requests())
-    messages = MessageRows.of(tables["messages"], options.as_of)
-    with clock.stage("lookups"):
-        scan = MessageScan.of(messages, checked.dialogs, checked, rows_at_once)
-    requests = None
-    if open_requests.may_any_ask(scan):
-        with clock.stage("requests"):
-            requests = find_all_requests(scan)
+    scan = _scan_messages(tables, options.as_of, clock, rows_at_once)
+    note_unended_requests(work, scan.checked.count_unended_requests())
+    requests = _find_requests(scan, clock)
     versions = {}
     with clock.stage("write"):
         asked = None
@@ -144,12 +149,52 @@ def run_full_locally(work: RunWork, rows_at_once: int) -> RunCounts:
     with clock.stage("rejected"):
         rejected = None
         if groups.total() < resolved.read:
-            rejected = TableRows(RejectedRows(messages, checked, options.run_id).tables)
+            rejected = TableRows(RejectedRows(scan.messages, scan.checked, options.run_id).tables)
         versions["rejected_messages"] = _commit(work, "rejected_messages", rejected)
     with clock.stage("counts") as tally:
         done = count_rows(work, versions, groups, versions, resolved.read)
         tally.rows = done.resolved
     return done
+
+
+@contextmanager
+def resolved_in_files(tables: Mapping[str, Table], as_of: datetime | None) -> Iterator[pyarrow.dataset.Dataset]:
+    """Resolve tables of Arrow without an output; yield the rows, which temporary files hold for the block.
+
+    The rows are those of ``resolved_routes``, with an empty run_id. Raises InputError.
+    """
+    from pyarrow.dataset import dataset
+
+    clock = UntimedStages()
+    with TemporaryDirectory(prefix="sbroute-") as folder, allocating_by_jemalloc():
+        scan = _scan_messages(tables, as_of, clock, ROWS_AT_ONCE)
+        requests = _find_requests(scan, clock)
+        with DataFiles(Path(folder)) as files:
+            ResolvedRows(scan, requests, run_id="").write_to(files)
+            files.close()
+        yield dataset(folder, schema=arrow_schema(RESOLVED_ROUTES))
+
+
+def _scan_messages(
+    tables: Mapping[str, Table], as_of: datetime | None, clock: Stages | UntimedStages, rows_at_once: int
+) -> MessageScan:
+    """Check the configuration and make ready what its messages are decided by. Raises InputError."""
+    with clock.stage("read"):
+        settings = read_settings(tables)
+    with clock.stage("validate"):
+        dialogs = tables.get("dialogs")
+        checked = check_inputs(settings, dialogs, survey_dialogs(dialogs))
+    messages = MessageRows.of(tables["messages"], as_of)
+    with clock.stage("lookups"):
+        return MessageScan.of(messages, checked.dialogs, checked, rows_at_once)
+
+
+def _find_requests(scan: MessageScan, clock: Stages | UntimedStages) -> FoundRequests | None:
+    """Return the requests that messages open or wait for; None where none may ask, which is no stage."""
+    if not open_requests.may_any_ask(scan):
+        return None
+    with clock.stage("requests"):
+        return find_all_requests(scan)
 
 
 def _open_tables(work: RunWork) -> dict[str, Table]:

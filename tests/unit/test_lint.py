@@ -21,8 +21,11 @@ from routing.features.lint.linting import LintResult
 from routing.result_schemas import FINDINGS as FOUND
 from routing.result_schemas import ROUTE_COVERAGE
 from routing.tables.arrow_rows import SchemaRows
+from tests.estate_rows import small_estate
 from tests.golden_texts import assert_golden
+from tests.linted import assert_lint_of_stored
 from tests.screens import Busy
+from tests.stored import config_text, save_estate
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "lint"
@@ -391,3 +394,30 @@ def test_json_has_what_every_instance_has(console: Console) -> None:
 
 def test_severities_are_worst_first() -> None:
     assert tuple(str(severity) for severity in Severity) == SEVERITIES
+
+
+def test_messages_of_local_tables_are_resolved_without_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("routing.commands.command_context.session", lambda *_: pytest.fail("Spark is started"))
+    inputs = save_estate(small_estate(), tmp_path / "in", files=1)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    assert "messages, dialogs: resolved without Spark" in assert_lint_of_stored(inputs, tmp_path, capsys)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_no_messages_use_no_route(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = save_estate({**small_estate(), "messages": []}, tmp_path / "in", files=1)
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(inputs, tmp_path / "out"), encoding="utf-8")
+    assert cli.main(["lint", "--config", str(file), "--messages", "--format", "json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["coverage"]["used"] == 0
+
+
+def test_messages_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = save_estate(small_estate(), tmp_path / "in", files=1)
+    file = tmp_path / "job.yaml"
+    file.write_text(config_text(inputs, tmp_path / "out", messages=tmp_path / "nowhere"), encoding="utf-8")
+    assert cli.main(["lint", "--config", str(file), "--messages", "--quiet"]) == 2
+    assert "tables.messages: there is no Delta table at" in capsys.readouterr().err
