@@ -45,7 +45,7 @@ def main(
 ) -> int:
     """Make what is missing, measure, print; 1 where ``--gate`` finds a gate missed, or outputs differ."""
     given = options(arguments)
-    held: tuple[Gate, ...] = gates.LARGE if given.messages else gates.SMALL
+    held = gates.held_to(given.messages)
     processes, results = prepare(given)
     wanted = chosen(processes, given.only, held)
     try:
@@ -88,7 +88,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     given = parser.parse_args(arguments)
     if given.rounds is None:
         given.rounds = 3 if given.messages else 5
-    held = gates.LARGE if given.messages else gates.SMALL
+    held = gates.held_to(given.messages)
     there = gates.names(held)
     if given.routes and not given.messages:
         parser.error("--routes goes with --messages")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,7 +94,7 @@ def _remember_names_of_java() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that all Spark tests share."""
     import pyspark
     from delta import configure_spark_with_delta_pip
@@ -107,7 +106,7 @@ def spark() -> Iterator[SparkSession]:
     # Workers must run this interpreter.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder
-    for key, value in _settings(tempfile.mkdtemp(prefix="sbroute-tests-")).items():
+    for key, value in _settings(str(tmp_path_factory.mktemp("spark"))).items():
         builder = builder.config(key, value)
     # Spark Connect names its session otherwise, and takes its master from the address.
     builder = builder.remote(REMOTE) if REMOTE else builder.master("local[2]").appName("sbroute-tests")

@@ -68,6 +68,20 @@ MUTANTS = (
         "asked = self._ask(episode, episode.last_at if at is None else at)",
     ),
     _room(
+        "arrow_reconcile",
+        "one-service-in-many-buckets",
+        "what was right for a service tells since when it is wrong",
+        '_BUCKET = ("instance_name", "to_service_name")',
+        '_BUCKET = ("conversation_id",)',
+    ),
+    _room(
+        "arrow_reconcile",
+        "asked-for-in-a-bucket",
+        "a request for a route is opened by the first of all observations",
+        "self.judge.find_openers(self._list_asking())",
+        "self.judge.find_openers(())",
+    ),
+    _room(
         "cause_search",
         "one-route-is-a-clock",
         "a clock is off in more places than one",

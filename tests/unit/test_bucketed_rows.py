@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pyarrow
 import pytest
@@ -22,12 +22,12 @@ TEXTS = [
 
 def test_equal_texts_have_one_bucket() -> None:
     many = pyarrow.array([f"{number:08x}-0000-4000-8000-{number:012x}" for number in range(5_000)], "string")
-    found = find_buckets(many, 16).to_pylist()
+    found = find_buckets([many], 16).to_pylist()
     assert set(found) == set(range(16))
     assert max(found.count(bucket) for bucket in range(16)) < 2 * 5_000 / 16
     upper = pyarrow.array([text.upper() for text in many.to_pylist()])
-    assert find_buckets(upper, 16).to_pylist() == found
-    several = find_buckets(pyarrow.array(TEXTS, "string"), 7).to_pylist()
+    assert find_buckets([upper], 16).to_pylist() == found
+    several = find_buckets([pyarrow.array(TEXTS, "string")], 7).to_pylist()
     assert all(0 <= bucket < 7 for bucket in several)
     assert several[3] == several[5]
 
@@ -49,6 +49,31 @@ def test_all_rows_come_back(rows_of_one: int, tmp_path: Path, monkeypatch: pytes
     # Each text is in one bucket.
     assert all(len(some) % 2 == 0 and some[::2] == some[1::2] for some in numbers)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rows_of_one", [1, 100], ids=["in files", "in memory"])
+def test_parts_come_in_their_order(rows_of_one: int) -> None:
+    with open_buckets(2, rows_of_one) as buckets:
+        kept, objects = buckets.open("some"), buckets.open_objects("other")
+        for number in range(5):
+            kept.add_to(0, pyarrow.table({"number": [number, number]}))
+        kept.close()
+        objects.store(0, {"a": PurePath("b")})
+        assert [part["number"].to_pylist() for part in kept.read_parts(0)] == [[n, n] for n in range(5)]
+        joined = [part["number"].to_pylist() for part in kept.read_parts(0, 3)]
+        assert joined == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]
+        assert list(kept.read_parts(1)) == []
+        assert (objects.load(0), objects.load(1)) == ({"a": PurePath("b")}, None)
+
+
+def test_equal_services_of_an_instance_have_one_bucket() -> None:
+    instances, services = ["a", "b"] * 50, [f"//s{number // 2}" for number in range(100)]
+    rows = pyarrow.table({"instance": [*instances, *instances], "service": [*services, *services]})
+    found = find_buckets([rows["instance"].combine_chunks(), rows["service"].combine_chunks()], 8).to_pylist()
+    assert found[:100] == found[100:]
+    assert set(found) == set(range(8))
+    # One service of two instances is in two.
+    assert found[0] != found[1]
 
 
 def test_an_interrupted_command_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

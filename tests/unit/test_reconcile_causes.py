@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
-from routing.features.reconcile.cause_search import find_causes, find_offset, is_near
-from routing.features.reconcile.episodes import EpisodeGroup, GroupAnswers, ObservedEpisode
+from routing.features.reconcile.cause_search import CauseSearch, Samples, find_offset, is_near
+from routing.features.reconcile.episodes import EpisodeGroup, GroupAnswers, MismatchCause, ObservedEpisode
 from routing.rules.network import EstateNetwork
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.terms import Outcome, Reason
@@ -52,9 +52,18 @@ def group(
 RIGHT, WRONG = PairClass.CONFIRMED, PairClass.CONTRADICTED
 
 
+def searched(groups: Sequence[EpisodeGroup], samples: Samples | None = None) -> dict[GroupAnswers, MismatchCause]:
+    """What is found of groups, by samples whose episodes are right before minute 100."""
+    search = CauseSearch(NETWORK)
+    search.note(groups)
+    assert search.asked == {"hub" for one in groups if one.answers[:4:3] == ("hub", WRONG)}
+    search.find_offsets(samples or {}, right_until(100))
+    return search.find_causes(groups)
+
+
 def causes(*groups: EpisodeGroup) -> list[tuple[str, str] | None]:
     """The kind and sentence of each contradicted group, in their order."""
-    found = find_causes(groups, {}, lambda episode, t: WRONG, NETWORK)
+    found = searched(groups)
     told = [found.get(one.answers) for one in groups if one.answers.kind not in (RIGHT, PairClass.COMPATIBLE)]
     return [None if cause is None else (str(cause.kind), cause.text) for cause in told]
 
@@ -177,7 +186,7 @@ def test_a_clock_that_is_behind() -> None:
 def test_a_clock_explains_all_of_its_instance() -> None:
     groups = [group(WRONG, 100, 104, hop=MOVED), group(WRONG, 100, 104, hop=MOVED, service="//even")]
     samples = {"hub": sampled([episode(100), episode(102, "//even"), episode(104)])}
-    found = find_causes(groups, samples, right_until(100), NETWORK)
+    found = searched(groups, samples)
     told = {cause.text for cause in found.values()}
     assert len(found) == 2
     sentence = (

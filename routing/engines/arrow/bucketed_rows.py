@@ -1,13 +1,15 @@
-"""Put rows into buckets by the hash of a text, in temporary files where there are many: each fits into memory."""
+"""Put rows into buckets by the hash of texts, in temporary files where there are many: each fits into memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from zlib import crc32
 
 from routing.tables.arrow_forms import fold_texts, hash_dialog_ids, is_guid
@@ -15,8 +17,12 @@ from routing.tables.arrow_forms import fold_texts, hash_dialog_ids, is_guid
 if TYPE_CHECKING:
     import pyarrow
 
+T = TypeVar("T")
+
 # So many files are open at a time at most.
 _MOST_BUCKETS = 256
+# Hashes of texts are whole numbers below this.
+_HASHES = 2**31
 
 
 @dataclass
@@ -29,14 +35,14 @@ class BucketedRows:
     _tables: dict[int, list[pyarrow.Table]] = field(default_factory=dict)
     _writers: dict[int, Any] = field(default_factory=dict)
 
-    def add(self, rows: pyarrow.Table, by: str) -> None:
-        """Add rows, each to the bucket of its text in a column."""
+    def add(self, rows: pyarrow.Table, *by: str) -> None:
+        """Add rows, each to the bucket of its texts in some columns."""
         import pyarrow.compute as pc
 
         if self.count == 1:
             self.add_to(0, rows)
             return
-        buckets = find_buckets(rows[by].combine_chunks(), self.count)
+        buckets = find_buckets([rows[name].combine_chunks() for name in by], self.count)
         ordered = rows.take(pc.sort_indices(buckets))
         start = 0
         counts = sorted((one["values"], one["counts"]) for one in pc.value_counts(buckets).to_pylist())
@@ -67,19 +73,76 @@ class BucketedRows:
         """Return the rows of a bucket; None where it has none."""
         import pyarrow
 
+        tables = list(self._read_added(bucket))
+        return pyarrow.concat_tables(tables) if tables else None
+
+    def read_parts(self, bucket: int, rows: int = 1) -> Iterator[pyarrow.Table]:
+        """Yield the rows of a bucket, in the order in which they came: at least so many each but the last."""
+        return join_small(self._read_added(bucket), rows)
+
+    def _read_added(self, bucket: int) -> Iterator[pyarrow.Table]:
+        """Yield the rows of a bucket as they were added."""
+        import pyarrow
+
         if self.folder is None:
-            tables = self._tables.get(bucket)
-            return None if tables is None else pyarrow.concat_tables(tables)
+            yield from self._tables.get(bucket, ())
+            return
         path = self._path(bucket)
         if not path.exists():
-            return None
+            return
         with pyarrow.OSFile(str(path)) as file:
-            return pyarrow.ipc.open_file(file).read_all()
+            reader = pyarrow.ipc.open_file(file)
+            for number in range(reader.num_record_batches):
+                yield pyarrow.Table.from_batches([reader.get_batch(number)])
 
     def _path(self, bucket: int) -> Path:
         if self.folder is None:
             raise ValueError("the rows are kept in memory")
         return self.folder / f"{self.name}-{bucket}.arrow"
+
+
+def join_small(tables: Iterable[pyarrow.Table], rows: int) -> Iterator[pyarrow.Table]:
+    """Join tables that follow each other until they have so many rows; the last may have fewer."""
+    import pyarrow
+
+    waiting: list[pyarrow.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= rows:
+            yield pyarrow.concat_tables(waiting)
+            waiting.clear()
+    if waiting:
+        yield pyarrow.concat_tables(waiting)
+
+
+@dataclass
+class BucketObjects(Generic[T]):
+    """One object of Python for each bucket; in files of the temporary folder where rows are."""
+
+    folder: Path | None
+    name: str
+    _objects: dict[int, T] = field(default_factory=dict)
+
+    def store(self, bucket: int, value: T) -> None:
+        """Keep the object of a bucket."""
+        if self.folder is None:
+            self._objects[bucket] = value
+            return
+        with self._path(bucket).open("wb") as file:
+            pickle.dump(value, file, pickle.HIGHEST_PROTOCOL)
+
+    def load(self, bucket: int) -> T | None:
+        """Return the object of a bucket; None where it has none."""
+        if self.folder is None or not self._path(bucket).exists():
+            return self._objects.get(bucket)
+        with self._path(bucket).open("rb") as file:
+            value: T = pickle.load(file)
+        return value
+
+    def _path(self, bucket: int) -> Path:
+        if self.folder is None:
+            raise ValueError("the objects are kept in memory")
+        return self.folder / f"{self.name}-{bucket}.pickle"
 
 
 @dataclass(frozen=True)
@@ -93,6 +156,10 @@ class RowBuckets:
         """Begin rows of a kind."""
         return BucketedRows(self.folder, name, self.count)
 
+    def open_objects(self, name: str) -> BucketObjects[Any]:
+        """Begin objects, one for each bucket."""
+        return BucketObjects(self.folder, name)
+
 
 @contextmanager
 def open_buckets(rows: int, rows_of_one: int) -> Iterator[RowBuckets]:
@@ -105,18 +172,29 @@ def open_buckets(rows: int, rows_of_one: int) -> Iterator[RowBuckets]:
         yield RowBuckets(count, Path(folder))
 
 
-def find_buckets(texts: pyarrow.Array, count: int) -> pyarrow.Array:
-    """Return the numbers of the buckets of texts: equal ones have the same, in whatever case."""
+def find_buckets(columns: Sequence[pyarrow.Array], count: int) -> pyarrow.Array:
+    """Return the numbers of the buckets of rows: those whose texts are equal have the same, in whatever case."""
+    import pyarrow.compute as pc
+
+    hashed = reduce(lambda one, other: pc.add(pc.multiply(one, 31), other), map(_hash_texts, columns))
+    quotient = pc.multiply(pc.divide(hashed, count), count)
+    return pc.subtract(hashed, quotient).cast("int32")
+
+
+def _hash_texts(texts: pyarrow.Array) -> pyarrow.Array:
+    """Return the hashes of texts: that of SQL Server for a GUID, for another text one of its bytes."""
     import pyarrow
     import pyarrow.compute as pc
 
     folded = fold_texts(pc.fill_null(texts.cast(pyarrow.string()), ""))
     guids = is_guid(folded)
-    hashed = pc.bit_wise_and(hash_dialog_ids(folded.filter(guids)), 2**31 - 1).cast("int32")
-    if len(hashed) < len(folded):
-        others = folded.filter(pc.invert(guids)).cast(pyarrow.binary()).to_pylist()
-        of_others = pyarrow.array([crc32(one) & (2**31 - 1) for one in others], pyarrow.int32())
-        zeros = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int32()), len(folded))
-        hashed = pc.replace_with_mask(pc.replace_with_mask(zeros, guids, hashed), pc.invert(guids), of_others)
-    quotient = pc.multiply(pc.divide(hashed, count), count)
-    return pc.subtract(hashed, quotient).cast("int32")
+    hashed = pc.bit_wise_and(hash_dialog_ids(folded.filter(guids)), _HASHES - 1).cast("int64")
+    if len(hashed) == len(folded):
+        return hashed
+    others = folded.filter(pc.invert(guids)).cast(pyarrow.binary()).dictionary_encode()
+    of_words = pyarrow.array(
+        [crc32(one) & (_HASHES - 1) for one in others.dictionary.to_pylist()], pyarrow.int64()
+    )
+    zeros = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(folded))
+    all_guids = pc.replace_with_mask(zeros, guids, hashed)
+    return pc.replace_with_mask(all_guids, pc.invert(guids), of_words.take(others.indices))

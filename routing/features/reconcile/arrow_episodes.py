@@ -197,13 +197,17 @@ def count_observations(observed: Table) -> int:
     return int(as_dataset(observed).count_rows())
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReadTables:
-    """Rows by the conversation: observations, ends of messages, and dialogs that may change a decision."""
+    """Rows by the conversation: observations, ends of messages, and dialogs that may change a decision.
+
+    ``unobserved`` counts the ends of messages that nobody observed, of the buckets that have been folded.
+    """
 
     observed: BucketedRows
     messages: BucketedRows | None
     dialogs: BucketedRows | None
+    unobserved: int = 0
 
     @classmethod
     def of(cls, tables: Mapping[str, Table], buckets: RowBuckets) -> ReadTables:
@@ -225,17 +229,17 @@ class ReadTables:
             None if dialogs is None else fill("dialogs", _read_dialogs(dialogs)),
         )
 
-    def fold_bucket(self, bucket: int) -> tuple[pyarrow.Table | None, int]:
-        """Return the episodes of a bucket, and how many ends of its messages nobody observed.
-
-        The episodes have the columns `OWN`; None where nothing was observed.
-        """
-        observed, messages, dialogs = (
-            None if one is None else one.read(bucket) for one in (self.observed, self.messages, self.dialogs)
-        )
-        folded = None if observed is None else fold(observed)
-        unobserved = 0 if messages is None else _count_unobserved(messages, folded)
-        return None if folded is None else self._with_own(folded, messages, dialogs), unobserved
+    def fold_all(self) -> Iterator[pyarrow.Table]:
+        """Yield the episodes, those of a bucket at a time, with the columns `OWN`."""
+        for bucket in range(self.observed.count):
+            observed, messages, dialogs = (
+                None if one is None else one.read(bucket) for one in (self.observed, self.messages, self.dialogs)
+            )
+            folded = None if observed is None else fold(observed)
+            if messages is not None:
+                self.unobserved += _count_unobserved(messages, folded)
+            if folded is not None:
+                yield self._with_own(folded, messages, dialogs)
 
     def _with_own(
         self, episodes: pyarrow.Table, messages: pyarrow.Table | None, dialogs: pyarrow.Table | None

@@ -1,5 +1,7 @@
 """Reconcile local tables without Spark: episodes → questions → answers → causes → rows.
 
+Episodes lie in buckets by their instance and service, and all this is done bucket by bucket.
+
 One question stands for all episodes that are alike, and is asked by one of them. It has the side without its
 conversation, the answer, what the episode is bound to, between which changes of its routes it began, and what the
 dialog-ID hash leaves when it is divided by the number of picks. One that may ask for a route is a question by
@@ -8,25 +10,29 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
-from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.bucketed_rows import BucketedRows, open_buckets
+from routing.engines.arrow.bucketed_rows import (
+    BucketedRows,
+    BucketObjects,
+    RowBuckets,
+    join_small,
+    open_buckets,
+)
 from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable, find_rests
 from routing.engines.arrow.resolved_batches import for_each_thread
 from routing.engines.arrow.text_numbers import number_groups, used_words
 from routing.features.reconcile.arrow_episodes import ReadTables, count_observations
-from routing.features.reconcile.cause_search import find_causes
+from routing.features.reconcile.cause_search import CauseSearch, ClassAt, Samples
 from routing.features.reconcile.episodes import (
     RENAMED,
     SIDE,
     GroupAnswers,
     MismatchCause,
-    ObservedEpisode,
     ObservedEpisodes,
     episode_of,
 )
@@ -36,10 +42,12 @@ from routing.features.reconcile.predicted_episodes import (
     SAMPLED,
     JudgedEpisodes,
     PredictionColumns,
+    asking_instances,
     predictor_of,
 )
 from routing.plan.checked_inputs import network_of
 from routing.plan.verdicts import MessageJudge
+from routing.process import no_search_for_cycles
 from routing.rules.reconciling import PairClass
 from routing.rules.resolving import DialogFacts, RoutedMessage
 from routing.schemas import RECONCILIATION
@@ -69,7 +77,7 @@ def rows_of(table: pyarrow.Table) -> list[TableRow]:
 
 @dataclass
 class EpisodeQuestions:
-    """The questions of all episodes, which come part by part.
+    """The questions of a bucket's episodes, which come part by part.
 
     ``first`` are the episodes that ask each question first, in the order of the ``count`` questions' numbers;
     ``alone`` counts those that ask by themselves, which have the numbers -1, -2, ….
@@ -138,12 +146,11 @@ class EpisodeQuestions:
         self.count += len(new)
         return numbers
 
-    def judge_all(self, alone: Callable[[], Iterator[pyarrow.Table]]) -> JudgedEpisodes:
-        """Return all questions, judged: those of many episodes, then those of one.
+    def judge_all(self, alone: Iterable[pyarrow.Table]) -> JudgedEpisodes:
+        """Return all questions, judged: those of many episodes, then those of one, the rows of ``alone``.
 
-        ``alone`` reads the latter, part by part, each time that it is called.
+        The judge knows the requests that these open.
         """
-        self.judge.find_openers(self._ask(alone()))
         judged = JudgedEpisodes()
         sums = self._sums.all().sort_by("question")
         spreads = zip(*(plain_values(sums[name]) for name in _SPREAD), strict=True)
@@ -154,19 +161,13 @@ class EpisodeQuestions:
                 predictor = predictor_of(self.judge, rows)
                 for episode in map(episode_of, rows):
                     judged.add(episode, predictor.predict(episode), *next(spreads))
-        for table in alone():
+        for table in alone:
             rows = rows_of(table)
             predictor = predictor_of(self.judge, rows)
             for episode in map(episode_of, rows):
                 at = episode.first_at
                 judged.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
         return judged
-
-    def _ask(self, alone: Iterator[pyarrow.Table]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
-        """Yield the episodes that may ask for routes, as messages."""
-        for table in alone:
-            rows = rows_of(table)
-            yield from predictor_of(self.judge, rows).list_asking(map(episode_of, rows))
 
     def places(self, numbers: pyarrow.Array) -> pyarrow.Array:
         """Return the places of questions among those that are judged."""
@@ -191,9 +192,7 @@ class EpisodeQuestions:
             changes, picks, is_alone = predictor.varies(episode_of(row))
             spans = [(change, [self._span_count + number]) for number, change in enumerate((*changes, None))]
             self._span_count += len(spans)
-            # Many keys have a text in common, which is one object then.
-            key = tuple(intern(value) if type(value) is str else value for value in key_rows[place])
-            self._keys[key] = self._spans.add(spans)
+            self._keys[key_rows[place]] = self._spans.add(spans)
             self._picks.add(picks)
             self._is_alone.add(is_alone)
         return pyarrow.array([self._keys[key] for key in key_rows], pyarrow.int64()).take(groups)
@@ -227,7 +226,11 @@ ROWS_OF_ONE = 400_000
 """So many rows are one bucket's, which is in memory."""
 GROWING = ("observed_routing", "messages", "dialogs")
 """The tables that grow, of which all are read by one engine."""
-_QUESTION = "question"
+# All episodes of a service on an instance are in one bucket: they tell of each other's causes.
+_BUCKET = ("instance_name", "to_service_name")
+# The judge remembers one key for so many rows of a bucket: no other bucket has its keys.
+_ROWS_OF_KEY = 20
+_PLACE = "place"
 # Texts that most episodes have in common with others.
 _SHARED = (
     *("instance_name", "database_name", "to_service_name", "source", "outcome", "status_text"),
@@ -246,76 +249,214 @@ def open_episodes(
     """Reconcile tables of Arrow; ``settings`` are those of them without a fault. Raises InputError.
 
     What is yielded may read temporary files, which are gone after the block: as many buckets as tables have parts
-    of ``rows_of_one``.
+    of ``rows_of_one``. Objects of Python are those of one bucket at a time.
     """
-    import pyarrow.compute as pc
-
     dialogs = tables.get("dialogs")
     if dialogs is not None:
         refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
     most = max(as_dataset(tables[key]).count_rows() for key in GROWING if key in tables)
     with open_buckets(most, rows_of_one) as buckets:
         progress("folding observations")
-        read = ReadTables.of(tables, buckets)
-        questions = EpisodeQuestions(MessageJudge(network_of(settings)))
-        episodes, alone = buckets.open("episodes"), buckets.open("alone")
-        unobserved = 0
-        for bucket in range(buckets.count):
-            folded, without_episode = read.fold_bucket(bucket)
-            unobserved += without_episode
-            if folded is None:
-                continue
-            numbers = questions.number(folded)
-            episodes.add_to(bucket, folded.append_column(_QUESTION, numbers))
-            of_one = folded.filter(pc.less(numbers, 0))
-            if len(of_one):
-                alone.add_to(bucket, of_one)
+        read, episodes = ReadTables.of(tables, buckets), buckets.open("episodes")
+        for folded in join_small(read.fold_all(), rows_of_one):
+            episodes.add(folded, *_BUCKET)
         episodes.close()
-        alone.close()
         progress("judging episodes")
-        judged = questions.judge_all(lambda: _read_all(alone))
-        judged_tables = JudgedTables(
-            count_observations(tables["observed_routing"]), unobserved, questions, episodes, judged, {}
-        )
+        judge = MessageJudge(network_of(settings), most_keys=max(rows_of_one // _ROWS_OF_KEY, 1))
+        bucketed = BucketedEpisodes(judge, buckets, episodes, rows_of_one)
+        search = bucketed.judge_all()
         progress("looking for causes")
-        judged_tables.causes = _find_causes(judged_tables)
-        yield judged_tables
+        search.find_offsets(*bucketed.sample(search.asked))
+        counted = ObservedEpisodes(count_observations(tables["observed_routing"]), read.unobserved)
+        bucketed.answer_all(search, counted)
+        yield JudgedTables(counted, bucketed)
 
 
-def _read_all(rows: BucketedRows) -> Iterator[pyarrow.Table]:
-    tables = (rows.read(bucket) for bucket in range(rows.count))
-    return (one for one in tables if one is not None)
+class _EpisodePart(NamedTuple):
+    """Some episodes of a bucket, with the places of their questions among those that are judged.
+
+    ``first`` is the place of the first one among all episodes.
+    """
+
+    first: int
+    episodes: pyarrow.Table
+    places: pyarrow.Array
+    judged: JudgedEpisodes
 
 
 @dataclass
+class BucketedEpisodes:
+    """Episodes in buckets by instance and service, judged bucket by bucket."""
+
+    judge: MessageJudge
+    buckets: RowBuckets
+    episodes: BucketedRows
+    rows_of_one: int
+
+    def __post_init__(self) -> None:
+        # For each episode its question's place among those of the bucket, and for each question its answer.
+        self._places, self._answers = self.buckets.open(_PLACE), self.buckets.open("answers")
+        self._judged: BucketObjects[JudgedEpisodes] = self.buckets.open_objects("judged")
+
+    def judge_all(self) -> CauseSearch:
+        """Judge all episodes, and return a search for causes that has noted them."""
+        self.judge.find_openers(self._list_asking())
+        search, alone = CauseSearch(self.judge.network), self.buckets.open("alone")
+        with no_search_for_cycles():
+            for bucket in range(self.buckets.count):
+                judged = self._judge(bucket, alone)
+                if judged is not None:
+                    search.note(judged.groups)
+                    self._judged.store(bucket, judged)
+        self._places.close()
+        return search
+
+    def _judge(self, bucket: int, alone: BucketedRows) -> JudgedEpisodes | None:
+        """Return the questions of a bucket, judged; ``alone`` takes the episodes that ask by themselves."""
+        import pyarrow
+
+        questions, numbers = EpisodeQuestions(self.judge), []
+        for episodes in self._read(bucket):
+            numbers.append(questions.number(episodes))
+            alone.add_to(bucket, _rows_of_one(episodes, numbers[-1]))
+        if not numbers:
+            return None
+        alone.close()
+        for some in numbers:
+            self._places.add_to(bucket, pyarrow.table({_PLACE: questions.places(some)}))
+        return questions.judge_all(alone.read_parts(bucket, _EPISODES_AT_ONCE))
+
+    def _list_asking(self) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+        """Yield the episodes that may ask for routes, as messages."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        asking = pyarrow.array(sorted(asking_instances(self.judge)), pyarrow.string())
+        for bucket in range(self.buckets.count) if len(asking) else ():
+            questions = EpisodeQuestions(self.judge)
+            for episodes in self._read(bucket):
+                some = rows_where(episodes, pc.is_in(episodes["instance_name"], value_set=asking))
+                of_one = _rows_of_one(some, questions.number(some))
+                for start in range(0, len(of_one), _EPISODES_AT_ONCE):
+                    rows = rows_of(of_one.slice(start, _EPISODES_AT_ONCE))
+                    yield from predictor_of(self.judge, rows).list_asking(map(episode_of, rows))
+
+    def sample(self, instances: Collection[str]) -> tuple[Samples, ClassAt]:
+        """Return some contradicted episodes of instances and some others, evenly over time.
+
+        With them comes the class that each would have at another time.
+        """
+        import pyarrow
+
+        samples: Samples = {name: [] for name in instances}
+        ends: list[TableRow] = []
+        chosen = set(_spread(self._list_sampled(sorted(instances))) if instances else ())
+        for bucket in sorted({place >> 32 for place in chosen}):
+            for part in self._parts(bucket):
+                rows = [row for row in range(len(part.episodes)) if part.first + row in chosen]
+                numbers = pyarrow.array(rows, pyarrow.int64())
+                places = part.places.take(numbers).to_pylist()
+                for row, place in zip(rows_of(part.episodes.take(numbers)), places, strict=True):
+                    samples[row["instance_name"]].append((episode_of(row), part.judged.class_of(place)))
+                    ends.append({name: row[name] for name in (*END, *OWN)})
+        return samples, predictor_of(self.judge, ends).class_at
+
+    def _list_sampled(self, instances: Sequence[str]) -> pyarrow.Table:
+        """Return the episodes of instances of which anything is predicted, by their places."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        wanted, parts = pyarrow.array(instances, pyarrow.string()), []
+        for bucket in range(self.buckets.count):
+            for part in self._parts(bucket):
+                kinds = pyarrow.array(
+                    [_KINDS.index(one.answers.kind) for one in part.judged.groups], pyarrow.int8()
+                )
+                kind = kinds.take(pyarrow.array(part.judged.group_of, pyarrow.int64())).take(part.places)
+                end = part.first + len(part.episodes)
+                listed = pyarrow.table(
+                    {
+                        "instance": pc.index_in(part.episodes["instance_name"], value_set=wanted),
+                        "is_off": pc.equal(kind, _KINDS.index(PairClass.CONTRADICTED)),
+                        "first_at": part.episodes["first_at"],
+                        _PLACE: pyarrow.array(range(part.first, end), pyarrow.int64()),
+                    }
+                )
+                is_predicted = pc.not_equal(kind, _KINDS.index(PairClass.NOT_PREDICTED))
+                parts.append(rows_where(listed, pc.and_(pc.is_valid(listed["instance"]), is_predicted)))
+        return pyarrow.concat_tables(parts)
+
+    def _parts(self, bucket: int) -> Iterator[_EpisodePart]:
+        """Yield the episodes of a bucket that has any."""
+        judged, first = self._judged.load(bucket), bucket << 32
+        if judged is None:
+            return
+        for episodes, places in zip(self._read(bucket), self._places.read_parts(bucket), strict=True):
+            yield _EpisodePart(first, episodes, places[_PLACE].combine_chunks(), judged)
+            first += len(episodes)
+
+    def _read(self, bucket: int) -> Iterator[pyarrow.Table]:
+        """Yield the episodes of a bucket: always the same parts, each of which is in memory."""
+        return self.episodes.read_parts(bucket, self.rows_of_one)
+
+    def answer_all(self, search: CauseSearch, counted: ObservedEpisodes) -> None:
+        """Find the causes of all episodes, and count them."""
+        with no_search_for_cycles():
+            for bucket in range(self.buckets.count):
+                judged = self._judged.load(bucket)
+                if judged is not None:
+                    causes = search.find_causes(judged.groups)
+                    counted.add(judged.groups, causes, judged.balanced)
+                    self._answers.add_to(bucket, _make_answers(judged, causes))
+        self._answers.close()
+
+    def make_rows(self, bucket: int) -> Iterator[pyarrow.Table]:
+        """Yield the rows of ``reconciliation`` of a bucket."""
+        import pyarrow
+
+        answers = self._answers.read(bucket)
+        if answers is None:
+            return
+        for episodes, places in zip(self._read(bucket), self._places.read_parts(bucket), strict=True):
+            columns = {}
+            for one in arrow_schema(RECONCILIATION):
+                if one.name in answers.column_names:
+                    columns[one.name] = answers[one.name].combine_chunks().take(places[_PLACE].combine_chunks())
+                    continue
+                name = RENAMED.get(one.name, one.name)
+                column = episodes[name].combine_chunks()
+                columns[one.name] = used_words(column).array() if name in _SHARED else column.cast(one.type)
+            yield pyarrow.table(columns)
+
+
+def _rows_of_one(episodes: pyarrow.Table, numbers: pyarrow.Array) -> pyarrow.Table:
+    """Return the episodes that ask a question by themselves."""
+    import pyarrow.compute as pc
+
+    return episodes.filter(pc.less(numbers, 0))
+
+
+@dataclass(frozen=True)
 class JudgedTables:
     """The episodes of tables, judged: rows of ``reconciliation`` that can be written, or collected."""
 
-    observations: int
-    unobserved: int
-    questions: EpisodeQuestions
-    episodes: BucketedRows
-    judged: JudgedEpisodes
-    causes: Mapping[GroupAnswers, MismatchCause]
+    counted: ObservedEpisodes
+    bucketed: BucketedEpisodes
 
     def summarize(self, rows: Table | None) -> ObservedEpisodes:
         """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
-        judged = self.judged
-        return ObservedEpisodes(
-            self.observations, judged.groups, self.causes, judged.balanced, self.unobserved, rows
-        )
+        return replace(self.counted, rows=rows)
 
     def write_to(self, files: DataFiles) -> None:
         """Write all rows, each thread to a file of its own."""
-        answers = self._answer_columns()
 
         def work(buckets: Iterator[int]) -> None:
             file = files.open()
             for bucket in buckets:
-                for rows in self._rows(bucket, answers):
+                for rows in self.bucketed.make_rows(bucket):
                     file.add(rows)
 
-        for_each_thread(iter(range(self.episodes.count)), work)
+        for_each_thread(iter(range(self.bucketed.buckets.count)), work)
 
     def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
         """Write all rows in place of an output's, and return them as they are stored, and their version."""
@@ -326,94 +467,25 @@ class JudgedTables:
         """Return all rows."""
         import pyarrow
 
-        answers, shape = self._answer_columns(), arrow_schema(RECONCILIATION)
-        parts = [rows.cast(shape) for bucket in range(self.episodes.count) for rows in self._rows(bucket, answers)]
-        return pyarrow.concat_tables([shape.empty_table(), *parts])
-
-    def _answer_columns(self) -> dict[str, pyarrow.Array]:
-        """Return the columns of answers, a value for each question, by the names of the output."""
-        import pyarrow
-
-        judged = self.judged
-        causes = [self.causes.get(group.answers) for group in judged.groups]
-        named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in causes]
-        answers = _take(
-            judged.predictions, PredictionColumns._fields, pyarrow.array(judged.prediction_of, pyarrow.int64())
+        shape = arrow_schema(RECONCILIATION)
+        buckets = map(self.bucketed.make_rows, range(self.bucketed.buckets.count))
+        return pyarrow.concat_tables(
+            [shape.empty_table(), *(rows.cast(shape) for some in buckets for rows in some)]
         )
-        answers |= _take(named, ("cause", "cause_text"), pyarrow.array(judged.group_of, pyarrow.int64()))
-        answers["class"] = answers.pop("kind")
-        return answers
-
-    def _rows(self, bucket: int, answers: Mapping[str, pyarrow.Array]) -> Iterator[pyarrow.Table]:
-        """Yield the rows of a bucket, in the order of the sides, and of time within one."""
-        import pyarrow
-
-        episodes = self.episodes.read(bucket)
-        if episodes is None:
-            return
-        places = self.questions.places(episodes[_QUESTION].combine_chunks())
-        columns = {}
-        for one in arrow_schema(RECONCILIATION):
-            if one.name in answers:
-                columns[one.name] = answers[one.name].take(places)
-                continue
-            name = RENAMED.get(one.name, one.name)
-            column = episodes[name].combine_chunks()
-            columns[one.name] = used_words(column).array() if name in _SHARED else column.cast(one.type)
-        yield pyarrow.table(columns)
-
-    def sample(self) -> Iterator[tuple[TableRow, PairClass]]:
-        """Yield contradicted episodes and others, of instances that have contradicted ones, evenly over time."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        judged = self.judged
-        kinds = [group.answers.kind for group in judged.groups]
-        of_groups = pyarrow.array([_KINDS.index(kind) for kind in kinds], pyarrow.int8())
-        of_questions = of_groups.take(pyarrow.array(judged.group_of, pyarrow.int64()))
-        wanted = pyarrow.array(sorted(judged.contradicted), pyarrow.string())
-        parts = []
-        for bucket in range(self.episodes.count):
-            rows = self.episodes.read(bucket)
-            if rows is None:
-                continue
-            kind = of_questions.take(self.questions.places(rows[_QUESTION].combine_chunks()))
-            part = pyarrow.table(
-                {
-                    "instance": pc.index_in(rows["instance_name"], value_set=wanted),
-                    "is_off": pc.equal(kind, _KINDS.index(PairClass.CONTRADICTED)),
-                    "first_at": rows["first_at"],
-                    "place": pyarrow.array(range(bucket << 32, (bucket << 32) + len(rows)), pyarrow.int64()),
-                }
-            )
-            is_one = pc.and_(
-                pc.is_valid(part["instance"]), pc.not_equal(kind, _KINDS.index(PairClass.NOT_PREDICTED))
-            )
-            parts.append(rows_where(part, is_one))
-        chosen = _spread(pyarrow.concat_tables(parts))
-        for bucket in sorted({place >> 32 for place in chosen}):
-            places = [place & (2**32 - 1) for place in chosen if place >> 32 == bucket]
-            rows = self.episodes.read(bucket)
-            if rows is not None:
-                some = rows.take(pyarrow.array(places, pyarrow.int64()))
-                groups = [
-                    judged.group_of[place]
-                    for place in self.questions.places(some[_QUESTION].combine_chunks()).to_pylist()
-                ]
-                yield from zip(rows_of(some), (kinds[group] for group in groups), strict=True)
 
 
-def _find_causes(judged_tables: JudgedTables) -> Mapping[GroupAnswers, MismatchCause]:
-    """Return the causes of groups, by samples of the episodes."""
-    if not judged_tables.judged.has_trouble:
-        return {}
-    samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
-    ends: list[TableRow] = []
-    for row, kind in judged_tables.sample() if judged_tables.judged.contradicted else ():
-        samples.setdefault(row["instance_name"], []).append((episode_of(row), kind))
-        ends.append({name: row[name] for name in (*END, *OWN)})
-    predictor = predictor_of(judged_tables.questions.judge, ends)
-    return find_causes(judged_tables.judged.groups, samples, predictor.class_at, predictor.messages.network)
+def _make_answers(judged: JudgedEpisodes, causes: Mapping[GroupAnswers, MismatchCause]) -> pyarrow.Table:
+    """Return the answers of questions, a row for each, by the names of the output."""
+    import pyarrow
+
+    of_groups = [causes.get(group.answers) for group in judged.groups]
+    named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in of_groups]
+    answers = _take(
+        judged.predictions, PredictionColumns._fields, pyarrow.array(judged.prediction_of, pyarrow.int64())
+    )
+    answers |= _take(named, ("cause", "cause_text"), pyarrow.array(judged.group_of, pyarrow.int64()))
+    answers["class"] = answers.pop("kind")
+    return pyarrow.table(answers)
 
 
 def _spread(rows: pyarrow.Table) -> list[int]:
@@ -423,7 +495,7 @@ def _spread(rows: pyarrow.Table) -> list[int]:
     chosen: list[int] = []
     for group in rows.group_by(["instance", "is_off"]).aggregate([]).to_pylist():
         is_one = pc.and_(pc.equal(rows["instance"], group["instance"]), pc.equal(rows["is_off"], group["is_off"]))
-        some = rows_where(rows, is_one).sort_by([("first_at", "ascending"), ("place", "ascending")])["place"]
+        some = rows_where(rows, is_one).sort_by([("first_at", "ascending"), (_PLACE, "ascending")])[_PLACE]
         step = max(len(some) / SAMPLED, 1)
         near = {ceil(number * step) + off for number in range(SAMPLED + 1) for off in (-1, 0, 1)}
         ranks = sorted(rank for rank in near if 0 <= rank < len(some))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from routing.errors import quote
@@ -165,6 +166,9 @@ def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
 
 
 ClassAt = Callable[[ObservedEpisode, int], PairClass]
+"""The class that an episode would have at another time (microseconds)."""
+Samples = dict[str, list[tuple[ObservedEpisode, PairClass]]]
+"""Episodes with their classes, by instance."""
 
 _MINUTE = 60_000_000
 _MINUTES = (*range(1, 16), 20, 30, 45, *range(60, 14 * 60 + 1, 30))
@@ -207,9 +211,9 @@ def _explained(off: Sequence[ObservedEpisode], offset: int, class_at: ClassAt) -
     return explained
 
 
-def has_changes(instance: SqlInstance | None) -> bool:
+def has_changes(instance: SqlInstance) -> bool:
     """Return whether any route of an instance is in force for a time alone: else no time is better."""
-    routes = () if instance is None else (one for scope in instance.routes.values() for one in scope.values())
+    routes = (one for scope in instance.routes.values() for one in scope.values())
     return any(one.live_from is not None or one.live_to is not None for some in routes for one in some)
 
 
@@ -244,12 +248,18 @@ def is_near(name: str, other: str) -> bool:
         return False
     if likeness(name) == likeness(other):
         return True
-    one, two = likeness(name)[:_LENGTH], likeness(other)[:_LENGTH]
+    (one, counted), (two, counted_too) = _compared(name), _compared(other)
     if min(len(one), len(two)) < _SHORTEST or abs(len(one) - len(two)) > 1:
         return False
-    if _DIGITS.sub("#", one) == _DIGITS.sub("#", two):
-        return False
-    return _is_one_slip(one, two)
+    return counted != counted_too and _is_one_slip(one, two)
+
+
+# The names of an estate are compared with each other again and again.
+@lru_cache(100_000)
+def _compared(name: str) -> tuple[str, str]:
+    """Return what is compared of a name, as it is and without its numbers."""
+    one = likeness(name)[:_LENGTH]
+    return one, _DIGITS.sub("#", one)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -339,52 +349,72 @@ def _cause(place: ObservedPlace, why: str) -> MismatchCause:
     return MismatchCause(CauseKind.NEAR_NAME, sentence)
 
 
-def find_causes(
-    groups: Sequence[EpisodeGroup],
-    samples: Mapping[str, Sequence[tuple[ObservedEpisode, PairClass]]],
-    class_at: Callable[[ObservedEpisode, int], PairClass],
-    network: EstateNetwork,
-) -> dict[GroupAnswers, MismatchCause]:
-    """Return the likely cause of each group that contradicts the tables, or of which nothing is predicted, if any.
+@dataclass
+class CauseSearch:
+    """Searches the likely causes of episodes, which come in groups: it notes all of them first.
 
-    ``groups`` are all there are: what is right tells since when something is wrong. ``samples`` has by instance
-    some of the contradicted episodes and of the others, with their classes; ``class_at`` is the class that an
-    episode would have at another time (microseconds).
+    ``in_use``: the names of the estate that messages ask for, wherever they do; such a name is no slip.
+    ``asked``: the instances whose clock may be off, since they have contradicted episodes and routes that change.
+    ``offsets``: by how many microseconds the clock of an instance is ahead.
     """
-    # Whatever order they were found in.
-    groups = sorted(groups, key=lambda group: (group.first_at, tuple(map(str, group.answers))))
-    causes: dict[GroupAnswers, MismatchCause] = {}
-    for group in groups:
-        cause = find_missing(group.answers, network) if group.answers.rejections else None
-        if cause is not None:
-            causes[group.answers] = cause
-    offsets = {
-        instance: find_offset(sampled, class_at)
-        for instance, sampled in samples.items()
-        if has_changes(network.instances.get(instance))
-    }
-    # A name that messages ask for, wherever they do, is no slip.
-    in_use = {group.answers.service for group in groups if group.answers.service is not None}
-    for lane in lanes_of(groups).values():
-        offset = offsets.get(lane.place.instance)
-        for group in lane.off:
-            cause = (
-                _of_lane(group, lane, network, in_use)
-                if offset is None
-                else clock_cause(lane.place.instance, offset)
-            )
+
+    network: EstateNetwork
+    in_use: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
+    offsets: dict[str, int] = field(default_factory=dict)
+
+    def note(self, groups: Iterable[EpisodeGroup]) -> None:
+        """Note what groups tell of others."""
+        for group in groups:
+            one = group.answers
+            if one.service is not None and one.service in self._named:
+                self.in_use.add(one.service)
+            if one.kind is PairClass.CONTRADICTED and one.instance in self._changing:
+                self.asked.add(one.instance)
+
+    def find_offsets(self, samples: Samples, class_at: ClassAt) -> None:
+        """Find out which clocks are off, by some contradicted episodes and some others of each instance."""
+        for instance in self.asked:
+            offset = find_offset(samples.get(instance, ()), class_at)
+            if offset is not None:
+                self.offsets[instance] = offset
+
+    def find_causes(self, groups: Iterable[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause]:
+        """Return the likely cause of each group that contradicts the tables, or of which they say nothing, if any.
+
+        All groups of a service on an instance are there: what is right tells since when something is wrong.
+        """
+        # Whatever order they were found in.
+        groups = sorted(groups, key=lambda group: (group.first_at, tuple(map(str, group.answers))))
+        causes: dict[GroupAnswers, MismatchCause] = {}
+        for group in groups:
+            cause = find_missing(group.answers, self.network) if group.answers.rejections else None
             if cause is not None:
                 causes[group.answers] = cause
-    return causes
+        for lane in lanes_of(groups).values():
+            offset = self.offsets.get(lane.place.instance)
+            for group in lane.off:
+                cause = self._search(group, lane) if offset is None else clock_cause(lane.place.instance, offset)
+                if cause is not None:
+                    causes[group.answers] = cause
+        return causes
 
+    def _search(self, group: EpisodeGroup, lane: ObservedLane) -> MismatchCause | None:
+        """Return the first search that finds something."""
+        instance = self.network.instances[lane.place.instance]
+        return (
+            find_near_name(group.answers, lane.place, instance, self.in_use)
+            or find_change(group, lane, instance)
+            or find_hidden(group, lane, instance)
+        )
 
-def _of_lane(
-    group: EpisodeGroup, lane: ObservedLane, network: EstateNetwork, in_use: set[str]
-) -> MismatchCause | None:
-    """Return the first search that finds something."""
-    instance = network.instances[lane.place.instance]
-    return (
-        find_near_name(group.answers, lane.place, instance, in_use)
-        or find_change(group, lane, instance)
-        or find_hidden(group, lane, instance)
-    )
+    @cached_property
+    def _named(self) -> set[str]:
+        """The services that routes name, or instances hold."""
+        instances = self.network.instances.values()
+        routed = {service for one in instances for routes in one.routes.values() for service in routes if service}
+        return routed.union(*(one.holders for one in instances))
+
+    @cached_property
+    def _changing(self) -> set[str]:
+        return {name for name, instance in self.network.instances.items() if has_changes(instance)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from routing.rules import text
 from routing.rules.reconciling import PairClass, SeenMessage
@@ -23,6 +23,8 @@ from routing.terms import (
 
 if TYPE_CHECKING:
     from routing.delta.ledger import ReplacedOutput
+
+T = TypeVar("T")
 
 APART = 192_000_000
 """Observations so many microseconds apart are two episodes: SQL Server tries again every 64 s at the latest."""
@@ -227,20 +229,61 @@ RENAMED = {
 """Columns of episodes by their names in the output, where these differ."""
 
 
-@dataclass(frozen=True)
-class ObservedEpisodes:
-    """All episodes of ``observations`` rows of ``observed_routing``, judged.
+@dataclass
+class EpisodeCount:
+    """Some episodes: how many, of how many rows, and from when to when they began (microseconds)."""
 
-    ``groups`` hold every episode once; ``causes`` are those of some of them. ``unobserved``: sides of messages
-    that nobody observed. ``rows``: the rows of ``reconciliation``; None where they are not kept.
+    episodes: int
+    observations: int
+    first_at: int
+    last_at: int
+
+    @classmethod
+    def of(cls, group: EpisodeGroup) -> EpisodeCount:
+        """Return the episodes of one group."""
+        return cls(group.episodes, group.observations, group.first_at, group.last_at)
+
+    def add(self, group: EpisodeGroup) -> None:
+        """Count the episodes of another group as well."""
+        self.episodes += group.episodes
+        self.observations += group.observations
+        self.first_at, self.last_at = min(self.first_at, group.first_at), max(self.last_at, group.last_at)
+
+
+@dataclass
+class ObservedEpisodes:
+    """The episodes of ``observations`` rows of ``observed_routing``, judged and counted.
+
+    ``counts`` holds every episode once, by instance and class; ``causes`` by instance and cause those that it
+    explains. ``unobserved``: sides of messages that nobody observed. ``rows``: the rows of ``reconciliation``;
+    None where they are not kept.
     """
 
     observations: int
-    groups: Sequence[EpisodeGroup]
-    causes: Mapping[GroupAnswers, MismatchCause]
-    balanced: Balanced
     unobserved: int
-    rows: Table | None
+    counts: dict[tuple[str, PairClass], EpisodeCount] = field(default_factory=dict)
+    causes: dict[tuple[str, MismatchCause], EpisodeCount] = field(default_factory=dict)
+    balanced: dict[tuple[str, str, int], PickedInstances] = field(default_factory=dict)
+    rows: Table | None = None
+
+    def add(
+        self, groups: Iterable[EpisodeGroup], causes: Mapping[GroupAnswers, MismatchCause], balanced: Balanced
+    ) -> None:
+        """Count the groups of some services on some instances, all of them, with the causes of some groups."""
+        for group in groups:
+            instance, cause = group.answers.instance, causes.get(group.answers)
+            _count(self.counts, (instance, group.answers.kind), group)
+            if cause is not None:
+                _count(self.causes, (instance, cause), group)
+        self.balanced.update(balanced)
+
+
+def _count(counts: dict[T, EpisodeCount], key: T, group: EpisodeGroup) -> None:
+    counted = counts.get(key)
+    if counted is None:
+        counts[key] = EpisodeCount.of(group)
+    else:
+        counted.add(group)
 
 
 class JudgedTraffic(Protocol):

@@ -80,11 +80,7 @@ class EpisodePredictor:
 
     def list_asking(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
         """Yield the episodes of instances where any may ask for a route, as messages with their dialogs."""
-        asking = {
-            name
-            for name, instance in self.messages.instances.items()
-            if any(may_ask(instance, database) for database in (None, *instance.databases))
-        }
+        asking = asking_instances(self.messages)
         asked = (self._ask(one, one.first_at) for one in (episodes if asking else ()) if one.instance in asking)
         return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
 
@@ -197,6 +193,15 @@ class EpisodePredictor:
         return tuple(codes)
 
 
+def asking_instances(judge: MessageJudge) -> set[str]:
+    """Return the instances where a message may ask for a route."""
+    return {
+        name
+        for name, instance in judge.instances.items()
+        if any(may_ask(instance, database) for database in (None, *instance.databases))
+    }
+
+
 def _end_of(episode: ObservedEpisode) -> EpisodeEnd:
     return EpisodeEnd(episode.instance, episode.database, episode.conversation, episode.is_initiator)
 
@@ -286,17 +291,9 @@ class JudgedEpisodes:
         """The texts of predictions, each once."""
         return list(self._predictions)
 
-    @property
-    def has_trouble(self) -> bool:
-        """Whether there is anything of which a cause is looked for."""
-        wanted = (PairClass.CONTRADICTED, PairClass.NOT_PREDICTED)
-        return any(group.answers.kind in wanted for group in self.groups)
-
-    @property
-    def contradicted(self) -> set[str]:
-        """The instances that have contradicted episodes."""
-        kinds = ((group.answers.instance, group.answers.kind) for group in self.groups)
-        return {instance for instance, kind in kinds if kind is PairClass.CONTRADICTED}
+    def class_of(self, place: int) -> PairClass:
+        """Return the class of the question in a place."""
+        return self.groups[self.group_of[place]].answers.kind
 
 
 def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:

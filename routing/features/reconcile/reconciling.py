@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from routing.delta.counted_runs import release
 from routing.delta.ledger import ReplacedOutput
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.errors import InputError
-from routing.features.reconcile.episodes import JudgedTraffic, MismatchCause, ObservedEpisodes
+from routing.features.reconcile.episodes import JudgedTraffic, ObservedEpisodes
 from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
 from routing.rules.reconciling import MATCHING, PairClass
 from routing.rules.timeline import moment_of
@@ -204,42 +203,34 @@ def _open_in_arrow(
 
 
 def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
-    counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for group in observed_episodes.groups:
-        one = counts[group.answers.instance, str(group.answers.kind)]
-        one[0] += group.episodes
-        one[1] += group.observations
     order = [str(kind) for kind in PairClass]
-    ordered = sorted(counts, key=lambda key: (key[0], order.index(key[1])))
+    counts = sorted(observed_episodes.counts.items(), key=lambda item: (item[0][0], order.index(str(item[0][1]))))
+    # The cause that explains most comes first.
+    causes = sorted(observed_episodes.causes.items(), key=lambda item: (-item[1].episodes, item[0]))
+    balanced = sorted(observed_episodes.balanced.items())
     return Reconciliation(
         observed_episodes.observations,
-        _rows(RECONCILED_COUNTS, ((*key, *counts[key]) for key in ordered)),
-        _causes(observed_episodes),
         _rows(
-            BALANCED_PICKS,
-            ((*key, picks.episodes, picks.same) for key, picks in sorted(observed_episodes.balanced.items())),
+            RECONCILED_COUNTS,
+            ((instance, str(kind), one.episodes, one.observations) for (instance, kind), one in counts),
         ),
+        _rows(
+            RECONCILED_CAUSES,
+            (
+                (
+                    instance,
+                    str(cause.kind),
+                    cause.text,
+                    one.episodes,
+                    moment_of(one.first_at),
+                    moment_of(one.last_at),
+                )
+                for (instance, cause), one in causes
+            ),
+        ),
+        _rows(BALANCED_PICKS, ((*key, picks.episodes, picks.same) for key, picks in balanced)),
         observed_episodes.unobserved,
         observed_episodes.rows,
-    )
-
-
-def _causes(observed_episodes: ObservedEpisodes) -> SchemaRows:
-    """Return each cause with how many episodes it explains, the most first."""
-    spans_by_cause: dict[tuple[str, MismatchCause], list[int]] = {}
-    for group in observed_episodes.groups:
-        cause = observed_episodes.causes.get(group.answers)
-        if cause is not None:
-            span = spans_by_cause.setdefault((group.answers.instance, cause), [0, group.first_at, group.last_at])
-            span[0] += group.episodes
-            span[1], span[2] = min(span[1], group.first_at), max(span[2], group.last_at)
-    ordered = sorted(spans_by_cause.items(), key=lambda item: (-item[1][0], item[0]))
-    return _rows(
-        RECONCILED_CAUSES,
-        (
-            (instance, str(cause.kind), cause.text, episodes, moment_of(first), moment_of(last))
-            for (instance, cause), (episodes, first, last) in ordered
-        ),
     )
 
 

@@ -8,7 +8,7 @@ the number of picks. One episode for each question goes to the driver, and the a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from routing.delta.ledger import ReplacedOutput
 from routing.errors import InputError
-from routing.features.reconcile.cause_search import find_causes
+from routing.features.reconcile.cause_search import CauseSearch, Samples
 from routing.features.reconcile.episodes import (
     ANSWER,
     APART,
@@ -30,7 +30,6 @@ from routing.features.reconcile.episodes import (
     SIDE,
     GroupAnswers,
     MismatchCause,
-    ObservedEpisode,
     ObservedEpisodes,
     episode_of,
 )
@@ -179,8 +178,8 @@ def open_episodes(
         judged = answers.judged
         progress("looking for causes")
         causes = asked.find_causes(questions, answers)
-        unobserved = _count_unobserved(messages, asked.episodes)
-        found = ObservedEpisodes(observations, judged.groups, causes, judged.balanced, unobserved, None)
+        found = ObservedEpisodes(observations, _count_unobserved(messages, asked.episodes))
+        found.add(judged.groups, causes, judged.balanced)
         yield JudgedFrames(found, _rows(questions, answers, causes))
 
 
@@ -312,17 +311,18 @@ class _Asked:
         return _Answers(judged, [row[_QUESTION] for row in rows], predictor)
 
     def find_causes(self, questions: DataFrame, answers: _Answers) -> Mapping[GroupAnswers, MismatchCause]:
-        """Return the causes of groups, by samples of the episodes."""
-        if not answers.judged.has_trouble:
-            return {}
-        rows = _collect(answers.sample(questions))
-        of_samples = predictor_of(MessageJudge(self.network), rows)
-        predictor = replace(answers.predictor, dialogs=of_samples.dialogs, named=of_samples.named)
-        samples: dict[str, list[tuple[ObservedEpisode, PairClass]]] = {}
-        for row in rows:
-            samples.setdefault(row["instance_name"], []).append((episode_of(row), PairClass(row["class"])))
-
-        return find_causes(answers.judged.groups, samples, predictor.class_at, self.network)
+        """Return the causes of groups, by samples of the episodes where a clock may be off."""
+        search, groups = CauseSearch(self.network), answers.judged.groups
+        search.note(groups)
+        if search.asked:
+            rows = _collect(answers.sample(questions, search.asked))
+            of_samples = predictor_of(MessageJudge(self.network), rows)
+            predictor = replace(answers.predictor, dialogs=of_samples.dialogs, named=of_samples.named)
+            samples: Samples = {name: [] for name in search.asked}
+            for row in rows:
+                samples[row["instance_name"]].append((episode_of(row), PairClass(row["class"])))
+            search.find_offsets(samples, predictor.class_at)
+        return search.find_causes(groups)
 
 
 @dataclass(frozen=True)
@@ -339,14 +339,14 @@ class _Answers:
         places = zip(self.questions, judged.prediction_of, judged.group_of, strict=True)
         return frame_of_tuples(spark, ((one, *predictions[place], group) for one, place, group in places), _TOLD)
 
-    def sample(self, questions: DataFrame) -> DataFrame:
-        """Sample contradicted episodes and others, of instances with contradicted ones, evenly over time."""
+    def sample(self, questions: DataFrame, instances: Collection[str]) -> DataFrame:
+        """Sample contradicted episodes of instances and others, evenly over time."""
         classes = self.frame(questions.sparkSession).select(_QUESTION, "class")
         off = F.col("class") == str(PairClass.CONTRADICTED)
         # A question stands there once.
         rows = questions.join(small_side(classes), _QUESTION, how="inner")
         rows = rows.where(F.col("class") != str(PairClass.NOT_PREDICTED))
-        rows = rows.where(F.col("instance_name").isin(sorted(self.judged.contradicted)))
+        rows = rows.where(F.col("instance_name").isin(sorted(instances)))
         alike = Window.partitionBy("instance_name", off)
         in_order = alike.orderBy("first_at", *(F.asc_nulls_last(name) for name in SIDE))
         step = F.greatest(F.count(F.lit(1)).over(alike) / SAMPLED, F.lit(1.0))
