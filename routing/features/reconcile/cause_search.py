@@ -257,7 +257,7 @@ def is_near(name: str, other: str) -> bool:
 # The names of an estate are compared with each other again and again.
 @lru_cache(100_000)
 def _compared(name: str) -> tuple[str, str]:
-    """Return what is compared of a name, as it is and without its numbers."""
+    """Return the part of a name that is compared, as it is and without its numbers."""
     one = likeness(name)[:_LENGTH]
     return one, _DIGITS.sub("#", one)
 
@@ -364,7 +364,7 @@ class CauseSearch:
     offsets: dict[str, int] = field(default_factory=dict)
 
     def note(self, groups: Iterable[EpisodeGroup]) -> None:
-        """Note what groups tell of others."""
+        """Note the names that are in use, and the instances whose clock may be off."""
         for group in groups:
             one = group.answers
             if one.service is not None and one.service in self._named:
