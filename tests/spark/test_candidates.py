@@ -31,7 +31,7 @@ from tests.reference.resolver import resolve as reference
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.core
+pytestmark = [pytest.mark.core, pytest.mark.matrix]
 ESTATES, MESSAGES, SEED = 12, 40, 20261125
 AS_OF = datetime(2026, 1, 5, 10, 0, 0, tzinfo=timezone.utc)
 KEY = ("instance_name", "message_id", "decided_at")
