@@ -318,7 +318,9 @@ class BucketedEpisodes:
         questions, numbers = EpisodeQuestions(self.judge), []
         for episodes in self._read(bucket):
             numbers.append(questions.number(episodes))
-            alone.add_to(bucket, _rows_of_one(episodes, numbers[-1]))
+            of_one = _rows_of_one(episodes, numbers[-1])
+            if len(of_one):
+                alone.add_to(bucket, of_one)
         if not numbers:
             return None
         alone.close()
