@@ -56,8 +56,7 @@ def test_a_run_in_a_warm_session(spark: SparkSession, demo: DemoRun, tmp_path: P
     assert set(done.row["stage_seconds"]) == {
         *("read", "validate", "lookups", "keys", "plan", "requests", "write", "counts")
     }
-    # On a busy machine the lock and the commits between them take a fifth.
-    assert 0.7 * whole < sum(done.row["stage_seconds"].values()) <= whole
+    assert 0.85 * whole < sum(done.row["stage_seconds"].values()) <= whole
 
 
 @contextmanager

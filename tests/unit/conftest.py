@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
+
+from routing.sessions.session import find_active
 
 
 @pytest.fixture(scope="module", autouse=True)
 def without_a_session() -> Iterator[None]:
     """Hide the session that tests with Spark may have started in this process: commands would use it."""
-    if "pyspark.sql" not in sys.modules:
-        yield
-        return
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
+    active = find_active()
     if active is None:
         yield
         return
     sessions = active._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
     sessions.clearActiveSession()
-    assert SparkSession.getActiveSession() is None
+    assert find_active() is None
     yield
     sessions.setActiveSession(active._jsparkSession)

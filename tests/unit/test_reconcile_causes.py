@@ -46,7 +46,7 @@ def group(
         "hub", "Orders", service, kind, "CLASSIFY_EVENT", seen, number, hop, broker,
         Outcome.SENT, Reason.NETWORK_ADDRESS, route_name, STOCK,
     )  # fmt: skip
-    return EpisodeGroup(answers._replace(**rest), 1, since * MINUTE, until * MINUTE)
+    return EpisodeGroup(1, 0, since * MINUTE, until * MINUTE, answers._replace(**rest))
 
 
 RIGHT, WRONG = PairClass.CONFIRMED, PairClass.CONTRADICTED
@@ -56,7 +56,7 @@ def searched(groups: Sequence[EpisodeGroup], samples: Samples | None = None) -> 
     """What is found of groups, by samples whose episodes are right before minute 100."""
     search = CauseSearch(NETWORK)
     search.note(groups)
-    assert search.asked == {"hub" for one in groups if one.answers[:4:3] == ("hub", WRONG)}
+    assert search.clocks_in_doubt == {"hub" for one in groups if one.answers[:4:3] == ("hub", WRONG)}
     search.find_offsets(samples or {}, right_until(100))
     return search.find_causes(groups)
 

@@ -125,24 +125,25 @@ class BucketObjects(Generic[T]):
 
     def store(self, bucket: int, value: T) -> None:
         """Keep the object of a bucket."""
-        if self.folder is None:
+        path = self._path(bucket)
+        if path is None:
             self._objects[bucket] = value
             return
-        with self._path(bucket).open("wb") as file:
+        with path.open("wb") as file:
             pickle.dump(value, file, pickle.HIGHEST_PROTOCOL)
 
     def load(self, bucket: int) -> T | None:
         """Return the object of a bucket; None where it has none."""
-        if self.folder is None or not self._path(bucket).exists():
+        path = self._path(bucket)
+        if path is None or not path.exists():
             return self._objects.get(bucket)
-        with self._path(bucket).open("rb") as file:
+        with path.open("rb") as file:
             value: T = pickle.load(file)
         return value
 
-    def _path(self, bucket: int) -> Path:
-        if self.folder is None:
-            raise ValueError("the objects are kept in memory")
-        return self.folder / f"{self.name}-{bucket}.pickle"
+    def _path(self, bucket: int) -> Path | None:
+        """Return the file of a bucket; None where objects are in memory."""
+        return None if self.folder is None else self.folder / f"{self.name}-{bucket}.pickle"
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ def open_episodes(
         bucketed = BucketedEpisodes(judge, buckets, episodes, rows_of_one)
         search = bucketed.judge_all()
         progress("looking for causes")
-        search.find_offsets(*bucketed.sample(search.asked))
+        search.find_offsets(*bucketed.sample(search.clocks_in_doubt))
         counted = ObservedEpisodes(count_observations(tables["observed_routing"]), read.unobserved)
         bucketed.answer_all(search, counted)
         yield JudgedTables(counted, bucketed)
@@ -341,7 +341,7 @@ class BucketedEpisodes:
                 of_one = _rows_of_one(some, questions.number(some))
                 for start in range(0, len(of_one), _EPISODES_AT_ONCE):
                     rows = rows_of(of_one.slice(start, _EPISODES_AT_ONCE))
-                    yield from predictor_of(self.judge, rows).list_asking(map(episode_of, rows))
+                    yield from predictor_of(self.judge, rows).list_messages(map(episode_of, rows))
 
     def sample(self, instances: Collection[str]) -> tuple[Samples, ClassAt]:
         """Return some contradicted episodes of instances and some others, evenly over time.

@@ -246,9 +246,9 @@ def is_near(name: str, other: str) -> bool:
     """
     if name == other:
         return False
-    if likeness(name) == likeness(other):
+    (whole, one, counted), (whole_too, two, counted_too) = _compared(name), _compared(other)
+    if whole == whole_too:
         return True
-    (one, counted), (two, counted_too) = _compared(name), _compared(other)
     if min(len(one), len(two)) < _SHORTEST or abs(len(one) - len(two)) > 1:
         return False
     return counted != counted_too and _is_one_slip(one, two)
@@ -256,10 +256,10 @@ def is_near(name: str, other: str) -> bool:
 
 # The names of an estate are compared with each other again and again.
 @lru_cache(100_000)
-def _compared(name: str) -> tuple[str, str]:
-    """Return the part of a name that is compared, as it is and without its numbers."""
-    one = likeness(name)[:_LENGTH]
-    return one, _DIGITS.sub("#", one)
+def _compared(name: str) -> tuple[str, str, str]:
+    """Return a name as names are compared, its beginning, and that without its numbers."""
+    whole = likeness(name)
+    return whole, whole[:_LENGTH], _DIGITS.sub("#", whole[:_LENGTH])
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -354,13 +354,13 @@ class CauseSearch:
     """Searches the likely causes of episodes, which come in groups: it notes all of them first.
 
     ``in_use``: the names of the estate that messages ask for, wherever they do; such a name is no slip.
-    ``asked``: the instances whose clock may be off, since they have contradicted episodes and routes that change.
+    ``clocks_in_doubt``: the instances that have contradicted episodes and routes that change.
     ``offsets``: by how many microseconds the clock of an instance is ahead.
     """
 
     network: EstateNetwork
     in_use: set[str] = field(default_factory=set)
-    asked: set[str] = field(default_factory=set)
+    clocks_in_doubt: set[str] = field(default_factory=set)
     offsets: dict[str, int] = field(default_factory=dict)
 
     def note(self, groups: Iterable[EpisodeGroup]) -> None:
@@ -370,11 +370,11 @@ class CauseSearch:
             if one.service is not None and one.service in self._named:
                 self.in_use.add(one.service)
             if one.kind is PairClass.CONTRADICTED and one.instance in self._changing:
-                self.asked.add(one.instance)
+                self.clocks_in_doubt.add(one.instance)
 
     def find_offsets(self, samples: Samples, class_at: ClassAt) -> None:
         """Find out which clocks are off, by some contradicted episodes and some others of each instance."""
-        for instance in self.asked:
+        for instance in self.clocks_in_doubt:
             offset = find_offset(samples.get(instance, ()), class_at)
             if offset is not None:
                 self.offsets[instance] = offset

@@ -171,17 +171,26 @@ class GroupAnswers(NamedTuple):
 
 
 @dataclass
-class EpisodeGroup:
-    """Episodes with the same answers: how many, and from when to when they began (microseconds).
+class EpisodeCount:
+    """Some episodes: how many, of how many rows, and from when to when they began (microseconds)."""
 
-    ``observations``: how many rows they are of.
-    """
-
-    answers: GroupAnswers
     episodes: int
+    observations: int
     first_at: int
     last_at: int
-    observations: int = 0
+
+    def add(self, other: EpisodeCount) -> None:
+        """Count others as well."""
+        self.episodes += other.episodes
+        self.observations += other.observations
+        self.first_at, self.last_at = min(self.first_at, other.first_at), max(self.last_at, other.last_at)
+
+
+@dataclass
+class EpisodeGroup(EpisodeCount):
+    """Episodes with the same answers."""
+
+    answers: GroupAnswers
 
 
 class CauseKind(Word):
@@ -230,27 +239,6 @@ RENAMED = {
 
 
 @dataclass
-class EpisodeCount:
-    """Some episodes: how many, of how many rows, and from when to when they began (microseconds)."""
-
-    episodes: int
-    observations: int
-    first_at: int
-    last_at: int
-
-    @classmethod
-    def of(cls, group: EpisodeGroup) -> EpisodeCount:
-        """Return the episodes of one group."""
-        return cls(group.episodes, group.observations, group.first_at, group.last_at)
-
-    def add(self, group: EpisodeGroup) -> None:
-        """Count the episodes of another group as well."""
-        self.episodes += group.episodes
-        self.observations += group.observations
-        self.first_at, self.last_at = min(self.first_at, group.first_at), max(self.last_at, group.last_at)
-
-
-@dataclass
 class ObservedEpisodes:
     """The episodes of ``observations`` rows of ``observed_routing``, judged and counted.
 
@@ -281,7 +269,7 @@ class ObservedEpisodes:
 def _count(counts: dict[T, EpisodeCount], key: T, group: EpisodeGroup) -> None:
     counted = counts.get(key)
     if counted is None:
-        counts[key] = EpisodeCount.of(group)
+        counts[key] = EpisodeCount(group.episodes, group.observations, group.first_at, group.last_at)
     else:
         counted.add(group)
 

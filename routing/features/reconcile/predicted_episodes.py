@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import NamedTuple
 
-from routing.features.reconcile.episodes import EpisodeGroup, GroupAnswers, ObservedEpisode, PickedInstances
+from routing.features.reconcile.episodes import (
+    EpisodeCount,
+    EpisodeGroup,
+    GroupAnswers,
+    ObservedEpisode,
+    PickedInstances,
+)
 from routing.plan.verdicts import KeyedMessages, KnownDialogs, MessageJudge, may_ask
 from routing.rules import reconciling
 from routing.rules.deciding import Decision
@@ -76,12 +82,12 @@ class EpisodePredictor:
 
     def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
         """Find out which episodes open a request for a route (section 5)."""
-        self.messages.find_openers(self.list_asking(episodes))
-
-    def list_asking(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
-        """Yield the episodes of instances where any may ask for a route, as messages with their dialogs."""
         asking = asking_instances(self.messages)
-        asked = (self._ask(one, one.first_at) for one in (episodes if asking else ()) if one.instance in asking)
+        self.messages.find_openers(self.list_messages(one for one in episodes if one.instance in asking))
+
+    def list_messages(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+        """Yield the messages that episodes are, with their dialogs, where anything is predicted of them."""
+        asked = (self._ask(one, one.first_at) for one in episodes)
         return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
 
     def predict(self, episode: ObservedEpisode, at: int | None = None) -> EpisodePrediction:
@@ -274,11 +280,9 @@ class JudgedEpisodes:
         place = self._grouped.get(answers)
         if place is None:
             place = self._grouped[answers] = len(self.groups)
-            self.groups.append(EpisodeGroup(answers, 0, since, until))
-        group = self.groups[place]
-        group.episodes += episodes
-        group.observations += observations
-        group.first_at, group.last_at = min(group.first_at, since), max(group.last_at, until)
+            self.groups.append(EpisodeGroup(episodes, observations, since, until, answers))
+        else:
+            self.groups[place].add(EpisodeCount(episodes, observations, since, until))
         self.group_of.append(place)
         if prediction.broker_instances and episode.service and _tells_pick(episode):
             key = (episode.instance, episode.service, prediction.broker_instances)

@@ -178,9 +178,9 @@ def open_episodes(
         judged = answers.judged
         progress("looking for causes")
         causes = asked.find_causes(questions, answers)
-        found = ObservedEpisodes(observations, _count_unobserved(messages, asked.episodes))
-        found.add(judged.groups, causes, judged.balanced)
-        yield JudgedFrames(found, _rows(questions, answers, causes))
+        counted = ObservedEpisodes(observations, _count_unobserved(messages, asked.episodes))
+        counted.add(judged.groups, causes, judged.balanced)
+        yield JudgedFrames(counted, _rows(questions, answers, causes))
 
 
 @dataclass(frozen=True)
@@ -314,11 +314,11 @@ class _Asked:
         """Return the causes of groups, by samples of the episodes where a clock may be off."""
         search, groups = CauseSearch(self.network), answers.judged.groups
         search.note(groups)
-        if search.asked:
-            rows = _collect(answers.sample(questions, search.asked))
+        if search.clocks_in_doubt:
+            rows = _collect(answers.sample(questions, search.clocks_in_doubt))
             of_samples = predictor_of(MessageJudge(self.network), rows)
             predictor = replace(answers.predictor, dialogs=of_samples.dialogs, named=of_samples.named)
-            samples: Samples = {name: [] for name in search.asked}
+            samples: Samples = {name: [] for name in search.clocks_in_doubt}
             for row in rows:
                 samples[row["instance_name"]].append((episode_of(row), PairClass(row["class"])))
             search.find_offsets(samples, predictor.class_at)
