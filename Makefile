@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel clean
+.PHONY: other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel newcomer clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -117,9 +117,12 @@ format: setup  ## put the source into its standard form
 
 setup: $(READY)  ## install everything into .venv (PYTHON=python3.12)
 
-$(READY): requirements.lock pyproject.toml scripts/setup.sh
+# If PYTHON names another interpreter than that of .venv, the environment is created again.
+$(READY): requirements.lock pyproject.toml scripts/setup.sh $(if $(PYTHON),$(if $(shell PYTHON="$(PYTHON)" scripts/setup.sh --compare),other-python))
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 	@touch $@
+
+other-python:
 
 java:  ## find Java 17 or 21, or install it, and print its home
 	@scripts/java.sh
@@ -134,6 +137,9 @@ wheel: setup  ## build the wheel into dist/
 	@rm -rf build/lib build/bdist.* dist
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
+
+newcomer:  ## follow the README in a fresh clone with the system's Python (ARGS=--quick without `make test`; a long run)
+	@/usr/bin/python3 scripts/newcomer.py $(ARGS)
 
 clean:  ## remove everything that was built, except .venv
 	@rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run the tests that need no Spark on other Pythons. Arguments name interpreters, 3.12 and 3.13 by default.
-# Each has an environment of its own in build/pythons, with the packages of requirements.lock.
+# Run the tests that need no Spark on other Pythons. Arguments name interpreters; by default 3.10, 3.12 and 3.13.
+# Each gets its own environment in build/pythons, with the packages of requirements.lock.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ environment() {
 }
 
 names=("$@")
-[ $# != 0 ] || names=(python3.12 python3.13)
+[ $# != 0 ] || names=(python3.10 python3.12 python3.13)
 status=0
 for name in "${names[@]}"; do
     command -v "$name" > /dev/null || { printf 'pythons: %s was not found\n' "$name" >&2 && exit 1; }
