@@ -116,6 +116,14 @@ class InputError(ContractError):
         )
 
     @classmethod
+    def lost_table(cls, key: str, location: str, run_id: str) -> InputError:
+        """Say that an optional table is gone which the last counted run read."""
+        return cls(
+            f"tables.{key}: run {quote(run_id)} read this table, and there is none at {quote(location)} now",
+            "correct the location or restore the table; without the key, messages may be decided differently",
+        )
+
+    @classmethod
     def missing_version(cls, key: str, location: str, version: int, newest: int) -> InputError:
         """Say that a table has no such version yet."""
         return cls(

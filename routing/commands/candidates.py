@@ -48,8 +48,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings.output_of(CANDIDATES, "candidates")
     opening = opener(settings, options, console)
     spark = opening.spark
+    from routing.delta.counted_runs import leave_out_missing
     from routing.runs.spark_outputs import write_candidates
 
+    settings = leave_out_missing(opening, settings)
     console.command_progress.text = "the table of candidates is as it was, or as it is to be (start it again)"
     done = write_candidates(spark, settings, as_of=as_of, progress=console.progress, on_note=opening.on_note)
     for note in done.notes:

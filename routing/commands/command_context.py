@@ -105,7 +105,8 @@ def opener(
         settings.spark,
         console.note if options.verbose else lambda text: None,
         # Left under the name that the stage has in a run.
-        lambda: console.during("starting Spark", "session"),
+        waiting=lambda: console.during("starting Spark", "session"),
+        on_missing=lambda text: console.note(f"note: {text}", "warning"),
     )
 
 

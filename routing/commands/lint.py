@@ -215,10 +215,12 @@ def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
 
     asked = lint_settings(settings.lint, settings.file, options.rules)
     leave_pandas_out()
+    from routing.delta.counted_runs import leave_out_missing
     from routing.features.lint.lint_estate import READ
     from routing.features.lint.linting import lint
 
     opening = opener(settings, options, console)
+    settings = leave_out_missing(opening, settings)
     with_messages = options.messages or options.fail_under is not None
     # Before the configuration, so that none of the messages is newer than that.
     traffic = _open_traffic(opening, settings) if with_messages else {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -18,8 +18,8 @@ from routing.delta import commits, protocol
 from routing.delta.job_outputs import LastRun, TableCommit
 from routing.delta.opening import TableOpener
 from routing.delta.table_details import relative_path
-from routing.errors import OutputError, RecordedAlready, RunError, quote
-from routing.schemas import RUNS, ColumnKind, Schema
+from routing.errors import InputError, OutputError, RecordedAlready, RunError, quote
+from routing.schemas import OPTIONAL_INPUTS, RUNS, ColumnKind, Schema
 from routing.tables.read_rows import check_shape, read_rows, types_of
 from routing.tables.table_columns import Table
 from routing.terms import JsonObject, ReadRow, TableRow
@@ -118,6 +118,31 @@ def last_run(opener: TableOpener, runs: TableLocation, coming: str | None = None
     return LastRun(
         runs=settings["output"]["runs"], messages=settings["tables"]["messages"], read_at=opened.version, **row
     )
+
+
+def leave_out_missing(
+    opener: TableOpener, config: Config, on_missing: Callable[[str], None] | None = None
+) -> Config:
+    """Return a configuration without the optional inputs that do not exist.
+
+    Args:
+        opener: opens the tables.
+        config: the configuration.
+        on_missing: called with a note on each of them; by default the opener's.
+
+    Raises:
+        InputError: the last counted run read such a table, so that decisions would change without it.
+    """
+    missing = [
+        key for key in OPTIONAL_INPUTS if key in config.tables and not opener.exists(key, config.tables[key])
+    ]
+    last = last_run(opener, config.output["runs"]) if missing else None
+    for key in missing:
+        location = str(config.tables[key])
+        if last is not None and key in last.input_versions:
+            raise InputError.lost_table(key, location, last.run_id)
+        (on_missing or opener.say_missing)(f"tables.{key}: no table at {quote(location)}, so it is left out")
+    return replace(config, tables={key: at for key, at in config.tables.items() if key not in missing})
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -70,17 +71,20 @@ class TableOpener:
     """Opens tables for one command or run.
 
     ``start`` returns the Spark session; it is called when the first table needs one. ``settings`` are the
-    configuration's own for the session. ``on_note`` is called with a note on how each table is read. ``waiting``
-    is the block within which the opener waits for a session that is still starting.
+    configuration's own for the session. ``on_note`` is called with a note on how each table is read.
+    ``on_missing`` is called with a note on each optional table that does not exist; by default ``on_note`` is.
+    ``waiting`` is the block within which the opener waits for a session that is still starting.
     """
 
     start: Callable[[], SparkSession]
     settings: Mapping[str, str] = field(default_factory=dict)
     on_note: Callable[[str], None] = say_nothing
+    on_missing: Callable[[str], None] | None = None
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     _spark: SparkSession | None = None
     _coming: Future[SparkSession] | None = None
     _clock: SessionClock | None = None
+    _said_missing: set[str] = field(default_factory=set)
 
     @classmethod
     def of_session(cls, spark: SparkSession, on_note: Callable[[str], None] = say_nothing) -> TableOpener:
@@ -175,6 +179,23 @@ class TableOpener:
         if isinstance(newest, spark_tables.AsItIs):
             self.on_note(f"{key}: as it is, at no version")
         return None if newest is None else OpenedTable(newest.read(spark), newest.version)
+
+    def exists(self, key: str, location: TableLocation) -> bool:
+        """Return whether anything exists at the location of an input, be it a table or not."""
+        location = self.placed(f"tables.{key}", location)
+        if is_local(location):
+            return os.path.lexists(location.text)
+        if self.find(f"tables.{key}", location) is not None:
+            return True
+        from routing.delta import spark_tables
+
+        return not location.is_name and spark_tables.holds_files(self.spark, location)
+
+    def say_missing(self, note: str) -> None:
+        """Report an optional table that does not exist, once."""
+        if note not in self._said_missing:
+            self._said_missing.add(note)
+            (self.on_missing or self.on_note)(note)
 
     def open_at(self, key: str, location: TableLocation, version: int | None = None) -> Table:
         """Return a table by its configuration key, at a version or the newest.

@@ -177,6 +177,17 @@ def _is_gone(spark: SparkSession, location: TableLocation) -> bool:
     return False
 
 
+def holds_files(spark: SparkSession, location: TableLocation) -> bool:
+    """Return whether a path or URI exists, be it a table or not. Raises StorageError."""
+    try:
+        _ = spark.read.format("binaryFile").load(location.text).schema
+    except Exception as error:
+        if is_absent(error, location):
+            return False
+        raise StorageError.failed(f"looking for {location}", first_sentence(error)) from error
+    return True
+
+
 def current_version(asked: HasSession, location: TableLocation) -> int | None:
     """Return the newest version of a Delta table that is to be written to; None where nothing stands.
 

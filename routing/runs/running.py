@@ -15,6 +15,7 @@ from routing.delta.counted_runs import (
     check_run_id,
     find_earlier_run,
     find_recorded,
+    leave_out_missing,
     new_run_id,
     release,
     say_recorded,
@@ -130,11 +131,12 @@ def run_by(
             if start is None:
                 return done_before(opener, config, options.run_id, now and as_utc(now))
             earlier = find_run_before(opener, config, start.last)
-            inputs = spark_tables.snapshots(opener, config.tables)
+            left_out: list[str] = []
+            inputs = spark_tables.snapshots(opener, leave_out_missing(opener, config, left_out.append).tables)
             options = replace(options, may_change=isinstance(inputs["messages"], spark_tables.AsItIs))
             newest = import_times.read_newest(opener, config.import_tables.get("imports"))
             unfinished = import_times.note_unfinished(opener, config.journal)
-        notes_so_far = [*start.notes, *unfinished]
+        notes_so_far = [*start.notes, *left_out, *unfinished]
         work = RunWork(outputs, start, options, inputs, newest, clock, opener, notes_so_far)
         moment = None if is_full else as_utc(now or started)
         written = engine.run(work, moment)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from routing.config import CANDIDATES, PATHS, Config
 from routing.delta import file_systems, ledger, spark_tables
+from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import AsItIs, Input
 from routing.engines.traffic_tables import count_by
@@ -134,9 +135,10 @@ def replace_output(
     has ended, ``on_note`` with a note on how each table is read. Raises ConfigError where the output is not
     configured, OutputError where another table stands there, InputError and StorageError.
     """
-    config = file_systems.place_all(config, spark)
+    opener = TableOpener.of_session(spark, on_note)
+    config = leave_out_missing(opener, file_systems.place_all(config, spark))
     location = config.output_of(output.key, output.command)
-    clock, opener = Stages(progress), TableOpener.of_session(spark, on_note)
+    clock = Stages(progress)
     moment = config.resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
         place = ledger.open_replaced(opener, output.key, location, output.schema)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
+from routing.delta.counted_runs import leave_out_missing
 from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
@@ -227,7 +228,12 @@ def diff(
     """
     moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
     scripts = against.read(moment) if isinstance(against, Scripts) else []
-    table_cache = comparison.TableCache(opener or _opener(tables, spark))
+    opener = opener or _opener(tables, spark)
+    if isinstance(tables, Config):
+        tables = leave_out_missing(opener, tables)
+    if isinstance(against, Config):
+        against = leave_out_missing(opener, against)
+    table_cache = comparison.TableCache(opener)
     progress("reading the settings")
     if isinstance(tables, Config):
         # Before the settings, so that none of the messages is newer than these.

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from routing.config import Config, in_reading_order
+from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
 from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.features.explain.background import OtherInstances
@@ -272,6 +273,7 @@ def open_tables(
         4
     """
     opener = opener or TableOpener.of_settings(settings.spark, spark)
+    settings = leave_out_missing(opener, settings)
     kept_locations = {key: settings.import_tables[key] for key in in_reading_order(settings.import_tables)}
     kept_tables = {key: opener.find(f"tables.{key}", location) for key, location in kept_locations.items()}
     inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})

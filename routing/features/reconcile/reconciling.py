@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from routing.config import RECONCILIATION as KEY
 from routing.config import Config, ConfigError, in_reading_order
 from routing.delta import ledger
-from routing.delta.counted_runs import release
+from routing.delta.counted_runs import leave_out_missing, release
 from routing.delta.ledger import ReplacedOutput
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.errors import InputError
@@ -150,7 +150,7 @@ def reconcile(
         check_given(tables, (*SETTINGS, "observed_routing"))
         return _reconcile(tables, progress, None, "", with_rows)
     opener = opener or TableOpener.of_settings(tables.spark, spark)
-    config = tables.placed(opener.placed)
+    config = leave_out_missing(opener, tables.placed(opener.placed))
     progress("reading the tables")
     place = look_at_output(config, opener)
     opened = open_tables(config, opener, place)

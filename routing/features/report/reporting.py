@@ -116,6 +116,7 @@ def of_config(config: Config, opener: TableOpener) -> ReportTables:
     Raises InputError where no run counts yet or a table is not there, OutputError as `counted_runs.open_left`
     does.
     """
+    config = counted_runs.leave_out_missing(opener, config)
     last = counted_runs.last_run(opener, config.output["runs"])
     if last is None:
         raise InputError.nothing_recorded(str(config.output["runs"]))

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from routing.config import PATHS, Config, in_reading_order
 from routing.delta import ledger
+from routing.delta.counted_runs import leave_out_missing
 from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener, find_reason_for_spark
 from routing.engines.arrow.traced_batches import ArrowPaths
@@ -27,7 +28,7 @@ def write_path_table(
     As `routing.runs.spark_outputs.write_paths` does, with the same errors; or why that has to: a table is not read
     or written here.
     """
-    config = config.placed(opener.placed)
+    config = leave_out_missing(opener, config.placed(opener.placed))
     location = config.output_of(PATHS, TRACE_ALL)
     moment, clock = config.resolve.as_of if as_of is None else as_of, Stages(progress)
     with clock.stage("read"):
