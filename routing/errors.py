@@ -296,7 +296,7 @@ class OutputError(ContractError):
         """Say that the files at a location are no Delta table."""
         return cls(
             f"output.{key}: {quote(location)} is not empty and holds no Delta table",
-            "name another location",
+            "name another location, or delete the folder if an interrupted command left it",
         )
 
     @classmethod

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from routing.sessions.existing_session import HasSession
 
 _COMMIT = re.compile(r"([0-9]{20})\.json")
+_STORED = re.compile(r"[0-9]{20}\.(?:json\Z|checkpoint\.)")
 # As many of the newest commits are looked at where nothing says how far to go back.
 _LATEST = 20
 # The property that announces a RESTORE where the session refuses to mark the commit itself.
@@ -43,6 +44,12 @@ CommitInfos = list[tuple[int, CommitInfo]]
 def is_local(location: TableLocation) -> bool:
     """Return True if a table's path is on this machine's disk; a configuration makes such paths absolute."""
     return not (location.is_name or location.is_elsewhere) and Path(location.text).is_absolute()
+
+
+def has_commits(location: TableLocation) -> bool:
+    """Return True if the log of a local table holds a commit or a checkpoint."""
+    log = Path(location.text, "_delta_log")
+    return is_local(location) and log.is_dir() and any(_STORED.match(file.name) for file in log.iterdir())
 
 
 def newest_version(location: TableLocation) -> int | None:

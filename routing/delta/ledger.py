@@ -23,7 +23,8 @@ from routing.delta.job_outputs import CommitMark, LastRun, TableCommit
 from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, find_log, open_to_write
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
-from routing.delta.table_details import check_vacant, check_writable, relative_path
+from routing.delta.table_creation import check_vacant, creating
+from routing.delta.table_details import check_writable, relative_path
 from routing.errors import InputError, OutputError, RoutingError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, find_setting, is_refusal
@@ -114,7 +115,7 @@ class JobTables(ABC):
 
     def look_at_columns(self, key: str) -> None:
         """Remember a table that lacks columns. Raises OutputError where it is no table of this job."""
-        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key]):
+        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs")):
             self.lacking.add(key)
 
 
@@ -155,7 +156,8 @@ class DeltaTables(JobTables):
         if location.is_name and self.newest(key) is None:
             # A catalog that makes a table together with its rows does not mark that commit.
             spark_tables.create_if_missing(self.spark, key, location, schemas.OUTPUTS[key].optional())
-        spark_tables.put(rows, key, location, how)
+        with creating(location, self.place("runs")):
+            spark_tables.put(rows, key, location, how)
         self.lacking.discard(key)
 
 
@@ -231,10 +233,11 @@ class LocalOutputs(JobTables):
         location, metadata = self.config.output[key], commit_mark.as_text()
         schema, measured = schemas.OUTPUTS[key], STATISTICS.get(key, "")
         try:
-            if self.newest(key) is None:
+            with creating(location, self.place("runs")):
                 # Before its files: a folder with files and no log is no table.
-                properties = {_SKIPPING: measured} if measured else {}
-                LocalTable.make(location, schema.optional(), properties=properties)
+                if self.newest(key) is None:
+                    properties = {_SKIPPING: measured} if measured else {}
+                    LocalTable.make(location, schema.optional(), properties=properties)
             names = measured.split(",") if measured else []
             with DataFiles(Path(location.text), names) as files:
                 rows.write_to(files)
@@ -270,7 +273,8 @@ class LocalOutputs(JobTables):
         try:
             rows = table_of([row], schemas.RUNS.optional())
             newest = self.newest("runs")
-            with self._believe_log("runs", commit_mark, -1 if newest is None else newest):
+            known_version = -1 if newest is None else newest
+            with creating(location, str(location)), self._believe_log("runs", commit_mark, known_version):
                 append_once(location, rows, commit_mark.as_text(), order_since(ORDER_OF_RUNS, since), turn)
         except Exception as error:
             raise self._failed("runs", error) from error
@@ -310,13 +314,14 @@ class LocalOutputs(JobTables):
 class ReplacedOutput:
     """An output of section ``output``, looked at before anything is computed.
 
-    ``writer`` writes it without Spark; None where it is to be made so. ``lacks``: columns that an older release
-    did not write.
+    ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark; None where it
+    is to be made so. ``lacks``: columns that an older release did not write.
     """
 
     key: str
     location: TableLocation
     schema: Schema
+    job: str
     writer: LocalTable | UnreadableTable | None
     lacks: tuple[str, ...] = ()
 
@@ -330,7 +335,10 @@ class ReplacedOutput:
         names = STATISTICS.get(self.key, "")
         try:
             properties = {"delta.dataSkippingStatsColumns": names} if names else {}
-            stored = self.writer or LocalTable.make(self.location, self.schema.optional(), properties=properties)
+            with creating(self.location, self.job):
+                stored = self.writer or LocalTable.make(
+                    self.location, self.schema.optional(), properties=properties
+                )
             return stored.replace_rows(rows, self.schema, names.split(",") if names else (), metadata)
         except RoutingError:
             raise
@@ -342,9 +350,9 @@ class ReplacedOutput:
         if self.location.is_name and spark_tables.current_version(ExistingSession(spark), self.location) is None:
             # A catalog that makes a table together with its rows does not mark that commit.
             spark_tables.create_if_missing(spark, self.key, self.location, self.schema.optional())
-        spark_tables.put(
-            rows, self.key, self.location, spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
-        )
+        how = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
+        with creating(self.location, self.job):
+            spark_tables.put(rows, self.key, self.location, how)
         latest = commits.latest_commits(ExistingSession(spark), self.location)
         ours = [commit.version for commit in latest if commit.metadata == metadata]
         if not ours:
@@ -356,21 +364,22 @@ class ReplacedOutput:
         return f"writing output.{self.key} to {self.location}"
 
 
-def open_replaced(opener: TableOpener, key: str, location: TableLocation, schema: Schema) -> ReplacedOutput:
+def open_replaced(opener: TableOpener, config: Config, key: str, schema: Schema) -> ReplacedOutput:
     """Open an output to be replaced; refuse a location that holds another table, or cannot be written to.
 
-    ``location`` is a `placed` one. Columns that may be null may be missing, as in a table of an older release.
-    Raises OutputError.
+    The configuration is a `placed` one. Columns that may be null may be missing, as in a table of an older
+    release. Raises OutputError.
     """
+    location, job = config.other_outputs[key], str(config.output["runs"])
     check_writable(key, location)
     opened = opener.find(f"output.{key}", location)
     if opened is None:
-        check_vacant(key, location)
-        return ReplacedOutput(key, location, schema, opener.open_to_write(location, None))
+        check_vacant(key, location, job)
+        return ReplacedOutput(key, location, schema, job, opener.open_to_write(location, None))
     if opened.version is None:
         raise OutputError.without_versions(str(location))
     lacks = check_shape(opened.rows, key, str(location), schema)
-    return ReplacedOutput(key, location, schema, opener.open_to_write(location, opened.version), tuple(lacks))
+    return ReplacedOutput(key, location, schema, job, opener.open_to_write(location, opened.version), tuple(lacks))
 
 
 def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from routing.config import TableLocation
-from routing.delta.commits import is_local
+from routing.delta.commits import has_commits
 from routing.delta.data_files import DataFile, DataFiles, RowSource
 from routing.schemas import Field, Schema
 from routing.tables.arrow_rows import arrow_schema
@@ -53,9 +53,8 @@ class UnreadableTable:
 
 
 def find_log(location: TableLocation) -> Path | None:
-    """Return the log of a Delta table that stands at a local path on this machine's disk; None where none does."""
-    log = Path(location.text, "_delta_log")
-    return log if is_local(location) and log.is_dir() else None
+    """Return the log of a Delta table at a path on this machine's disk; None where there is no table."""
+    return Path(location.text, "_delta_log") if has_commits(location) else None
 
 
 def look_at_path(location: TableLocation) -> UnreadableTable | None:

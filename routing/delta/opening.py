@@ -23,7 +23,7 @@ from routing.delta.local_tables import (
     look_at_writing,
     open_local,
 )
-from routing.delta.table_details import check_vacant
+from routing.delta.table_creation import check_vacant
 from routing.errors import EnvironmentFault, InputError, OutputError
 from routing.sessions import session
 from routing.sessions.existing_session import find_setting, is_connect
@@ -207,15 +207,16 @@ class TableOpener:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
         return opened.rows
 
-    def lacks_columns(self, key: str, location: TableLocation, schema: Schema) -> bool:
+    def lacks_columns(self, key: str, location: TableLocation, schema: Schema, job: str) -> bool:
         """Refuse a location that holds anything but a table of this schema, before anything is written to it.
 
         Columns that may be null may be missing, as in a table of an older release: the next write adds them.
-        Returns whether any is. ``key`` is that of the output. Raises OutputError.
+        Returns whether any is. ``key`` is that of the output; ``job`` is the job's location, as in `check_vacant`.
+        Raises OutputError.
         """
         opened = self.find(f"output.{key}", location)
         if opened is None:
-            check_vacant(key, location)
+            check_vacant(key, location, job)
             return False
         if opened.version is None:
             raise OutputError.without_versions(str(location))

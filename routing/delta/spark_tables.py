@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import commits
+from routing.delta.table_creation import creating
 from routing.errors import InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, condition
@@ -153,7 +153,7 @@ def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None
     here = commits.newest_version(location)
     if here is not None:
         return TableSnapshot(location, here)
-    if commits.is_local(location) and not Path(location.text).exists():
+    if commits.is_local(location) and not commits.has_commits(location):
         return None
     spark = asked.spark
     try:
@@ -257,9 +257,10 @@ def put(rows: DataFrame, key: str, location: TableLocation, how: WriteOptions) -
         raise StorageError.failed(f"writing output.{key} to {location}", first_sentence(error)) from error
 
 
-def overwrite(rows: DataFrame, key: str, location: TableLocation, metadata: str) -> None:
-    """Replace a whole table in one commit. Raises StorageError."""
-    put(rows, key, location, WriteOptions(metadata, adds=False))
+def overwrite(rows: DataFrame, key: str, location: TableLocation, job: str) -> None:
+    """Replace a whole table, or create it, in one commit that names the job. Raises StorageError."""
+    with creating(location, job):
+        put(rows, key, location, WriteOptions(job, adds=False))
 
 
 def create_if_missing(spark: SparkSession, key: str, location: TableLocation, schema: Schema) -> None:

@@ -87,7 +87,8 @@ def missing_keys(file: str, keys: Sequence[str]) -> ConfigError:
 def not_a_table(key: str, location: str) -> InputError:
     """Return the error that the files at a location are no Delta table."""
     return InputError(
-        f"tables.{key}: {quote(location)} is not empty and holds no Delta table", "name another location"
+        f"tables.{key}: {quote(location)} is not empty and holds no Delta table",
+        "name another location, or delete the folder if an interrupted import left it",
     )
 
 

@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from routing.config import JOURNAL, Config, TableLocation
-from routing.delta.commits import is_local
 from routing.delta.counted_runs import new_run_id
 from routing.delta.local_tables import UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
 from routing.delta.run_lock import only_run
+from routing.delta.table_creation import creating, is_vacant
 from routing.delta.table_details import find_table_id
 from routing.engines.traffic_tables import count_by
 from routing.errors import InputError, OutputError, StorageError
@@ -47,13 +46,17 @@ def event_digest(instance: str, event_hash: str) -> bytes:
 
 @dataclass
 class StoredTables:
-    """The tables that an import writes and the journal, each at one version or not yet there."""
+    """The tables that an import writes and the journal, each at one version or not yet there.
+
+    ``job`` is the location of ``imports``, which identifies whoever creates these tables.
+    """
 
     opener: TableOpener
     locations: Mapping[str, TableLocation]
     opened: Mapping[str, OpenedTable]
     # The versions that this import knows of, its own commits included; None: no table.
     versions: dict[str, int | None]
+    job: str
     writers: dict[str, TableWriter] = field(default_factory=dict)
     # Whether the journal holds what this import writes.
     is_journaled: bool = False
@@ -146,7 +149,7 @@ def open_stored(
         raise missing_keys(config.file, missing or ["tables.imports"])
     locations = {**{key: named[key] for key in keys}, JOURNAL: config.journal}
     locations |= {key: named[key] for key in optional if key in named}
-    opened = {}
+    opened, job = {}, str(named.get("imports", config.journal))
     for key, location in list(locations.items()):
         table = opener.find(f"tables.{key}", location)
         if table is not None and table.version is None:
@@ -156,19 +159,12 @@ def open_stored(
             faults = cannot_hold(types_of(table.rows), TABLES[key])
             if faults:
                 raise InputError.wrong_columns(key, faults)
-        elif _holds_files(location):
+        elif not is_vacant(location, job):
             raise not_a_table(key, str(location))
         elif key in optional:
             del locations[key]
     versions = {key: opened[key].version if key in opened else None for key in locations}
-    return StoredTables(opener, locations, opened, versions)
-
-
-def _holds_files(location: TableLocation) -> bool:
-    if not is_local(location):
-        return False
-    folder = Path(location.text)
-    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    return StoredTables(opener, locations, opened, versions, job)
 
 
 @contextmanager
@@ -314,7 +310,8 @@ def _commit(store: StoredTables, key: str) -> Iterator[TableWriter]:
     if writer.find_newest() != before:
         raise overtaken
     try:
-        yield writer
+        with creating(store.locations[key], store.job):
+            yield writer
     except StorageError as error:
         # Delta refuses a commit beside another's, if it comes to that.
         if writer.find_newest() != before:

@@ -141,7 +141,7 @@ def replace_output(
     clock = Stages(progress)
     moment = config.resolve.as_of if as_of is None else as_of
     with clock.stage("read"):
-        place = ledger.open_replaced(opener, output.key, location, output.schema)
+        place = ledger.open_replaced(opener, config, output.key, output.schema)
         inputs = spark_tables.snapshots(opener, config.tables)
     versions = {key: snapshot.version for key, snapshot in inputs.items()}
     metadata = ledger.metadata_of(output.command, versions, moment)

@@ -53,6 +53,10 @@ def run(command: str, capsys: pytest.CaptureFixture[str], config: str = "job.yam
     return status, [line for line in lines if "tables." in line]
 
 
+def notes_on(folder: Path, *keys: str) -> list[str]:
+    return [f"note: tables.{key}: no table at '{folder / 'in' / key}', so it is left out" for key in keys]
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_notes_each_table_once(
     command: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -60,9 +64,8 @@ def test_every_command_notes_each_table_once(
     if command != RESOLVE:
         assert run(RESOLVE, capsys)[0] == 0
     status, notes = run(command, capsys)
-    expected = [f"note: tables.{key}: no table at '{folder / 'in' / key}', so it is left out" for key in MISSING]
     # `messages` reads what a run wrote, and none of these tables.
-    assert (status, notes) == (0, [] if command == "messages" else expected)
+    assert (status, notes) == (0, [] if command == "messages" else notes_on(folder, *MISSING))
 
 
 @pytest.mark.parametrize("command", COMMANDS[:6])
@@ -84,10 +87,7 @@ def test_what_exists_and_is_no_table_is_an_error(
 
 def test_a_table_that_a_run_has_read_must_stay(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_estate({"dialogs": small_estate()["dialogs"]}, folder / "in", files=1)
-    assert run(RESOLVE, capsys) == (
-        0,
-        [f"note: tables.route_requests: no table at '{folder / 'in' / 'route_requests'}', so it is left out"],
-    )
+    assert run(RESOLVE, capsys) == (0, notes_on(folder, "route_requests"))
     shutil.rmtree(folder / "in" / "dialogs")
     for command in COMMANDS[:6]:
         status, told = run(command, capsys)

@@ -20,6 +20,8 @@ DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "dest
 JOINED = ", "
 """What stands between the codes of a message that is set aside."""
 ENDS = ("outcome_before", "reason_before", "outcome_after", "reason_after")
+DIFF_JOB = "sbroute diff"
+"""The job that writes the table of changed messages."""
 SHOWN = 3
 """As many examples are kept of each change."""
 WORSE = ("delayed", "dropped", "rejected")

@@ -13,11 +13,13 @@ from routing.delta.commits import is_local
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.local_tables import LocalTable, UnreadableTable
 from routing.delta.opening import OpenedTable, TableOpener
+from routing.delta.table_creation import creating, is_vacant
 from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
 from routing.features.diff import comparison, sides
 from routing.features.diff.comparison import Against, Scripts
 from routing.features.diff.configuration_changes import find_finding_changes, find_route_changes
 from routing.features.diff.decision_comparison import (
+    DIFF_JOB,
     MessageChanges,
     count_changes,
     find_affected,
@@ -83,8 +85,7 @@ def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
             why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
             raise OutputError.out_is_taken(str(place), f"holds a table of another schema, {why}")
         return opened
-    folder = Path(place.text)
-    if is_local(place) and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not is_vacant(place, DIFF_JOB):
         raise OutputError.out_is_taken(str(place), "is not empty and holds no Delta table")
     return None
 
@@ -110,7 +111,8 @@ def replace_table(
     if isinstance(writer, UnreadableTable):
         return _write_by_spark(opener, place, writer, rows.collect())
     try:
-        stored = writer or LocalTable.make(place, MESSAGE_CHANGES.optional())
+        with creating(place, DIFF_JOB):
+            stored = writer or LocalTable.make(place, MESSAGE_CHANGES.optional())
         return stored.replace_rows(rows, MESSAGE_CHANGES).rows()
     except RoutingError:
         raise
@@ -127,7 +129,7 @@ def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTa
     names = MESSAGE_CHANGES.names
     columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
     frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
-    spark_tables.overwrite(frame, _KEY, place, "sbroute diff")
+    spark_tables.overwrite(frame, _KEY, place, DIFF_JOB)
     return rows
 
 

@@ -18,7 +18,7 @@ from routing.config import TableLocation
 from routing.delta import file_systems, spark_tables
 from routing.delta.opening import TableOpener
 from routing.delta.table_details import check_writable
-from routing.features.diff.decision_comparison import SHOWN, MessageChanges
+from routing.features.diff.decision_comparison import DIFF_JOB, SHOWN, MessageChanges
 from routing.features.diff.sides import OneSide, naming
 from routing.messages import keying, results, validate
 from routing.messages.compiling import compile_messages
@@ -149,7 +149,7 @@ def compare(
     if out is not None:
         out = file_systems.place(out, spark)
         check_writable(OUT, out)
-        TableOpener.of_session(spark).lacks_columns(OUT, out, MESSAGE_CHANGES)
+        TableOpener.of_session(spark).lacks_columns(OUT, out, MESSAGE_CHANGES, DIFF_JOB)
     messages = conform(traffic.messages, "messages")
     if affected is not None and not affected:
         nothing = no_rows(spark, MESSAGE_CHANGES)
@@ -204,6 +204,6 @@ def _has(values: Mapping[str, Collection[str]]) -> Column:
 
 def _write(changed: DataFrame, out: TableLocation) -> DataFrame:
     """Write the changed messages in one commit, and read them as they are stored. Raises StorageError."""
-    spark_tables.overwrite(changed, OUT, out, "sbroute diff")
+    spark_tables.overwrite(changed, OUT, out, DIFF_JOB)
     spark = changed.sparkSession
     return spark_tables.snapshots(ExistingSession(spark), {OUT: out})[OUT].read(spark)

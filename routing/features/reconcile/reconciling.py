@@ -38,8 +38,7 @@ TRAFFIC = (_OBSERVED, "messages", "dialogs")
 
 def look_at_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
     """Return the output that is to be replaced; None where the configuration names none. Raises OutputError."""
-    location = config.other_outputs.get(KEY)
-    return None if location is None else ledger.open_replaced(opener, KEY, location, RECONCILIATION)
+    return ledger.open_replaced(opener, config, KEY, RECONCILIATION) if KEY in config.other_outputs else None
 
 
 def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | None) -> dict[str, OpenedTable]:

@@ -29,11 +29,11 @@ def write_path_table(
     or written here.
     """
     config = leave_out_missing(opener, config.placed(opener.placed))
-    location = config.output_of(PATHS, TRACE_ALL)
+    config.output_of(PATHS, TRACE_ALL)
     moment, clock = config.resolve.as_of if as_of is None else as_of, Stages(progress)
     with clock.stage("read"):
         inputs = _open(config, opener)
-        place = ledger.open_replaced(opener, PATHS, location, MESSAGE_PATHS)
+        place = ledger.open_replaced(opener, config, PATHS, MESSAGE_PATHS)
         why = find_reason_for_spark({key: inputs[key] for key in TRAFFIC if key in inputs}, place.writer)
         if why is not None:
             return why

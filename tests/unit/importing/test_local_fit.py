@@ -120,7 +120,7 @@ def test_any_other_path(tmp_path: Path, name: str) -> None:
 
 def _put_service(where: TableLocation) -> None:
 
-    store = StoredTables(no_spark(), {"services": where}, {}, {"services": None})
+    store = StoredTables(no_spark(), {"services": where}, {}, {"services": None}, str(where))
     make_ready(store)
     row = {"instance_name": "HUB", "database_name": "db", "name": "s"}
     put(store, "services", TableChanges(put=[row]))
