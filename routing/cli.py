@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 COMMON_OPTIONS = "common options"
 """The title of the options that every command has."""
+# Stages that take fewer seconds get no line of their own in a pipe.
+_SHORT = 0.5
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
@@ -177,6 +179,7 @@ class CommandConsole:
         self._color: str = options.color
         self._line_below = None if self._quiet or self._json else open_line()
         self.command_progress.output = self
+        self.shows_stages = False
 
     def close(self) -> None:
         """Remove the live line; nothing more is printed."""
@@ -230,7 +233,7 @@ class CommandConsole:
     def progress(self, what: Progress) -> None:
         """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
         has_ended = what.seconds is not None
-        if self._json and has_ended:
+        if has_ended and (self._json or (self._writes_stages() and what.seconds >= _SHORT)):
             self.note(str(what), fields=what.fields())
         if self._line_below is not None:
             if has_ended:
@@ -238,10 +241,13 @@ class CommandConsole:
             else:
                 self._line_below.begin(what.stage)
 
+    def _writes_stages(self) -> bool:
+        return self._json or (self.shows_stages and self._line_below is None)
+
     @contextmanager
     def during(self, text: str, left: str | None = None) -> Iterator[None]:
         """Show an activity; on a terminal ``left``, or the text, stays with its seconds."""
-        if self._json:
+        if self._writes_stages():
             self.note(text)
         with nullcontext() if self._line_below is None else self._line_below.during(text, left or text):
             yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ from routing.commands.command_context import (
 from routing.document import (
     Block,
     DataTable,
-    Document,
     DocumentHeading,
     ListItem,
     Paragraph,
@@ -32,7 +31,7 @@ from routing.document import (
 )
 from routing.errors import EXIT_DONE
 from routing.render.wording import count, mark_outcome, write_json
-from routing.terms import LOCAL_ENGINE, ReadRow
+from routing.terms import LOCAL_ENGINE, ReadRow, Rejection
 
 if TYPE_CHECKING:
     from routing.config import Config
@@ -53,6 +52,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         example="sbroute demo --engine local --out sbroute-demo",
     )
     add_engine(command)
+    command.add_argument(
+        "--all", action="store_true", help="also show each message of the documentation's examples"
+    )
     command.add_argument("--out", metavar="DIR", default=_FOLDER, help=f"where to build (./{_FOLDER})")
 
 
@@ -61,6 +63,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.demo import build
 
     folder = Path(options.out)
+    console.shows_stages = True
     build.check(folder)
     settings = build.settings(folder, [*options.overrides, *engine_override(options)])
     is_local = choose_engine(settings) == LOCAL_ENGINE
@@ -80,8 +83,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(write_json(done.row))
         return EXIT_DONE
-    resolved = build.read_resolved(tables, settings, done.row["output_versions"]["resolved_routes"])
-    console.document(_make_document(resolved, done.row, settings))
+    versions = done.row["output_versions"]
+    resolved = build.read_resolved(tables, settings, versions["resolved_routes"])
+    rejections = build.read_rejections(tables, settings, versions["rejected_messages"])
+    details = [*_describe_estates(resolved), *_describe_day(resolved)] if options.all else []
+    console.document([*details, *_summarize(resolved, rejections, done.row, settings)])
     return EXIT_DONE
 
 
@@ -99,20 +105,15 @@ def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> 
     return pipeline.run_with(tables, settings, run_id=run_id, progress=progress, recording=recording)
 
 
-# What the demo prints: each estate message by message, the day as counts, outcomes, and commands to try.
+# What the demo prints: with --all each example message by message and the day in counts, then the summary.
 
 
-def _make_document(resolved: Sequence[ReadRow], run: ReadRow, config: Config) -> Document:
-    """Describe the demo's resolved messages and the row of its run."""
-    return [*_describe_estates(resolved), *_describe_day(resolved), *_say_what_next(config, run)]
-
-
-def _describe_estates(resolved: Iterable[ReadRow]) -> Iterator[Block]:
-    """Yield the estates of the documentation, with a sentence on each message."""
+def _describe_estates(resolved: Iterable[ReadRow], name: str = "") -> Iterator[Block]:
+    """Yield the estates of the documentation whose titles begin with a name, with a sentence on each message."""
     from routing.demo.example_estates import document_estates
 
     rows = {(row["instance_name"], row["message_id"]): row for row in resolved}
-    for estate in document_estates():
+    for estate in (estate for estate in document_estates() if estate.title.startswith(name)):
         yield DocumentHeading(estate.title)
         for message in estate.tables["messages"]:
             yield ListItem(_describe_message(rows[message["instance_name"], message["message_id"]]))
@@ -140,16 +141,60 @@ def _describe_day(resolved: Iterable[ReadRow]) -> Iterator[Block]:
     yield DataTable(columns, lines, f"A generated day of {count(len(day), 'message')}")
 
 
-def _say_what_next(config: Config, run: ReadRow) -> Iterator[Block]:
-    """Yield the counts of the run, and commands to try."""
-    read, resolved, rejected = (run[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
+_EXAMPLE = "example-2"
+_MOST_REASONS = 2
+_REJECTIONS = {
+    str(Rejection.CONVERSATION_ID_NOT_A_GUID): "the conversation id is not a GUID",
+    str(Rejection.UNKNOWN_INSTANCE): "tables.instances does not have the instance",
+    str(Rejection.UNKNOWN_DATABASE): "tables.databases does not have the database",
+}
+
+
+def _summarize(
+    resolved: Sequence[ReadRow], rejections: Mapping[str, int], run: ReadRow, config: Config
+) -> Iterator[Block]:
+    """Yield one example, the outcomes of all messages, why some are rejected, and commands to try."""
+    yield from _describe_estates(resolved, _EXAMPLE)
+    yield _count_outcomes(resolved)
+    read, resolved_rows, rejected = (run[f"rows_{name}"] for name in ("read", "resolved", "rejected"))
     yield Paragraph(
-        f"{count(read, 'message')} read = {resolved:,} resolved + {rejected:,} rejected; the tables are Delta,"
-        f" described in {config.file}."
+        f"{count(read, 'message')} read = {resolved_rows:,} resolved + {rejected:,} rejected. The demo has wrong"
+        " rows on purpose:"
     )
+    yield from _explain_rejections(rejections)
     yield DocumentHeading("What to try next")
     yield SqlStatement("\n".join(f"sbroute {line}" for line in _commands(config.file, run["engine"])), indent=1)
-    yield Paragraph("Then write a configuration for your own tables: docs/reference/configuration.md.")
+    yield Paragraph("Then write a configuration for your own tables: docs/how-to/install.md.")
+
+
+def _count_outcomes(resolved: Iterable[ReadRow]) -> DataTable:
+    """Count all messages by outcome, most first, with the reasons that are most frequent."""
+    reasons: dict[str, Counter[str]] = {}
+    for row in resolved:
+        reasons.setdefault(str(row["outcome"]), Counter())[str(row["reason"])] += 1
+    by_size = sorted(reasons.items(), key=lambda item: (-item[1].total(), item[0]))
+    lines = [
+        (outcome, by_reason.total(), ", ".join(f"{name} {number:,}" for name, number in _most(by_reason)))
+        for outcome, by_reason in by_size
+    ]
+    columns = make_columns(("outcome", "messages", "most frequent reasons"), ("messages",))
+    return DataTable(columns, lines, "Where the messages go")
+
+
+def _most(reasons: Counter[str]) -> list[tuple[str, int]]:
+    """Return the most frequent reasons; equally frequent ones by name."""
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]
+
+
+def _explain_rejections(rejections: Mapping[str, int]) -> Iterator[Block]:
+    """Yield a line for each reason of rejections; all missing values are one."""
+    lacking = [reason for reason in rejections if reason.startswith(Rejection.missing(""))]
+    if lacking:
+        columns = ", ".join(sorted(reason.removeprefix(Rejection.missing("")).lower() for reason in lacking))
+        total = sum(rejections[reason] for reason in lacking)
+        yield ListItem(f"{total} without a required value: {columns}")
+    for reason in sorted(rejections.keys() - set(lacking)):
+        yield ListItem(f"{rejections[reason]} {reason}: {_REJECTIONS[reason]}")
 
 
 def _commands(file: str, engine: str) -> Iterator[str]:

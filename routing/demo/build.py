@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 from bisect import bisect
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,7 +34,7 @@ from routing.demo.company import (
 from routing.demo.drafting import EstateDraft, Row, Tables
 from routing.demo.example_estates import document_estates
 from routing.errors import ContractError, OutputError, StorageError, quote
-from routing.schemas import INPUTS, OUTPUTS, RESOLVED_ROUTES, Schema
+from routing.schemas import INPUTS, OUTPUTS, REJECTED_MESSAGES, RESOLVED_ROUTES, Schema
 from routing.tables.arrow_rows import table_of
 from routing.tables.read_rows import read_rows
 from routing.terms import TableRow
@@ -330,6 +331,7 @@ _MARK = "# Made by sbroute demo; the folder's content is replaced when demo runs
 _READ = {"instance_name", "message_id", "to_service_name", "matching_step", "route_name", "address"}
 _READ |= {"destination_database", "outcome", "reason"}
 _SHOWN = Schema(tuple(field for field in RESOLVED_ROUTES if field.name in _READ))
+_REASONS = Schema(tuple(field for field in REJECTED_MESSAGES if field.name == "reasons"))
 
 
 def check(folder: Path) -> None:
@@ -414,8 +416,18 @@ def write_tables(config: Config, spark: SparkSession | None) -> None:
 
 def read_resolved(opener: TableOpener, config: Config, version: int) -> list[TableRow]:
     """Return the resolved messages, in the columns that are shown or counted. Raises StorageError."""
-    location = config.output["resolved_routes"]
-    opened = opener.find("output.resolved_routes", location, version)
+    return _read_output(opener, config, "resolved_routes", version, _SHOWN)
+
+
+def read_rejections(opener: TableOpener, config: Config, version: int) -> Counter[str]:
+    """Return how many rejected messages have each reason. Raises StorageError."""
+    rows = _read_output(opener, config, "rejected_messages", version, _REASONS)
+    return Counter(reason for row in rows for reason in row["reasons"])
+
+
+def _read_output(opener: TableOpener, config: Config, key: str, version: int, columns: Schema) -> list[TableRow]:
+    location = config.output[key]
+    opened = opener.find(f"output.{key}", location, version)
     if opened is None:
-        raise StorageError.failed(f"reading output.resolved_routes at {location}", "the table is gone")
-    return read_rows(opened.rows, _SHOWN)
+        raise StorageError.failed(f"reading output.{key} at {location}", "the table is gone")
+    return read_rows(opened.rows, columns)

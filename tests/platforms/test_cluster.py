@@ -58,6 +58,7 @@ class Cluster:
         }
         command = [str(home() / "bin" / "spark-submit"), "--master", self.standalone.master]
         command += ["--packages", PACKAGE, "--py-files", str(self.wheel)]
+        command += ["--driver-java-options", f"-Dlog4j2.configurationFile={ROOT / 'conf' / 'log4j2.properties'}"]
         command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         command += [str(ROOT / "jobs" / "resolve.py"), *arguments]
         environment = {**os.environ, "SPARK_HOME": str(home()), "PYSPARK_PYTHON": str(self.python)}
@@ -150,7 +151,9 @@ def test_exit_code_2_survives(cluster: Cluster, estate: Estate, tmp_path: Path) 
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 2, done.stdout[-2000:] + done.stderr[-2000:]
+    # The line is easy to see: Spark's log has no INFO.
     assert "sbroute: tables.routes: there is no Delta table at " in done.stdout
+    assert " INFO " not in done.stdout + done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -138,6 +138,17 @@ def test_the_readme_submits_with_the_package_that_the_cluster_test_takes() -> No
     assert f"spark-submit --packages {package[1]} " in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_every_spark_submit_keeps_the_log_short() -> None:
+    option = "--driver-java-options -Dlog4j2.configurationFile=conf/log4j2.properties"
+    commands = [
+        command
+        for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+        for command in re.findall(r"^spark-submit (?:.*\\\n)*.*", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(commands) > 1
+    assert [command for command in commands if option not in command] == []
+
+
 def _given(version: str, settings: dict[str, str]) -> SparkSession:
     fake: Any = SimpleNamespace(
         version=version, conf=SimpleNamespace(get=lambda key, default: settings.get(key, default))

@@ -78,6 +78,7 @@ RUN_BY = {
     "jobs/runs.py": EXIT_CODE,
     "jobs/trace.py": EXIT_CODE,
     "conf/local.yaml": DOCS + "test_the_example_configuration_shows_every_key_and_its_default",
+    "conf/log4j2.properties": "tests/platforms/test_cluster.py::test_exit_code_2_survives",
     "conf/databricks.yaml": "tests/project/test_platforms_pages.py::test_a_configuration_fits_its_platform",
     "conf/emr.yaml": "tests/project/test_platforms_pages.py::test_a_configuration_fits_its_platform",
     "conf/examples/demo.py": DEMO_IMPORT,

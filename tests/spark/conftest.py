@@ -94,7 +94,7 @@ def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoR
     out, err = io.StringIO(), io.StringIO()
     zone = spark.conf.get("spark.sql.session.timeZone")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main(["demo", "--out", str(folder)])
+        status = main(["demo", "--all", "--out", str(folder)])
     # A given session is used as it is.
     assert spark.conf.get("spark.sql.session.timeZone") == zone
     return DemoRun(folder, status, out.getvalue(), err.getvalue())
