@@ -233,7 +233,7 @@ class CommandConsole:
     def progress(self, what: Progress) -> None:
         """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
         has_ended = what.seconds is not None
-        if has_ended and (self._json or (self._writes_stages() and what.seconds >= _SHORT)):
+        if what.seconds is not None and (self._json or (self._writes_stages() and what.seconds >= _SHORT)):
             self.note(str(what), fields=what.fields())
         if self._line_below is not None:
             if has_ended:
