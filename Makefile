@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel newcomer clean
+.PHONY: other-python help setup java chromium demo demo-import test test-project test-long test-rules reconcile-proof test-matrix test-pythons test-connect test-cluster test-s3 test-browser docs-output pictures screenshot notebooks test-bundle test-airflow test-crash mutants bench bench-check floor check format lock wheel newcomer clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -70,6 +70,9 @@ pictures: setup  ## make the pictures of a terminal anew that pages show, of wha
 
 screenshot: setup  ## make the README's picture of a report's page anew, of the demo
 	@$(BIN)/python -m tests.platforms.screenshot
+
+notebooks: setup  ## run the notebooks over the demo, and store what they show
+	@$(WITH_JAVA) $(BIN)/python -m tests.notebook_outputs
 
 test-bundle: setup  ## hold the Databricks bundle to the schema that the Databricks CLI prints (needs that CLI, no workspace)
 	@$(BIN)/python -m pytest tests/platforms/test_bundle.py $(ARGS)

@@ -98,7 +98,11 @@ IMPORTS = [
     exported("Shop", "2026-01-08T12:00:00Z", "transmission_queue", "ELSEWHERE"),
 ]
 
-_VERDICTS = ("DELAYED NO_ROUTE", "DELAYED BROKER_DISABLED", "SENT NETWORK_ADDRESS", "FORWARDED NETWORK_ADDRESS")
+_VERDICTS = (
+    *("DELAYED NO_ROUTE", "DELAYED BROKER_DISABLED", "DROPPED BROKER_DISABLED"),
+    *("SENT NETWORK_ADDRESS", "FORWARDED NETWORK_ADDRESS", "DELIVERED LOCAL_SERVICE"),
+)
+_RANKS = {"DELAYED": 1, "DROPPED": 2, "DELIVERED": 3, "SENT": 3, "FORWARDED": 3}
 _LEVELS = ("instance_name", "to_service_name", "reason")
 
 
@@ -129,12 +133,12 @@ def list_plainly(rows: list[Row], only: dict[str, list[str]], *, oldest: bool, l
         if row["attempt"] == last[row["instance_name"], row["message_id"]]
         and all(row[name] in values for name, values in only.items())
     ]
-    first = ("enqueue_time", *_LEVELS) if oldest else (*_LEVELS, "enqueue_time")
 
     def place(row: Row) -> tuple[Any, ...]:
-        ties = (row["message_id"], row["conversation_id"], row["database_name"] or "~")
-        # Of one length, so that they compare as texts.
-        return (*(row[name].ljust(30) if name == "enqueue_time" else row[name] for name in first), *ties)
+        ties = (*(row[name] for name in _LEVELS), row["message_id"], row["conversation_id"])
+        # Times of one length compare as texts.
+        by_age = (row["enqueue_time"].ljust(30), *ties, row["database_name"] or "~")
+        return by_age if oldest else (_RANKS[row["outcome"]], *by_age)
 
     listed = sorted(current, key=place)[:limit]
     groups = Counter(tuple(row[name] for name in (*_LEVELS, "outcome")) for row in current)

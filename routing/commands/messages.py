@@ -17,8 +17,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "messages",
         parents=[common],
         help="which messages are stuck, and since when",
-        description="List which messages are stuck or on their way, by instance, service, reason and age, with"
-        " their ids and what SQL Server itself said of each.",
+        description="List messages with their ids and what SQL Server itself said of each: the delayed ones first,"
+        " then the dropped ones, then the others, the oldest of each first.",
         example="sbroute messages --config sbroute-demo/demo.yaml --outcome delayed --oldest",
     )
     add_config(command)
@@ -38,7 +38,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
     )
     listed = command.add_argument_group("how to list them")
     listed.add_argument(
-        "--oldest", action="store_true", help="the oldest first over all, not by instance, service and reason"
+        "--oldest", action="store_true", help="the oldest first, whatever their outcome, in one list"
     )
     listed.add_argument(
         "--limit",

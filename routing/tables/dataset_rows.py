@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from routing.tables.arrow_forms import Attempts, without
@@ -168,7 +167,7 @@ class DatasetRows:
             table = table.drop_columns(["_least", "_most"])
         return table
 
-    # The first rows in an order: of many rows only those are read whole that may be among them.
+    # The first rows in an order: if it begins with a time, few rows but these are read whole.
 
     def first(
         self, names: Sequence[str], only: Filter = ALL, order: Sequence[str] = (), limit: int | None = None
@@ -176,8 +175,8 @@ class DatasetRows:
         """Return the first rows in an order, in some columns and those of the order."""
         condition, replaced = self.condition(only), None if self.attempts is None else self.attempts.replaced
         rows, count = self._find_files(condition, counts=limit is not None)
-        if limit is not None and count > limit:
-            condition = all_of([condition, rows._is_among_first(only, order, limit)])
+        if limit is not None and order and count > limit:
+            condition = rows._is_among_first(condition, order[0], limit)
             rows, _ = rows._find_files(condition)
         read = (*names, *order, *(() if replaced is None else replaced.column_names))
         table = rows.dataset.to_table(columns=self.fields(read), filter=condition)
@@ -206,70 +205,44 @@ class DatasetRows:
             counted[getattr(batch.fragment, "path", "")] += len(batch.record_batch)
         return replace(self, dataset=in_files(rows, +counted)), counted.total()
 
-    def _is_among_first(self, only: Filter, order: Sequence[str], limit: int) -> Any:
-        """Return a condition that holds for the first rows in an order, and for few others.
-
-        What an order begins with are texts that many rows have in common, which are counted, and a time.
-        """
+    def _is_among_first(self, condition: Any, time: str, limit: int) -> Any:
+        """Return a condition that holds for the first rows by a time, and for few others."""
         import pyarrow
         import pyarrow.compute as pc
 
-        texts = tuple(takewhile(lambda name: self.is_text(name) and name not in _IDS, order))
-        before, within, wanted = None, self.condition(only), limit
-        if texts:
-            group, wanted = self._find_last_group(texts, only, limit)
-            if group is None:
-                return None
-            before, of_group = self._is_below(texts, group), self._is_group(texts, group)
-            within = of_group if within is None else within & of_group
-        time = order[len(texts)] if len(order) > len(texts) else None
-        if time is not None and time in self.shape and pyarrow.types.is_timestamp(self.type_of(time)):
-            # A replaced row may be older than those that count.
-            last = self._find_time(time, within, wanted + (len(self.attempts.replaced) if self.attempts else 0))
-            within = all_of([within, None if last is None else pc.field(self.shape[time]) <= last])
-        return within if before is None or within is None else before | within
-
-    def _find_last_group(
-        self, texts: Sequence[str], only: Filter, limit: int
-    ) -> tuple[tuple[Any, ...] | None, int]:
-        """Return the group in which a list of so many rows ends, and how many of its rows are wanted."""
-        import pyarrow.compute as pc
-
-        # There are fewer of the first texts alone, and of the others only those that go with them.
-        for names in dict.fromkeys((texts[:1], texts)):
-            groups = in_order(self.count_groups(names, only=only), names)
-            ends = pc.cumulative_sum(groups[COUNT])
-            place = pc.sum(pc.less(ends, limit)).as_py() or 0
-            if place == len(groups):
-                return None, limit
-            first = groups[names[0]][: place + 1]
-            only = only if first.null_count else {**only, names[0]: first.unique()}
-        before = ends[place - 1].as_py() if place else 0
-        return tuple(groups[name][place] for name in texts), limit - before
+        if time not in self.shape or not pyarrow.types.is_timestamp(self.type_of(time)):
+            return condition
+        # A replaced row may be older than those that count.
+        last = self._find_time(time, condition, limit + (len(self.attempts.replaced) if self.attempts else 0))
+        return all_of([condition, None if last is None else pc.field(self.shape[time]) <= last])
 
     def _find_time(self, name: str, condition: Any, wanted: int) -> Any:
-        """Return the time up to which there are as many rows as are wanted; None where there are no more."""
-        import pyarrow.compute as pc
+        """Return the time up to which there are as many rows as are wanted; None where there are no more.
 
-        column = self.dataset.to_table(columns=self.fields([name]), filter=condition)[name].combine_chunks()
-        if len(column) <= wanted:
-            return None
-        last = column[pc.partition_nth_indices(column, pivot=wanted - 1)[wanted - 1].as_py()]
-        return last if last.is_valid else None
+        Few more times than are wanted are in memory at once.
+        """
+        import pyarrow
 
-    def _is_group(self, names: Sequence[str], group: Sequence[Any]) -> Any:
-        """Return the condition that a row is of a group."""
-        fields = [self.fields([name])[name] for name in names]
-        return all_of([f == one if one.is_valid else f.is_null() for f, one in zip(fields, group, strict=True)])
+        first = pyarrow.nulls(0, self.type_of(name))
+        waiting: list[pyarrow.Array] = []
+        rows = self.dataset.scanner(self.fields([name]), filter=condition, batch_readahead=4, fragment_readahead=1)
+        for batch in rows.to_batches():
+            waiting.append(batch.column(0))
+            if sum(map(len, waiting)) > wanted + self.rows_waiting:
+                first, waiting = _least([first, *waiting], wanted + 1), []
+        first = _least([first, *waiting], wanted + 1).sort()
+        return first[wanted - 1] if len(first) > wanted and first[wanted - 1].is_valid else None
 
-    def _is_below(self, names: Sequence[str], group: Sequence[Any]) -> Any:
-        """Return the condition that a row is of a group that comes before one; nulls come last."""
-        steps = []
-        for place, (name, value) in enumerate(zip(names, group, strict=True)):
-            field = self.fields([name])[name]
-            is_before = field < value if value.is_valid else field.is_valid()
-            steps.append(all_of([is_before, self._is_group(names[:place], group[:place])]))
-        return reduce(operator.or_, steps)
+
+def _least(parts: Sequence[pyarrow.Array], limit: int) -> pyarrow.Array:
+    """Return the least values of some arrays, in any order; a null is greater than all."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    values = pyarrow.concat_arrays(parts)
+    if len(values) <= limit:
+        return values
+    return values.take(pc.partition_nth_indices(values, pivot=limit)[:limit])
 
 
 def all_of(conditions: Iterable[Any]) -> Any:

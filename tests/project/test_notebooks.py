@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import json
 import re
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 
 import routing
 from routing.features.report import pictures
+from tests.notebook_outputs import MOST_BYTES, NOTEBOOKS, normalize
+from tests.small_png import SIGNATURE
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 HANDED_ON = {"routing", "pictures", "config", "now"}
 IN_SPARK = {"routing", "pictures", "config", "spark", "names", "F"}
@@ -52,9 +54,30 @@ def test_there_are_three() -> None:
 
 
 @by_notebook
-def test_is_stored_without_outputs(name: str) -> None:
+def test_is_stored_with_outputs(name: str) -> None:
+    """Each cell but the first shows something: `make notebooks` has run it."""
     cells = _cells(name, "code")
-    assert [(cell["outputs"], cell["execution_count"]) for cell in cells] == [([], None)] * len(cells)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert [bool(cell["outputs"]) for cell in cells] == [False] + [True] * (len(cells) - 1)
+
+
+@by_notebook
+def test_a_stored_output_is_text_or_a_small_picture(name: str) -> None:
+    outputs = [out for cell in _cells(name, "code") for out in cell["outputs"]]
+    pictures = [base64.b64decode(out["data"]["image/png"]) for out in outputs if "data" in out]
+    assert [picture[:8] for picture in pictures] == [SIGNATURE] * len(pictures)
+    assert (len(pictures) >= 3, max(map(len, pictures)) <= MOST_BYTES) == (True, True)
+    texts = [out for out in outputs if "data" not in out]
+    assert {(out["output_type"], out["name"]) for out in texts} == {("stream", "stdout")}
+
+
+@by_notebook
+def test_no_output_is_of_one_machine_or_run(name: str) -> None:
+    outputs = [out for cell in _cells(name, "code") for out in cell["outputs"] if "data" not in out]
+    text = "\n".join("".join(out["text"]) for out in outputs)
+    # Paths from the root of a disk, and versions of programs.
+    assert re.findall(r"(?<![\w/.:])/(?!/)[\w.-]+|\b\d+\.\d+\.\d+\b", text) == []
+    assert normalize(text) == text
 
 
 @by_notebook

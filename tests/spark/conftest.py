@@ -90,7 +90,7 @@ def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoR
     """One run of ``sbroute demo`` for all tests; its folder is not to be changed."""
     from routing.cli import main
 
-    folder = tmp_path_factory.mktemp("made") / "demo"
+    folder = tmp_path_factory.mktemp("made") / "sbroute-demo"
     out, err = io.StringIO(), io.StringIO()
     zone = spark.conf.get("spark.sql.session.timeZone")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from routing.engines.arrow.arrow_traffic import ArrowTraffic
 from routing.engines.traffic_tables import TrafficTable, open_traffic
 from routing.schemas import RESOLVED_ROUTES, Schema
 from tests.frames import arrow_of
@@ -43,6 +44,8 @@ def open_files(folder: Path, rows: list[Row], schema: Schema, key: str | None) -
 def test_an_operation(operation: Operation, tmp_path: Path) -> None:
     check(operation, open_in_memory(ROWS, RESOLVED_ROUTES, None))
     check(operation, open_files(tmp_path / "rows", ROWS, RESOLVED_ROUTES, None))
+    # As where there are millions: what waits is reduced again and again.
+    check(operation, ArrowTraffic.of(arrow_of(ROWS, RESOLVED_ROUTES), rows_waiting=1))
     check_empty(operation, open_in_memory([], RESOLVED_ROUTES, None))
     check_empty(operation, open_files(tmp_path / "none", [], RESOLVED_ROUTES, None))
 

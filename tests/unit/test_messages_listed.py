@@ -31,6 +31,7 @@ from tests.listed_messages import (
     exported,
     list_plainly,
     random_rows,
+    resolved,
 )
 
 pytest.importorskip("deltalake")
@@ -58,19 +59,20 @@ def ids(done: MessageList) -> list[str]:
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
-        # HUB before SPOKE, //billing before //stock, then by reason, then the oldest first.
-        ({}, ["a4", "a2", "a1", "o1", "a3", "a7", "a5", "a2"]),
+        # Those that are delayed, then those that arrived or were sent, each the oldest first.
+        ({}, ["o1", "a3", "a7", "a5", "a2", "a4", "a1", "a2"]),
         ({"oldest": True}, ["o1", "a4", "a3", "a7", "a5", "a1", "a2", "a2"]),
         ({"oldest": True, "limit": 3}, ["o1", "a4", "a3"]),
-        ({"limit": 5}, ["a4", "a2", "a1", "o1", "a3"]),
-        ({"limit": 1}, ["a4"]),
-        ({"outcomes": ["delayed"]}, ["a2", "o1", "a3", "a7", "a5"]),
-        ({"outcomes": ["DELAYED", "SENT"], "limit": 2}, ["a4", "a2"]),
+        ({"limit": 6}, ["o1", "a3", "a7", "a5", "a2", "a4"]),
+        ({"limit": 1}, ["o1"]),
+        ({"outcomes": ["delayed"]}, ["o1", "a3", "a7", "a5", "a2"]),
+        ({"outcomes": ["DELAYED", "SENT"], "limit": 2}, ["o1", "a3"]),
+        ({"outcomes": ["SENT", "DELIVERED"]}, ["a4", "a1", "a2"]),
         ({"reasons": ["NO_ROUTE"]}, ["o1", "a3", "a7", "a5"]),
         ({"instances": ["SPOKE"]}, ["a2"]),
         ({"services": ["//billing"]}, ["a4"]),
         ({"services": ["//BILLING"]}, []),
-        ({"waiting": True}, ["a4", "a2", "a3", "a7"]),
+        ({"waiting": True}, ["a3", "a7", "a2", "a4"]),
         ({"waiting": True, "reasons": ["NO_ROUTE"]}, ["a3", "a7"]),
         ({"waiting": True, "oldest": True, "limit": 2}, ["a4", "a3"]),
         ({"waiting": True, "instances": ["SPOKE"]}, []),
@@ -80,8 +82,24 @@ def test_what_is_asked_for(asked: dict[str, Any], found: list[str]) -> None:
     assert ids(listed(ask(**asked))) == found
 
 
+def test_the_delayed_come_first_then_the_dropped() -> None:
+    """Whatever is older, and whatever the other outcomes are called."""
+    verdicts = ("SENT NETWORK_ADDRESS", "DROPPED ROUTING_LOOP", "DELIVERED LOCAL_SERVICE", "DELAYED NO_ROUTE")
+    rows = [
+        resolved(f"{verdict[:4]}-{hour}".lower(), "//a", f"{hour:02d}:00:00", verdict)
+        for place, verdict in enumerate(verdicts)
+        for hour in (place + 4, place)
+    ]
+    for limit, stuck in ((20, 8), (3, 3), (2, 2)):
+        done = listed(ask(limit=limit), resolved_routes=rows)
+        wanted = ["dela-3", "dela-7", "drop-1", "drop-5", "sent-0", "deli-2", "sent-4", "deli-6"]
+        assert ids(done) == wanted[:stuck]
+        # The oldest that is stuck was dropped at one, whether it is listed or not.
+        assert done.oldest_stuck == 11 * 3600
+
+
 def test_counts_are_of_all_that_match() -> None:
-    done = listed(ask(limit=2))
+    done = listed(ask(limit=6))
     assert done.total == 8
     assert [tuple(row.values()) for row in done.counts] == [
         ("DELAYED", "NO_ROUTE", 4),
@@ -92,6 +110,7 @@ def test_counts_are_of_all_that_match() -> None:
     assert [tuple(row.values()) for row in done.groups] == [
         ("HUB", "//billing", "NETWORK_ADDRESS", "SENT", 1),
         ("HUB", "//stock", "BROKER_DISABLED", "DELAYED", 1),
+        ("HUB", "//stock", "NO_ROUTE", "DELAYED", 4),
     ]
     first = listed(ask(oldest=True, limit=1))
     assert [tuple(row.values()) for row in first.groups] == [("HUB", "//stock", "NO_ROUTE", "DELAYED", 4)]
@@ -183,7 +202,7 @@ def test_what_waits_by_the_newest_export() -> None:
     # a2, a3, a4, a7 and n1, which no run has decided.
     assert (done.queued_messages, done.exported, done.total) == (5, True, 4)
     twice = [exported("Shop", at) for at in (MONDAY, TUESDAY, MONDAY)]
-    assert ids(listed(waiting, imports=twice)) == ["a4", "a2", "a3", "a7"]
+    assert ids(listed(waiting, imports=twice)) == ["a3", "a7", "a2", "a4"]
     # A microsecond later there was an export that held nothing.
     later = listed(waiting, imports=[exported("Shop", "2026-01-06T12:00:00.654322Z")])
     assert (later.queued_messages, later.exported, later.total) == (0, True, 0)

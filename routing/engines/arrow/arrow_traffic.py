@@ -78,7 +78,7 @@ class ArrowTraffic:
         order: Sequence[str] = (),
         limit: int | None = None,
     ) -> TableColumns:
-        """Return the first rows in an order; of many rows only those are read whole that may be among them."""
+        """Return the first rows in an order: if it begins with a time, few others are read whole."""
         wanted = self.names if names is None else names
         if not same:
             return _columns(self.stored.first(wanted, only, order, limit), wanted)

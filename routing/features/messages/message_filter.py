@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,18 +12,18 @@ from routing.rules.text import UndecodedText
 from routing.rules.timeline import moment_of
 from routing.tables.arrow_rows import with_moments
 from routing.tables.table_columns import COUNT, Filter, Only, TableColumns
-from routing.terms import Outcome, ReadRow, Reason, Word
+from routing.terms import Outcome, ReadRow, Reason, TableRow, Word
 
 SHOWN = 20
 STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
-"""Outcomes of messages that go nowhere."""
+"""Outcomes of messages that go nowhere, in the order in which messages are listed; all others follow."""
 LEVELS = ("instance_name", "to_service_name", "reason")
-"""What messages are listed by; within it the oldest come first."""
+"""The columns of a group, without its outcome."""
 GROUP = (*LEVELS, "outcome")
-"""What is counted together."""
+"""The columns of a group: messages that are counted together."""
 _AGE = "enqueue_time"
-# So that the order is total, whatever reads the rows.
-_TIES = ("message_id", "conversation_id", "is_initiator", "database_name")
+# The oldest first; the other columns make the order total, so that every engine lists the same messages.
+_ORDER = (_AGE, *LEVELS, "message_id", "conversation_id", "is_initiator", "database_name")
 READ = (
     *("instance_name", "database_name", "to_service_name", "outcome", "reason", "enqueue_time", "message_id"),
     *("conversation_id", "is_initiator", "message_sequence_number", "route_name", "rerouted_from", "attempt"),
@@ -37,8 +37,9 @@ MESSAGE_KEY = ("instance_name", "database_name", "message_id")
 class MessageFilter:
     """The selection of messages: those that have one of each given kind of value.
 
-    ``waiting``: only those that the newest export of their database's queue holds. ``oldest``: in the order of
-    their age over all, else within instance, service and reason. ``limit``: as many are listed, the rest counted.
+    ``waiting``: only those that the newest export of their database's queue holds. ``oldest``: the oldest first,
+    whatever their outcome, else within the outcomes of `STUCK` and the others. ``limit``: as many are listed, the
+    rest is counted.
     """
 
     outcomes: tuple[str, ...] = ()
@@ -60,11 +61,6 @@ class MessageFilter:
         }
         return {name: list(values) for name, values in values_by_column.items() if values}
 
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The columns by which the messages are sorted, ascending, nulls last."""
-        return (_AGE, *LEVELS, *_TIES) if self.oldest else (*LEVELS, _AGE, *_TIES)
-
 
 def ask(
     *,
@@ -83,7 +79,8 @@ def ask(
         reasons: words of `Reason`.
         instances: names of instances.
         services: names of services that messages are for.
-        oldest: whether the oldest messages come first, rather than groups.
+        oldest: list the oldest messages first, whatever their outcome. By default the delayed messages come
+            first, then the dropped ones, then the others, the oldest of each first.
         waiting: whether only messages count that the newest exports of their queues hold.
         limit: the number of messages to list; the rest is counted.
 
@@ -150,13 +147,11 @@ def select(
     messages, only = resolved.last_attempts(READ), dict(asked.only)
     if queued is not None:
         messages, only = messages.matching(queued, MESSAGE_KEY, names=READ, only=only), {}
-    listed = messages.rows(READ, only=only, order=asked.order, limit=asked.limit)
-    rows = with_moments(listed.dicts(), (_AGE,))
     counts = _count(messages, _VERDICT, only)
-    groups = _count(messages, GROUP, {**only, **_find_levels(listed)})
+    outcomes = {row["outcome"] for row in counts}
+    rows = with_moments(_list_first(messages, only, asked, outcomes), (_AGE,))
+    groups = _count(messages, GROUP, {**only, **_find_levels(rows)})
     levels = {tuple(row[name] for name in LEVELS) for row in rows}
-    stuck = sum(row["messages"] for row in counts if row["outcome"] in STUCK)
-    times = [row[_AGE] for row in rows if row["outcome"] in STUCK]
     return SelectedMessages(
         rows,
         sorted(counts, key=lambda row: (-row["messages"], row["outcome"], row["reason"])),
@@ -164,13 +159,26 @@ def select(
             (row for row in groups if tuple(row[name] for name in LEVELS) in levels),
             key=lambda row: tuple(row[name] for name in GROUP),
         ),
-        min(times, default=None) if len(times) == stuck else _find_oldest_stuck(messages, only),
+        _find_oldest_stuck(messages, only, rows, outcomes),
     )
 
 
-def _find_levels(listed: TableColumns) -> Filter:
-    """Return the values by which messages are listed, those of listed messages."""
-    values = {name: sorted(set(listed.values[name])) for name in LEVELS}
+def _list_first(messages: TrafficTable, only: Filter, asked: MessageFilter, outcomes: set[str]) -> list[TableRow]:
+    """Return the messages to be listed: the oldest of each rank, or of all."""
+    if asked.oldest:
+        return list(messages.rows(READ, only=only, order=_ORDER, limit=asked.limit).dicts())
+    rows: list[TableRow] = []
+    # The delayed messages mostly fill the list, and only these are sorted then.
+    for rank in (*([outcome] for outcome in STUCK), sorted(outcomes.difference(STUCK))):
+        left = asked.limit - len(rows)
+        if left and not outcomes.isdisjoint(rank):
+            rows += messages.rows(READ, only={**only, "outcome": rank}, order=_ORDER, limit=left).dicts()
+    return rows
+
+
+def _find_levels(listed: Sequence[ReadRow]) -> Filter:
+    """Return the values of listed messages in the columns of their groups."""
+    values = {name: sorted({row[name] for row in listed}) for name in LEVELS}
     # What is no UTF-8 is nothing that a condition may name; it stands in tables of older releases alone.
     return {
         name: texts for name, texts in values.items() if not any(isinstance(text, UndecodedText) for text in texts)
@@ -183,8 +191,17 @@ def _count(messages: TrafficTable, names: Sequence[str], only: Filter) -> list[R
     return [{"messages" if name == COUNT else name: value for name, value in row.items()} for row in groups]
 
 
-def _find_oldest_stuck(messages: TrafficTable, only: Filter) -> datetime:
-    """Return when the oldest of the messages that are stuck was enqueued; there is one."""
-    outcomes = set(STUCK) & set(only.get("outcome") or STUCK)
-    [oldest] = messages.rows((_AGE,), only={**only, "outcome": outcomes}, order=(_AGE,), limit=1).values[_AGE]
-    return moment_of(oldest)
+def _find_oldest_stuck(
+    messages: TrafficTable, only: Filter, listed: Sequence[ReadRow], outcomes: Collection[str]
+) -> datetime | None:
+    """Return when the oldest of the messages that are stuck was enqueued; None where none is stuck."""
+    times: dict[str, datetime] = {}
+    for row in listed:
+        # The first that is listed of an outcome is its oldest.
+        times.setdefault(row["outcome"], row[_AGE])
+    unlisted = [outcome for outcome in STUCK if outcome in outcomes and outcome not in times]
+    stuck = [times[outcome] for outcome in STUCK if outcome in times]
+    if unlisted:
+        oldest = messages.rows((_AGE,), only={**only, "outcome": unlisted}, order=(_AGE,), limit=1)
+        stuck += map(moment_of, oldest.values[_AGE])
+    return min(stuck, default=None)

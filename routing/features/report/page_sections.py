@@ -60,8 +60,8 @@ def balance_section(balances: Sequence[DialogBalance]) -> PageSection:
     left = len(balances) - len(parts)
     return PageSection(
         "balance",
-        "DialogBalance",
-        "DialogBalance",
+        "Balance",
+        "Balance",
         introduction,
         parts=parts,
         more=f"and {left:,} more services" if left else "",
