@@ -533,7 +533,7 @@ CASES: dict[str, Case] = {
         },
         "NO_RETURN_PATH",
         [("COPY", "msdb", "LOCAL_SERVICE")],
-        [("COPY", "one of them is a copy, and needs a broker instance of its own")],
+        [("COPY", "SET NEW_BROKER"), ("SHOP", "SET NEW_BROKER")],
         mended=None,
     ),
     "an address that no export has": Case(

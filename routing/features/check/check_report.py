@@ -393,7 +393,7 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
         result = key.instance, key.database, key.service, key.outcome, key.reason
         for advice in group.advice:
             where = "" if advice.instance == key.instance else f"On {named(advice.instance)}: "
-            yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.words}", advice.remedy.statement)
+            yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.text}", advice.remedy.statement)
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:

@@ -198,7 +198,7 @@ def answer_request(stuck: StuckGroup) -> MessageRemedy:
     """Return a route is being asked for: one that names the service comes before the question."""
     words = (
         f"{WORDS[StatusTrouble.ROUTE_REQUESTED]} A route that names the service is taken without a question,"
-        " once the request has ended:"
+        " once the request has ended."
     )
     here = [holder for holder in stuck.holders_here if has_id(holder, stuck.broker) and holder.is_enabled]
     target = None if here else stuck.target()

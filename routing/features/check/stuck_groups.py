@@ -293,19 +293,37 @@ class MessageRemedy:
     """A remedy: words, a sentence or two, and the statement to paste.
 
     ``statement`` is T-SQL, `USE` on a line of its own before it; None where there are only words. Where
-    ``is_complete`` it can be run as it is; else a value must be found out first and every line is a comment.
+    ``is_complete`` it can be run as it is; else something must be found out first and every line is a comment.
+    ``lead`` is the sentence that announces the statement. It is not shown without one.
     """
 
     words: str
     statement: str | None = None
     is_complete: bool = False
+    lead: str = ""
+
+    @property
+    def text(self) -> str:
+        """All that is said: the words, then the sentence that announces the statement."""
+        return f"{self.words} {self.lead}" if self.lead and self.statement is not None else self.words
+
+    def list_actions(self, *, has_explained_cause: bool) -> list[str]:
+        """List the sentences on what to do; the first one is left out where it has explained the cause.
+
+        Where nothing is left a sentence announces the statement. Without a statement the cause stays.
+        """
+        sentences = check_phrases.split_sentences(self.text)
+        actions = sentences[1:] if has_explained_cause else sentences
+        if actions or self.statement is None:
+            return actions or sentences
+        return ["Run this:" if self.is_complete else "Uncomment what is right, and run it:"]
 
     def state_place(self, instance: str) -> str:
         """Return the sentence that says where the statement is run, and what is done to it before."""
         if self.is_complete:
             return f"Run this on {check_phrases.named(instance)}."
         is_open = "<" in (self.statement or "")
-        first = "put a value into each place <…>" if is_open else "choose one of the two ways"
+        first = "put a value into each place <…>" if is_open else "uncomment what is right"
         return f"On {check_phrases.named(instance)}, {first} before you run this."
 
 
@@ -319,16 +337,17 @@ class PlacedRemedy(NamedTuple):
 def ready(words: str, database: str, *lines: str | None) -> MessageRemedy:
     """Build a remedy with statements to be run as they are; words alone where a name cannot be pasted."""
     statement = check_phrases.in_database(database, lines)
-    return MessageRemedy(words, statement, True) if statement is not None else _in_words(words)
+    return MessageRemedy(words, statement, True) if statement is not None else in_words(words)
 
 
-def to_fill_in(words: str, database: str, *lines: str | None) -> MessageRemedy:
+def to_fill_in(words: str, database: str, *lines: str | None, lead: str = "") -> MessageRemedy:
     """Build a remedy whose statements need a value first; words alone where a name cannot be pasted."""
     statement = check_phrases.as_comment(check_phrases.in_database(database, lines))
-    return MessageRemedy(words, statement) if statement is not None else _in_words(words)
+    return MessageRemedy(words, statement, lead=lead) if statement is not None else in_words(words)
 
 
-def _in_words(words: str) -> MessageRemedy:
+def in_words(words: str) -> MessageRemedy:
+    """Build a remedy without a statement, since one of its names cannot be pasted."""
     return MessageRemedy(
-        f"{words} (No statement: a name in it cannot be pasted safely, or is too long for SQL Server.)"
+        f"{words} There is no statement: a name in it cannot be pasted safely, or is too long for SQL Server."
     )
