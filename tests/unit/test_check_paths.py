@@ -219,8 +219,8 @@ CASES: dict[str, Case] = {
             (
                 "HUB",
                 (
-                    "USE [msdb];\nDROP ROUTE [Stock];\nCREATE ROUTE [Stock] WITH SERVICE_NAME = N'//stock',"
-                    " ADDRESS = N'TCP://stock:4022';"
+                    "USE [msdb];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\nDROP ROUTE [Stock];\nCREATE ROUTE [Stock] WITH SERVICE_NAME = N'//stock',"
+                    " ADDRESS = N'TCP://stock:4022';\nCOMMIT TRANSACTION;"
                 ),
             ),
             ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"),
@@ -309,8 +309,8 @@ CASES: dict[str, Case] = {
             (
                 "STOCK",
                 (
-                    "USE [Stock];\nDROP ROUTE [Back];\nCREATE ROUTE [Back] WITH SERVICE_NAME = N'//orders',"
-                    " ADDRESS = N'TCP://shop:4022';"
+                    "USE [Stock];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\nDROP ROUTE [Back];\nCREATE ROUTE [Back] WITH SERVICE_NAME = N'//orders',"
+                    " ADDRESS = N'TCP://shop:4022';\nCOMMIT TRANSACTION;"
                 ),
             )
         ],

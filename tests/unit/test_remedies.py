@@ -59,10 +59,10 @@ READY = [
         "expired",
         asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "S", C, PAST, "tcp://twin:4022")])),
         Reason.NO_ROUTE,
-        "USE [Orders];\nDROP ROUTE [r];\nCREATE ROUTE [r] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'"
+        "USE [Orders];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\nDROP ROUTE [r];\nCREATE ROUTE [r] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'"
         + C
         + "',"
-        " ADDRESS = N'tcp://shop:4022', MIRROR_ADDRESS = N'tcp://twin:4022';",
+        " ADDRESS = N'tcp://shop:4022', MIRROR_ADDRESS = N'tcp://twin:4022';\nCOMMIT TRANSACTION;",
         Reason.MIRROR_ADDRESS,
     ),
     (

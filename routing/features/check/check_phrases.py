@@ -99,9 +99,18 @@ def alter_route(name: str | None, clause: str | None) -> str | None:
     return _together("ALTER ROUTE ", identifier(name), clause, ";")
 
 
-def drop_route(name: str | None) -> str | None:
-    """Write DROP ROUTE; None where the name cannot be pasted."""
-    return _together("DROP ROUTE ", identifier(name), ";")
+def replace_route(name: str | None, clause: str | None) -> list[str | None]:
+    """Write DROP ROUTE and CREATE ROUTE as one transaction, of which an error undoes everything.
+
+    For an option that has to go away: ALTER ROUTE keeps each one that it does not name.
+    """
+    return [
+        "SET XACT_ABORT ON;",
+        "BEGIN TRANSACTION;",
+        _together("DROP ROUTE ", identifier(name), ";"),
+        create_route(name, clause),
+        "COMMIT TRANSACTION;",
+    ]
 
 
 def enable_broker(database: str) -> str | None:

@@ -77,7 +77,7 @@ CASES = (
     RemedyCase(
         _LOST,
         "a route for the service has expired",
-        f"`DROP ROUTE …` and {_CREATE} …` as it was, without a lifetime",
+        f"`DROP ROUTE …` and {_CREATE} …` as it was, without a lifetime, in one transaction",
         route_remedies.renew_route,
     ),
     RemedyCase(

@@ -52,8 +52,7 @@ def renew_route(stuck: StuckGroup) -> MessageRemedy | None:
             options_clause = check_phrases.with_clause(
                 route.service, route.broker, route.address, route.mirror_address
             )
-            created = check_phrases.create_route(near.name, options_clause)
-            return ready(words, near.database, check_phrases.drop_route(near.name), created)
+            return ready(words, near.database, *check_phrases.replace_route(near.name, options_clause))
     return None
 
 
