@@ -81,6 +81,14 @@ def test_since_when_a_message_waits(asked: dict[str, Any], more: dict[str, Any],
     [
         pytest.param(
             estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")]),
+            "",
+            id="another instance holds the service, and its full name is not known",
+        ),
+        pytest.param(
+            estate(
+                [route("Any", None, "LOCAL"), route("O", "//other", "tcp://far:4022")],
+                [("far", "Stock", "//stock")],
+            ),
             "USE [Sales];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
             id="another instance holds the service",
         ),

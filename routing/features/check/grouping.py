@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -13,11 +13,13 @@ from routing.features.check.path_ends import IS_DROPPED, OF_ROUTES, KnowledgeGap
 from routing.features.check.remedies import AskStuck, HopToMend, find_remedies, remedy_of, remedy_of_silence
 from routing.features.check.status_advice import StatusAdviser
 from routing.features.check.stuck_groups import (
+    EstateAddresses,
     MessageRemedy,
     NearMiss,
     NearMisses,
     PlacedRemedy,
     StuckGroup,
+    list_route_addresses,
     near_in_common,
 )
 from routing.features.explain.background import StatusText
@@ -253,7 +255,10 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     adviser = _Adviser(
         estate,
         NearMisses(estate.instances),
-        {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+        EstateAddresses(
+            {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            list_route_addresses(estate.instances),
+        ),
         {result.row["to_service_name"] for result in every},
     )
     results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
@@ -274,7 +279,7 @@ class _Adviser:
         self,
         estate: CheckedEstate,
         index: NearMisses,
-        addresses: Mapping[str, Sequence[str]],
+        addresses: EstateAddresses,
         services: Iterable[str],
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses

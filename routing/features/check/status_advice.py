@@ -11,7 +11,13 @@ from routing.features.check.message_results import ON_ITS_WAY, CheckedEstate, Me
 from routing.features.check.remedies import remedy_of
 from routing.features.check.service_remedies import end_conversations, end_dead_dialog, tell_twins_apart
 from routing.features.check.status_facts import ReportedStatus
-from routing.features.check.stuck_groups import MessageRemedy, NearMisses, PlacedRemedy, StuckGroup
+from routing.features.check.stuck_groups import (
+    EstateAddresses,
+    MessageRemedy,
+    NearMisses,
+    PlacedRemedy,
+    StuckGroup,
+)
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import WORDS, StatusTrouble, find_trouble
 from routing.plan.verdicts import MessageJudge, may_ask
@@ -148,7 +154,7 @@ class StatusAdviser:
         self,
         estate: CheckedEstate,
         index: NearMisses,
-        addresses: Mapping[str, Sequence[str]],
+        addresses: EstateAddresses,
         services: Collection[str],
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses

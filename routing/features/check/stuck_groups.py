@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from routing.features.check import check_phrases
@@ -160,11 +162,96 @@ def _few_first(near: NearMiss) -> SortKey:
     return (len(near.differences), near.instance, near.database, near.name)
 
 
+# Addresses for remedies: as the estate's own routes write them, else with a full name.
+
+
+class TargetAddress(NamedTuple):
+    """An address as it is written into a route.
+
+    ``is_certain``: a route of the estate has it, or its host is an IP address or a name with a domain. A short
+    machine name may not be found from elsewhere.
+    """
+
+    written: str
+    is_certain: bool
+
+
+class EstateAddresses:
+    """The own addresses of instances, and how routes write them.
+
+    ``own`` has the addresses of each instance as written, ``in_routes`` the addresses of routes, each with the
+    instance of the route. Routes are read once, and not before an address is chosen.
+    """
+
+    def __init__(self, own: Mapping[str, Sequence[str]], in_routes: Iterable[tuple[str, str | None]] = ()) -> None:
+        self._own, self._in_routes = own, in_routes
+
+    def of(self, instance: str) -> Sequence[str]:
+        """Return an instance's own addresses as written."""
+        return self._own.get(instance, ())
+
+    def choose(self, instance: str, here: SqlInstance) -> TargetAddress | None:
+        """Return the address under which ``here`` reaches an instance; None where none with a port is known.
+
+        First what routes of ``here`` have, then what most routes have, then names with a domain, IP addresses and
+        short names.
+        """
+        usable = [address for address in self.of(instance) if _leads_away(address, here)]
+        if not usable:
+            return None
+        best = min(usable, key=lambda address: (*self._count_uses(address, here), _rank_host(address)))
+        uses = self._uses.get(text.comparable_address(best))
+        if uses is None:
+            return TargetAddress(best, _rank_host(best) < _SHORT_NAME)
+        _, writing = min(uses, key=lambda use: (use[0] != here.name, -uses[use], use))
+        return TargetAddress(writing, True)
+
+    def _count_uses(self, address: str, here: SqlInstance) -> tuple[int, int]:
+        """Return how many routes of ``here``, and of all, have an address, as negative numbers."""
+        uses = self._uses.get(text.comparable_address(address), Counter())
+        return -sum(many for (user, _), many in uses.items() if user == here.name), -sum(uses.values())
+
+    @cached_property
+    def _uses(self) -> Mapping[str, Counter[tuple[str, str]]]:
+        """How many routes have each address that an instance has, by the route's instance and writing."""
+        uses: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        owned = {text.comparable_address(address) for addresses in self._own.values() for address in addresses}
+        for user, address in self._in_routes:
+            if address is not None and text.comparable_address(address) in owned:
+                uses[text.comparable_address(address)][user, address.strip().rstrip("/")] += 1
+        return uses
+
+
+def list_route_addresses(instances: Mapping[str, SqlInstance]) -> Iterator[tuple[str, str | None]]:
+    """Yield the addresses and mirror addresses of the routes of instances, each with the route's instance."""
+    for name, instance in instances.items():
+        for by_service in instance.routes.values():
+            for route in chain.from_iterable(by_service.values()):
+                yield name, route.address
+                yield name, route.mirror_address
+
+
+def _leads_away(address: str, here: SqlInstance) -> bool:
+    is_own = text.comparable_address(address) in here.own_addresses
+    return text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own
+
+
+_SHORT_NAME = 2
+
+
+def _rank_host(address: str) -> int:
+    """Return the rank of an address by its host: a name with a domain, an IP address, a short name."""
+    host = text.host(address) or ""
+    if ":" in host or host.replace(".", "").isdecimal():
+        return 1
+    return 0 if "." in host else _SHORT_NAME
+
+
 @dataclass(frozen=True)
 class StuckGroup:
     """One group of messages with the same result.
 
-    ``instances`` are all that are known, ``addresses`` an instance's own addresses as written, where known.
+    ``instances`` are all that are known, with their ``addresses``.
     ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
     network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``broker`` is the id
     that the messages are bound to. ``near`` is what `NearMisses` finds for the scope. ``services_in_use`` are
@@ -174,7 +261,7 @@ class StuckGroup:
     """
 
     instances: Mapping[str, SqlInstance]
-    addresses: Mapping[str, Sequence[str]]
+    addresses: EstateAddresses
     instance: str
     database: str | None
     scope: str
@@ -236,13 +323,9 @@ class StuckGroup:
         holding_instances = {name for name, _ in self.holders_elsewhere()}
         return holding_instances.pop() if len(holding_instances) == 1 else None
 
-    def address_of(self, instance: str) -> str | None:
+    def address_of(self, instance: str) -> TargetAddress | None:
         """Return an address under which the sender's instance reaches another: with a port, and not its own."""
-        for address in self.addresses.get(instance, ()):
-            is_own = text.comparable_address(address) in self.here.own_addresses
-            if text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own:
-                return address
-        return None
+        return self.addresses.choose(instance, self.here)
 
     def is_needed(self, service: str | None) -> bool:
         """Return True if a service of this very name is in use, or any known instance holds it."""
@@ -277,9 +360,9 @@ class StuckGroup:
         ):
             return False
         target = self.target()
-        if target is None or not self.addresses.get(target):
+        if target is None or not self.addresses.of(target):
             return True
-        return route.compared in {text.comparable_address(address) for address in self.addresses[target]}
+        return route.compared in {text.comparable_address(address) for address in self.addresses.of(target)}
 
     @property
     def _decision(self) -> Decision:
@@ -312,11 +395,13 @@ class MessageRemedy:
 
         Where nothing is left a sentence announces the statement. Without a statement the cause stays.
         """
-        sentences = check_phrases.split_sentences(self.text)
+        sentences = check_phrases.split_sentences(self.words)
         actions = sentences[1:] if has_explained_cause else sentences
-        if actions or self.statement is None:
+        if self.statement is None:
             return actions or sentences
-        return ["Run this:" if self.is_complete else "Uncomment what is right, and run it:"]
+        if self.lead:
+            return [*actions, self.lead]
+        return actions or ["Run this:" if self.is_complete else "Uncomment what is right, and run it:"]
 
     def state_place(self, instance: str) -> str:
         """Return the sentence that says where the statement is run, and what is done to it before."""

@@ -189,7 +189,12 @@ FINDINGS: tuple[LintRule, ...] = (
         "drop the route, or change the one that always comes first",
     ),
     LintRule("SBR028", _I, "A route that no message used", "drop the route if nothing will need it"),
-    LintRule("SBR029", _W, "A route has expired", "drop the route, or give it a later lifetime: ALTER ROUTE … WITH LIFETIME"),
+    LintRule(
+        "SBR029",
+        _W,
+        "A route has expired",
+        "drop the route, or give it a later lifetime: ALTER ROUTE … WITH LIFETIME",
+    ),
     LintRule("SBR030", _W, "A route expires soon", "extend it: ALTER ROUTE … WITH LIFETIME"),
     LintRule("SBR031", _W, "An address without a port", "write the port of the target's endpoint"),
     LintRule(
