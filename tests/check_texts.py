@@ -12,6 +12,12 @@ UNWRAPPED = ("--width", str(WIDE))
 """The option with which the command wraps nothing."""
 
 
+def lines_to_run(sql: str) -> list[str]:
+    """Return the lines of a script that a server gets: neither comments nor commands of sqlcmd."""
+    lines = (line for line in sql.split("\n") if line and not line.startswith("--"))
+    return [line for line in lines if line != "GO" and not line.startswith((":CONNECT ", ":on "))]
+
+
 def print_check(done: Check) -> str:
     """Return the text of a check, a sentence a line."""
     return write_text(make_document(done), width=WIDE)

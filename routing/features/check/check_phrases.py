@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import count as itertools_count
 
@@ -136,14 +136,14 @@ def as_comment(text: str | None) -> str | None:
     return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
 
 
-def new_name(service: str, names_in_use: Collection[str]) -> str:
-    """Return a name for a new route to a service; ``names_in_use`` are folded route names (`text.collated`)."""
+def new_name(service: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a name for a new route to a service; ``is_taken`` is asked by folded names (`text.collated`)."""
     for number in itertools_count(1):
         ending = "" if number == 1 else f" {number}"
         name = f"Route to {service}"[:SYSNAME]
         while length(name + ending) > SYSNAME:
             name = name[:-1]
-        if collated(name + ending) not in names_in_use:
+        if not is_taken(collated(name + ending)):
             return name + ending
     raise AssertionError("numbers do not end")
 

@@ -17,6 +17,7 @@ from routing.features.check.stuck_groups import (
     MessageRemedy,
     NearMiss,
     NearMisses,
+    NewRouteNames,
     PlacedRemedy,
     StuckGroup,
     list_route_addresses,
@@ -284,7 +285,8 @@ class _Adviser:
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services = frozenset(services)
-        self._statuses = StatusAdviser(estate, index, addresses, self._services)
+        self._new_names = NewRouteNames()
+        self._statuses = StatusAdviser(estate, index, addresses, self._services, self._new_names)
         self._known: dict[tuple[object, ...], _Help] = {}
 
     def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
@@ -377,6 +379,7 @@ class _Adviser:
             near=near,
             services_in_use=self._services - {service},
             back_to=(row["instance_name"], row["database_name"]) if is_return else None,
+            new_names=self._new_names,
         )
 
     def _stuck(self, result: MessageResult, verdict: Verdict) -> StuckGroup:
@@ -393,6 +396,7 @@ class _Adviser:
             near=self._index.of(name, result.scope, service, broker, self._time_of(result)),
             services_in_use=self._services - {service},
             from_service=result.row["from_service_name"],
+            new_names=self._new_names,
         )
 
     def _time_of(self, result: MessageResult) -> int:

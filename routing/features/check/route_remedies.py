@@ -123,11 +123,7 @@ def deliver_here(stuck: StuckGroup) -> MessageRemedy | None:
         )
     broker = None if route is None else route.broker
     options_clause = check_phrases.with_clause(stuck.service, broker, LOCAL_ADDRESS)
-    return ready(
-        words,
-        search.scope,
-        check_phrases.create_route(check_phrases.new_name(stuck.service, names_in_use), options_clause),
-    )
+    return ready(words, search.scope, stuck.create_route(search.scope, options_clause))
 
 
 def lead_elsewhere(stuck: StuckGroup) -> MessageRemedy | None:
@@ -212,8 +208,7 @@ def answer_request(stuck: StuckGroup) -> MessageRemedy:
     address = None if target is None else stuck.address_of(target)
     if here:
         address = TargetAddress(LOCAL_ADDRESS, is_certain=True)
-    name = check_phrases.new_name(stuck.service, stuck.here.route_names.get(stuck.scope, frozenset()))
-    line = check_phrases.create_route(name, _options(stuck.service, address=address))
+    line = stuck.create_route(stuck.scope, _options(stuck.service, address=address))
     return _as_known(stuck, address, words, stuck.scope, line)
 
 
@@ -259,8 +254,7 @@ def lead_to(stuck: StuckGroup, address: TargetAddress | None, words: str) -> Mes
         line = check_phrases.alter_route(route.name, _options(address=address))
     else:
         broker = search.known_broker if is_shared else None
-        name = check_phrases.new_name(stuck.service, stuck.here.route_names.get(search.scope, frozenset()))
-        line = check_phrases.create_route(name, _options(stuck.service, broker, address))
+        line = stuck.create_route(search.scope, _options(stuck.service, broker, address))
     return _as_known(stuck, address, words, search.scope, line)
 
 

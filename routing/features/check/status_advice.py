@@ -15,6 +15,7 @@ from routing.features.check.stuck_groups import (
     EstateAddresses,
     MessageRemedy,
     NearMisses,
+    NewRouteNames,
     PlacedRemedy,
     StuckGroup,
 )
@@ -156,9 +157,10 @@ class StatusAdviser:
         index: NearMisses,
         addresses: EstateAddresses,
         services: Collection[str],
+        new_names: NewRouteNames,
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
-        self._services = frozenset(services)
+        self._services, self._new_names = frozenset(services), new_names
         self._network = EstateNetwork(estate.instances)
 
     def answer(
@@ -235,7 +237,8 @@ class StatusAdviser:
         broker = verdict.broker_instance
         near = self._index.of(name, MSDB, service, broker, t)
         group_facts = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
-        return PlacedRemedy(name, remedy_of(StuckGroup(*group_facts, self._services - {service})))
+        stuck = StuckGroup(*group_facts, self._services - {service}, new_names=self._new_names)
+        return PlacedRemedy(name, remedy_of(stuck))
 
     def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         row, verdict = result.row, result.verdict

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
+from routing.document import SqlStatement
 from routing.features.check import check_phrases
+from routing.importing.tsql.sqlcmd import write_server
 from routing.rules import text
 from routing.rules.deciding import Decision, RouteSearch
 from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
@@ -247,6 +249,24 @@ def _rank_host(address: str) -> int:
     return 0 if "." in host else _SHORT_NAME
 
 
+class NewRouteNames:
+    """The names of routes that remedies create: routes of a database that differ have different names."""
+
+    def __init__(self) -> None:
+        self._clauses: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+
+    def find(
+        self, instance: str, database: str, service: str, clause: str | None, names_in_use: Collection[str]
+    ) -> str:
+        """Return the name of a new route to a service with these options; ``names_in_use`` are folded."""
+        clauses = self._clauses[instance, database]
+        name = check_phrases.new_name(
+            service, lambda folded: folded in names_in_use or clauses.get(folded, clause) != clause
+        )
+        clauses[text.collated(name)] = clause
+        return name
+
+
 @dataclass(frozen=True)
 class StuckGroup:
     """One group of messages with the same result.
@@ -272,6 +292,7 @@ class StuckGroup:
     services_in_use: Collection[str] = frozenset()
     back_to: tuple[str, str] | None = None
     from_service: str | None = None
+    new_names: NewRouteNames = field(default_factory=NewRouteNames, compare=False)
 
     @property
     def here(self) -> SqlInstance:
@@ -322,6 +343,12 @@ class StuckGroup:
         """Return the only other instance that holds the service; None where none or several do."""
         holding_instances = {name for name, _ in self.holders_elsewhere()}
         return holding_instances.pop() if len(holding_instances) == 1 else None
+
+    def create_route(self, database: str, clause: str | None) -> str | None:
+        """Write CREATE ROUTE for a new route to the service; None where a name cannot be pasted."""
+        names_in_use = self.here.route_names.get(database, frozenset())
+        name = self.new_names.find(self.instance, database, self.service, clause, names_in_use)
+        return check_phrases.create_route(name, clause)
 
     def address_of(self, instance: str) -> TargetAddress | None:
         """Return an address under which the sender's instance reaches another: with a port, and not its own."""
@@ -402,6 +429,13 @@ class MessageRemedy:
         if self.lead:
             return [*actions, self.lead]
         return actions or ["Run this:" if self.is_complete else "Uncomment what is right, and run it:"]
+
+    def as_statement(self, instance: str, about: Sequence[str], indent: int = 0) -> SqlStatement:
+        """Return the statement for an instance; ``about`` are the comments on what it is for."""
+        # Where the statement is a comment the comments before it end with an empty one.
+        purpose = [self.state_place(instance), *about, *([] if self.is_complete else [""])]
+        server = write_server(instance) or f"<the server of {check_phrases.named(instance)}>"
+        return SqlStatement(str(self.statement), "\n".join(purpose), indent, server)
 
     def state_place(self, instance: str) -> str:
         """Return the sentence that says where the statement is run, and what is done to it before."""
