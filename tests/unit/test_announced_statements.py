@@ -3,52 +3,27 @@
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from routing.document import Block, LabelledFact, ListItem, Paragraph, SqlStatement
 from routing.features.check.check_json import as_object
 from routing.features.check.check_report import EVERYTHING, as_report, list_statements, make_document
 from routing.features.check.checking import Check, check
 from routing.features.check.explained_message import explain_messages
 from routing.features.check.stuck_groups import MessageRemedy, in_words
+from routing.features.explain.path_sentences import advice
 from routing.features.lint.catalogue import FINDINGS
 from routing.features.status_meanings import WORDS
+from routing.terms import Reason
+from tests.check_texts import ANNOUNCES, announcing
 from tests.exported import database, endpoint, export, route, waiting, whole_shop
 from tests.exported_estates import write_estates
 from tests.exported_networks import exported_network, write_network
 
-ANNOUNCES = re.compile(
-    r":$|\b[Rr]un (?:this|it)\b|Uncomment|two ways|the query finds|the other two|\bbelow\b|following statement"
-)
 SEED = 20260511
 NETWORKS, EXPLAINED = 10, 3
-
-
-def words_of(block: Block) -> str:
-    """The plain words of a sentence."""
-    words = block.words if isinstance(block, (LabelledFact, ListItem, Paragraph)) else ""
-    parts = [words] if isinstance(words, str) or not isinstance(words, Sequence) else words
-    return "".join(part if isinstance(part, str) else part.text for part in parts)
-
-
-def announcing(document: Sequence[Block]) -> Iterator[tuple[str, bool]]:
-    """Yield each sentence on what to do that announces a statement, and whether one comes before other things."""
-    is_advice = False
-    for place, block in enumerate(document):
-        if isinstance(block, LabelledFact):
-            is_advice = block.label.startswith("what to do")
-        elif isinstance(block, Paragraph):
-            is_advice = words_of(block).startswith("what to do")
-            continue
-        elif not isinstance(block, ListItem):
-            is_advice = False
-        if is_advice and ANNOUNCES.search(words_of(block)):
-            rest = next(later for later in document[place + 1 :] if not isinstance(later, ListItem))
-            yield words_of(block), isinstance(rest, SqlStatement)
 
 
 def unannounced(done: Check) -> list[str]:
@@ -174,7 +149,11 @@ def test_words_in_place_of_a_statement_announce_none() -> None:
 
 
 def test_the_words_of_statuses_and_of_lint_announce_nothing() -> None:
-    texts = [*WORDS.values(), *(finding.advice for finding in FINDINGS)]
+    texts = [
+        *WORDS.values(),
+        *(finding.advice for finding in FINDINGS),
+        *(advice(reason) or "" for reason in Reason),
+    ]
     assert [text for text in texts if ANNOUNCES.search(text)] == []
 
 

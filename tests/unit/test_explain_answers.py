@@ -18,7 +18,7 @@ from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
 from tests import estate_rows
-from tests.check_texts import lines_to_run
+from tests.check_texts import announcing, lines_to_run
 from tests.estate_rows import database, instance, message, observation, route, service, small_estate
 from tests.frames import Tables, arrow, load_cases, merged, prefixed
 from tests.hostile import NAMES
@@ -158,6 +158,7 @@ def test_every_answer_begins_with_its_outcome_and_every_statement_is_one() -> No
         written = write_sql(make_document(done), state_nothing_to_run(done))
         assert written.startswith((":on error exit\n", "-- There is nothing to run.")), name
         statements += assert_runs(written)
+        assert all(is_followed for _, is_followed in announcing(make_document(done))), name
     assert statements > 0
 
 

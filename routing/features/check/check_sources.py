@@ -485,5 +485,5 @@ def _read_by_instance(
 def _find_instance(server: str, own_instance: str | None, known_instances: Sequence[str]) -> str | None:
     """Return the instance that a server of ``:connect`` is: a known one, the script's own, or one that is new."""
     is_own = is_local(server) if own_instance is None else is_same_server(server, own_instance)
-    known = find_instance(server, known_instances)
-    return known or (own_instance if is_own else without_port(server))
+    known_name = find_instance(server, known_instances)
+    return known_name or (own_instance if is_own else without_port(server))

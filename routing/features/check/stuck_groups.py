@@ -195,8 +195,8 @@ class EstateAddresses:
     def choose(self, instance: str, here: SqlInstance) -> TargetAddress | None:
         """Return the address under which ``here`` reaches an instance; None where none with a port is known.
 
-        First what routes of ``here`` have, then what most routes have, then names with a domain, IP addresses and
-        short names.
+        The addresses in routes of ``here`` come first, then those in most routes. Others follow by their host: a
+        name with a domain, an IP address, a short name.
         """
         usable = [address for address in self.of(instance) if _leads_away(address, here)]
         if not usable:
@@ -418,9 +418,9 @@ class MessageRemedy:
         return f"{self.words} {self.lead}" if self.lead and self.statement is not None else self.words
 
     def list_actions(self, *, has_explained_cause: bool) -> list[str]:
-        """List the sentences on what to do; the first one is left out where it has explained the cause.
+        """List the sentences on what to do, without the first one if it has explained the cause.
 
-        Where nothing is left a sentence announces the statement. Without a statement the cause stays.
+        If nothing is left, a sentence announces the statement. Without a statement the cause stays.
         """
         sentences = check_phrases.split_sentences(self.words)
         actions = sentences[1:] if has_explained_cause else sentences

@@ -59,8 +59,8 @@ def without_port(server: str) -> str:
     return server.partition(",")[0]
 
 
-# Letters and digits of any language, and what names of machines and instances have besides. An option begins with
-# a hyphen, and a blank would end the name.
+# Letters and digits of any language, and the signs that names of machines and instances have. A name does not
+# begin with a hyphen, as options do, and a blank would end it.
 _CONNECTABLE = re.compile(r"(?:\(local\)|[\w.][\w.\-&#@$]*)(?:\\[\w][\w\-&#@$]*)?(?:,[0-9]{1,5})?")
 
 
@@ -318,7 +318,7 @@ class _Lines:
         self._report(file, number, f"the file {quote(as_written(path))} of :r is not read: {why}")
 
 
-# Statements that stand in comments: nobody runs them, and whoever tries a script should know.
+# Statements in comments: a script does not run them, and who tries it should know.
 
 
 _COMMENTED = re.compile(r"--\s*((?:CREATE|ALTER|DROP|GRANT|OPEN|END\s+CONVERSATION)\s[^;].*;)\s*", re.IGNORECASE)
@@ -326,14 +326,14 @@ _COMMENTED = re.compile(r"--\s*((?:CREATE|ALTER|DROP|GRANT|OPEN|END\s+CONVERSATI
 
 @dataclass(frozen=True)
 class ScriptComments:
-    """The statements in the comments of a script, each with its line; ``is_all``: it holds nothing to run."""
+    """The statements in the comments of a script, each with its line. ``is_all``: nothing in it runs."""
 
     statements: tuple[tuple[int, str], ...]
     is_all: bool
 
 
 def find_comments(text: str) -> ScriptComments:
-    """Find the statements that stand in comments of a line each, which somebody may uncomment."""
+    """Find statements in line comments, which somebody may uncomment and run."""
     statements: list[tuple[int, str]] = []
     has_comment, has_code, state = False, False, CODE
     for number, line in enumerate(_LINE_END.split(text.removeprefix("\ufeff")), start=1):
