@@ -82,12 +82,14 @@ class SqlStatement:
     """T-SQL, or a command line, to paste, with its line breaks.
 
     ``purpose`` says where it is run and what it does: a comment before it where statements are printed alone.
-    ``indent`` is the depth at which text shows it.
+    ``indent`` is the depth at which text shows it. ``server`` is what sqlcmd's ``:CONNECT`` names before it, or a
+    place ``<…>`` for a name that it cannot take; None where the statement is for no server.
     """
 
     text: str
     purpose: str = ""
     indent: int = 0
+    server: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from routing.errors import quote
-from routing.importing.tsql.sqlcmd import is_local, is_same_server
+from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
 from routing.terms import TableRow
 
 _LIKE = 0.8
@@ -69,11 +69,10 @@ def say_servers(servers: Sequence[str], own_instance: str | None, rows: Iterable
         *([] if own_instance is None else [own_instance]),
         *dict.fromkeys(row["instance_name"] for row in rows),
     ]
-    folded = {name.casefold() for name in names}
     notes = []
-    for server in [server for server in servers if server.casefold() not in folded][:_COMPARED]:
-        named = f"the server {quote(server)} of :connect"
-        near = find_near_name(server, names)
+    for server in [server for server in servers if find_instance(server, names) is None][:_COMPARED]:
+        named = f"the server {quote(without_port(server))} of :connect"
+        near = find_near_name(without_port(server), names)
         if is_local(server) and own_instance is not None:
             meant = (
                 f"is taken for {quote(own_instance)}"

@@ -79,11 +79,57 @@ def write_text(document: Document, *, width: int = PIPE_WIDTH, is_coloured: bool
 def write_sql(document: Document, otherwise: str = "There is nothing to run.") -> str:
     """Return the statements of a document alone, at column 0, each after a comment that says what it is for.
 
-    ``otherwise`` is the comment that stands alone where the document has no statement.
+    Statements for servers are a script for sqlcmd: a block for each server, those of one server together. Every
+    batch of it has a line that only sqlcmd understands, so that nothing runs where the script is taken for plain
+    T-SQL. ``otherwise`` is the comment that stands alone where the document has no statement.
     """
     statements = [block for block in document if isinstance(block, SqlStatement)]
-    parts = ["\n".join([*_comment_lines(one.purpose), *_statement_lines(one)]) for one in statements]
-    return "\n\n".join(parts or ["\n".join(_comment_lines(otherwise))])
+    if not statements:
+        return "\n".join(_comment_lines(otherwise))
+    by_server: dict[str | None, list[SqlStatement]] = {}
+    for one in statements:
+        by_server.setdefault(one.server, []).append(one)
+    blocks = ["\n".join(_server_lines(server, theirs)) for server, theirs in by_server.items()]
+    if any(server is not None for server in by_server):
+        blocks.insert(0, "\n".join([_STOP_AT_ERROR, *_comment_lines(_OF_SQLCMD)]))
+    return "\n\n".join(blocks)
+
+
+_STOP_AT_ERROR = ":on error exit"
+"""The line of sqlcmd that ends a script at an error, such as a server that cannot be reached; no T-SQL."""
+_OF_SQLCMD = (
+    "Run this file by sqlcmd -i, or in SSMS in SQLCMD mode (menu Query). Elsewhere nothing of it runs: each batch"
+    " has a line that begins with a colon, which is a syntax error there."
+)
+
+
+def _server_lines(server: str | None, statements: Sequence[SqlStatement]) -> Iterator[str]:
+    """Yield the lines of the statements for a server: a batch, or several where variables are declared again."""
+    is_known = server is None or not server.startswith("<")
+    if server is not None:
+        line = f":CONNECT {printable(server)}"
+        yield from [line] if is_known else _comment_lines(line)
+    has_declared = False
+    for number, one in enumerate(statements):
+        if has_declared and _declares(one):
+            yield from ("GO", "", _STOP_AT_ERROR)
+            has_declared = False
+        elif number:
+            yield ""
+        has_declared |= _declares(one)
+        yield from _comment_lines(one.purpose)
+        yield from _statement_lines(one) if is_known else map(_as_comment, _statement_lines(one))
+    if server is not None:
+        yield "GO"
+
+
+def _declares(one: SqlStatement) -> bool:
+    """Return True if a statement declares a variable, which a batch can do once."""
+    return one.text.startswith("DECLARE ") or "\nDECLARE " in one.text
+
+
+def _as_comment(line: str) -> str:
+    return line if line.startswith("--") else f"-- {line}"
 
 
 def _comment_lines(text: str) -> list[str]:

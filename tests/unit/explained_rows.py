@@ -66,7 +66,9 @@ class KnownRows:
             QuestionedMessage(read, is_described, as_of),
             self.known,
             background,
-            lambda: RemedyFacts.of_columns(self.columns, service, used),
+            lambda: RemedyFacts.of_columns(
+                self.columns, service, used, self.columns["routes"].rows("instance_name", "address")
+            ),
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
 from routing.features.check.remedies import MessageRemedy, StuckGroup, remedy_of
-from routing.features.check.stuck_groups import NearMisses
+from routing.features.check.stuck_groups import EstateAddresses, NearMisses, list_route_addresses
 from routing.importing.tsql.instance_state import (
     DatabaseState,
     EndpointState,
@@ -70,7 +70,10 @@ class Asked:
     service: str = "S"
     broker: str | None = None
     addresses: Mapping[str, Sequence[str]] = field(
-        default_factory=lambda: {"hub": ["tcp://hub:4022"], "shop": ["TCP://Shop:4022"]}
+        default_factory=lambda: {
+            "hub": ["tcp://hub:4022"],
+            "shop": ["tcp://shop:4022", "TCP://Shop.example:4022"],
+        }
     )
     database: str = "Orders"
 
@@ -106,9 +109,9 @@ class Asked:
         verdict, known = self.verdict(), self.instances()
         scope = scope_of(self.database) if verdict.decision is None else verdict.decision.last.scope
         near = NearMisses(known).of("hub", scope, self.service, self.broker, microseconds(NOON))
-        return StuckGroup(
-            known, self.addresses, "hub", self.database, scope, self.service, self.broker, verdict, near
-        )
+        addresses = EstateAddresses(self.addresses, list_route_addresses(known))
+        who = "hub", self.database, scope, self.service, self.broker
+        return StuckGroup(known, addresses, *who, verdict, near)
 
     def remedy(self) -> MessageRemedy:
         """What to do."""

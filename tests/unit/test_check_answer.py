@@ -15,6 +15,7 @@ from routing.features.check.check_report import make_document
 from routing.features.check.checking import check
 from routing.importing.tsql.script_reader import read_script
 from routing.render.text import write_text
+from tests.check_texts import lines_to_run
 from tests.exported import conversation, database, endpoint, route, waiting, whole_shop
 from tests.golden_texts import assert_golden
 from tests.pages import ROOT
@@ -242,7 +243,7 @@ def test_statements_alone_run_as_they_are(
     monkeypatch.chdir(ROOT)
     text = run(capsys, *EXAMPLES, "--format", "sql")
     assert_golden("check_statements.txt", text)
-    script = read_script(text, file="x", scripted_at=datetime(2026, 1, 5, tzinfo=timezone.utc))
+    script = read_script(text, file="x", scripted_at=datetime(2026, 1, 5, tzinfo=timezone.utc), instance="SHOP")
     assert script.problems == ()
     assert [(type(one).__name__, one.database, one.name) for one in script.statements] == [
         ("AlterRoute", "Orders", "ToBilling")
@@ -255,8 +256,9 @@ def test_each_statement_stands_once_and_batches_that_declare_are_apart(
     queue = [waiting(number, name) for number, name in enumerate([*CLIENTS, *CLIENTS])]
     text = run(capsys, str(whole_shop(tmp_path, queue)), *SQL)
     assert text.count("DECLARE @handle uniqueidentifier;") == 2
-    first, second = text.split("\nGO\n")
+    first, second, _ = text.split("\nGO\n")
     assert (CLIENTS[0] in first, CLIENTS[1] in second) == (True, True)
+    assert text.count("\n:CONNECT SHOP\n") == 1
     script = read_script(text, file="x", scripted_at=datetime(2026, 1, 5, tzinfo=timezone.utc))
     assert script.problems == ()
 
@@ -280,7 +282,7 @@ def test_statements_for_one_message_alone(tmp_path: Path, capsys: pytest.Capture
     assert (both.count("ALTER ROUTE [A]"), both.count("ALTER ROUTE [B]")) == (1, 1)
     one = run(capsys, str(folder), "--format", "sql", "--message", conversation(2))
     assert (one.count("ALTER ROUTE [A]"), one.count("ALTER ROUTE [B]")) == (0, 1)
-    assert one.startswith("-- Run this on 'SHOP'.\n-- DELAYED, NO_ROUTE: 1 message from 'SHOP', database 'Orders'")
+    assert "\n-- Run this on 'SHOP'.\n-- DELAYED, NO_ROUTE: 1 message from 'SHOP', database 'Orders'" in one
 
 
 def test_a_name_in_a_comment_ends_no_comment_and_is_no_variable(
@@ -289,8 +291,7 @@ def test_a_name_in_a_comment_ends_no_comment_and_is_no_variable(
     name = "$(x)\nDROP ROUTE r;\n${y}"
     routes = {"Orders": [route("L", f"{name}/", "TCP://a:1"), route("M", "//B", "TCP://b:1")], "msdb": []}
     text = run(capsys, str(whole_shop(tmp_path, [waiting(1, name), waiting(2, "//b")], routes=routes)), *SQL)
-    statements = [line for line in text.split("\n") if line and not line.startswith("--")]
-    assert statements == ["USE [Orders];", "ALTER ROUTE [M] WITH SERVICE_NAME = N'//b';"]
+    assert lines_to_run(text) == ["USE [Orders];", "ALTER ROUTE [M] WITH SERVICE_NAME = N'//b';"]
     assert "$(" not in text
     assert "${" not in text
 

@@ -49,6 +49,7 @@ class Server:
                     "endpoint_id": 1,
                     "is_message_forwarding_enabled": self.forwards,
                     "machine_name": self.machine or name.split("\\")[0],
+                    "full_name": f"{self.machine or name.split(chr(92))[0]}.example",
                     "port": self.port,
                 }
             ],
@@ -122,7 +123,7 @@ class Case:
 
 
 CREATE_BACK = (
-    "USE [Stock];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS = N'tcp://SHOP:4022';"
+    "USE [Stock];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS = N'TCP://shop:4022';"
 )
 CREATE_LOCAL = "USE [msdb];\nCREATE ROUTE [AutoCreatedLocal] WITH ADDRESS = N'LOCAL';"
 ENABLE_FORWARDING = "-- ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);"
@@ -159,10 +160,10 @@ CASES: dict[str, Case] = {
                 "STOCK",
                 (
                     "USE [msdb];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS ="
-                    " N'tcp://DEPOT:4022';"
+                    " N'tcp://DEPOT.example:4022';"
                 ),
             ),
-            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://DEPOT:4022';"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://DEPOT.example:4022';"),
         ],
         mended="DROPPED",
     ),
@@ -201,10 +202,10 @@ CASES: dict[str, Case] = {
                 "HUB",
                 (
                     "USE [msdb];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS ="
-                    " N'tcp://STOCK:4022';"
+                    " N'tcp://STOCK.example:4022';"
                 ),
             ),
-            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK.example:4022';"),
         ],
     ),
     "a forwarder's route has expired": Case(
@@ -219,11 +220,12 @@ CASES: dict[str, Case] = {
             (
                 "HUB",
                 (
-                    "USE [msdb];\nDROP ROUTE [Stock];\nCREATE ROUTE [Stock] WITH SERVICE_NAME = N'//stock',"
-                    " ADDRESS = N'TCP://stock:4022';"
+                    "USE [msdb];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\n"
+                    "DROP ROUTE [Stock];\nCREATE ROUTE [Stock] WITH SERVICE_NAME = N'//stock',"
+                    " ADDRESS = N'TCP://stock:4022';\nCOMMIT TRANSACTION;"
                 ),
             ),
-            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"),
         ],
     ),
     "a forwarder's route is spelt otherwise": Case(
@@ -232,7 +234,7 @@ CASES: dict[str, Case] = {
         [("HUB", "msdb", "NO_ROUTE")],
         [
             ("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH SERVICE_NAME = N'//stock';"),
-            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK:4022';"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'TCP://stock:4022';"),
         ],
     ),
     "two forwarders send it to each other": Case(
@@ -244,7 +246,7 @@ CASES: dict[str, Case] = {
         },
         "LOOP",
         [("HUB", "msdb", "LOOP")],
-        [("GATE", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK:4022';")],
+        [("GATE", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK.example:4022';")],
     ),
     "a forwarder sends it back to the sender": Case(
         {
@@ -259,7 +261,7 @@ CASES: dict[str, Case] = {
         },
         "LOOP",
         [("HUB", "msdb", "LOOP")],
-        [("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK:4022';")],
+        [("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK.example:4022';")],
     ),
     "the target itself sends it round": Case(
         {
@@ -275,7 +277,7 @@ CASES: dict[str, Case] = {
         {"SHOP": shop(BY_HUB), "HUB": hub(to("Stock", "//stock", "hub")), "STOCK": stock()},
         "DROPPED",
         [("HUB", "msdb", "ROUTING_LOOP")],
-        [("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK:4022';")],
+        [("HUB", "USE [msdb];\nALTER ROUTE [Stock] WITH ADDRESS = N'tcp://STOCK.example:4022';")],
     ),
     "a chain of a dozen forwarders arrives": Case(
         {
@@ -309,8 +311,9 @@ CASES: dict[str, Case] = {
             (
                 "STOCK",
                 (
-                    "USE [Stock];\nDROP ROUTE [Back];\nCREATE ROUTE [Back] WITH SERVICE_NAME = N'//orders',"
-                    " ADDRESS = N'TCP://shop:4022';"
+                    "USE [Stock];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\n"
+                    "DROP ROUTE [Back];\nCREATE ROUTE [Back] WITH SERVICE_NAME = N'//orders',"
+                    " ADDRESS = N'TCP://shop:4022';\nCOMMIT TRANSACTION;"
                 ),
             )
         ],
@@ -331,7 +334,7 @@ CASES: dict[str, Case] = {
         {"SHOP": shop(), "STOCK": stock(route("Back", "//orders", "LOCAL"))},
         "NO_RETURN_PATH",
         [("STOCK", "Stock", "BROKER_INSTANCE_NOT_FOUND")],
-        [("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4022';")],
+        [("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP.example:4022';")],
     ),
     "a forwarder on the way back has no route": Case(
         {"SHOP": shop(BY_HUB), "HUB": hub(FORWARDED), "STOCK": stock(HOME_BY_HUB)},
@@ -342,10 +345,10 @@ CASES: dict[str, Case] = {
                 "HUB",
                 (
                     "USE [msdb];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS ="
-                    " N'tcp://SHOP:4022';"
+                    " N'tcp://SHOP.example:4022';"
                 ),
             ),
-            ("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4022';"),
+            ("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP.example:4022';"),
         ],
     ),
     "a forwarder on the way back does not forward": Case(
@@ -364,7 +367,7 @@ CASES: dict[str, Case] = {
         },
         "NO_RETURN_PATH",
         [("HUB", "msdb", "LOOP")],
-        [("GATE", "USE [msdb];\nALTER ROUTE [O] WITH ADDRESS = N'tcp://SHOP:4022';")],
+        [("GATE", "USE [msdb];\nALTER ROUTE [O] WITH ADDRESS = N'tcp://SHOP.example:4022';")],
     ),
     "two ways back, one of them dead": Case(
         {"SHOP": shop(), "DEPOT": stock(services=["//x"]), "STOCK": stock(BACK, to("Old", "//orders", "depot"))},
@@ -375,10 +378,10 @@ CASES: dict[str, Case] = {
                 "DEPOT",
                 (
                     "USE [msdb];\nCREATE ROUTE [Route to //orders] WITH SERVICE_NAME = N'//orders', ADDRESS ="
-                    " N'tcp://SHOP:4022';"
+                    " N'TCP://shop:4022';"
                 ),
             ),
-            ("STOCK", "USE [Stock];\nALTER ROUTE [Old] WITH ADDRESS = N'tcp://SHOP:4022';"),
+            ("STOCK", "USE [Stock];\nALTER ROUTE [Old] WITH ADDRESS = N'TCP://shop:4022';"),
         ],
         mended="NO_RETURN_PATH",
     ),
@@ -403,7 +406,7 @@ CASES: dict[str, Case] = {
         },
         "NO_RETURN_PATH",
         [("STOCK", "Stock", "TRANSPORT_ADDRESS_INVALID")],
-        [("STOCK", CREATE_BACK)],
+        [("STOCK", CREATE_BACK.replace("TCP://shop:", "tcp://SHOP.example:"))],
     ),
     "the way back by TRANSPORT to a port that is another instance's": Case(
         {
@@ -440,7 +443,7 @@ CASES: dict[str, Case] = {
         {"SHOP": shop(), "STOCK": stock(to("Back", "//orders", "localhost:4022"))},
         "NO_RETURN_PATH",
         [("STOCK", "msdb", "BROKER_INSTANCE_NOT_FOUND")],
-        [("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP:4022';")],
+        [("STOCK", "USE [Stock];\nALTER ROUTE [Back] WITH ADDRESS = N'tcp://SHOP.example:4022';")],
     ),
     "one's own address leads by msdb to another instance": Case(
         {
@@ -491,10 +494,10 @@ CASES: dict[str, Case] = {
                 "DEPOT",
                 (
                     "USE [msdb];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS ="
-                    " N'tcp://STOCK:4022';"
+                    " N'TCP://stock:4022';"
                 ),
             ),
-            ("SHOP", "USE [Orders];\nALTER ROUTE [ZAlso] WITH ADDRESS = N'tcp://STOCK:4022';"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ZAlso] WITH ADDRESS = N'TCP://stock:4022';"),
         ],
         mended="DROPPED",
     ),
@@ -533,7 +536,7 @@ CASES: dict[str, Case] = {
         },
         "NO_RETURN_PATH",
         [("COPY", "msdb", "LOCAL_SERVICE")],
-        [("COPY", "one of them is a copy, and needs a broker instance of its own")],
+        [("COPY", "SET NEW_BROKER"), ("SHOP", "SET NEW_BROKER")],
         mended=None,
     ),
     "an address that no export has": Case(

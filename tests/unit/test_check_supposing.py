@@ -50,8 +50,9 @@ def queue(**columns: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
                 "routes": {"Orders": [LOCAL, route("To", BILLING, FAR, lifetime=PAST)]},
             },
             [("To", ("EXPIRED",))],
-            "USE [Orders];\nDROP ROUTE [To];\n"
-            "CREATE ROUTE [To] WITH SERVICE_NAME = N'//billing', ADDRESS = N'TCP://far:4022';",
+            "USE [Orders];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\nDROP ROUTE [To];\n"
+            "CREATE ROUTE [To] WITH SERVICE_NAME = N'//billing', ADDRESS = N'TCP://far:4022';\n"
+            "COMMIT TRANSACTION;",
             id="an expired route",
         ),
         pytest.param(

@@ -136,6 +136,24 @@ def test_a_script_that_lies_in_no_file(tmp_path: Path) -> None:
         diff(tables, Scripts.of_text("-- nothing", "hub"), at=AT)
 
 
+REPLACED = """USE Sales;
+SET XACT_ABORT ON;
+BEGIN TRANSACTION;
+DROP ROUTE [{}];
+CREATE ROUTE [Store] WITH SERVICE_NAME = N'//store', ADDRESS = N'TCP://store.example:4022';
+COMMIT TRANSACTION;
+"""
+
+
+@pytest.mark.parametrize(("name", "found"), [("Store", [("changed", "Store")]), ("Gone", [])])
+def test_a_route_that_is_replaced_in_one_transaction(name: str, found: list[tuple[str, str]]) -> None:
+    """After an error nothing of it counts."""
+    done = diff(arrow(small_estate()), Scripts.of_text(REPLACED.format(name), "hub"), at=AT)
+    assert [(row["change"], row["name"]) for row in done.routes] == found
+    assert done.script is not None
+    assert len(done.script.rejected) == (0 if found else 2)
+
+
 def test_a_time_without_a_zone_is_utc() -> None:
     done = diff(arrow(small_estate()), Scripts.of_text(SCRIPT, "hub"), at=AT.replace(tzinfo=None))
     assert (done.changed, done.after.moment) == (4, AT)

@@ -18,6 +18,7 @@ from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
 from tests import estate_rows
+from tests.check_texts import announcing, lines_to_run
 from tests.estate_rows import database, instance, message, observation, route, service, small_estate
 from tests.frames import Tables, arrow, load_cases, merged, prefixed
 from tests.hostile import NAMES
@@ -81,6 +82,14 @@ def test_since_when_a_message_waits(asked: dict[str, Any], more: dict[str, Any],
     [
         pytest.param(
             estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")]),
+            "",
+            id="another instance holds the service, and its full name is not known",
+        ),
+        pytest.param(
+            estate(
+                [route("Any", None, "LOCAL"), route("O", "//other", "tcp://far:4022")],
+                [("far", "Stock", "//stock")],
+            ),
             "USE [Sales];\nCREATE ROUTE [Route to //stock] WITH SERVICE_NAME = N'//stock', ADDRESS = N'tcp://far:4022';",
             id="another instance holds the service",
         ),
@@ -113,7 +122,8 @@ def test_since_when_a_message_waits(asked: dict[str, Any], more: dict[str, Any],
 def test_the_statement_that_helps(tables: Tables, sql: str) -> None:
     done = explained(tables)
     written = write_sql(make_document(done), state_nothing_to_run(done))
-    assert "\n".join(line for line in written.split("\n") if not line.startswith("--")) == sql
+    assert "\n".join(lines_to_run(written)) == sql
+    assert written.startswith((":on error exit\n", "-- There is nothing to run."))
 
 
 def test_a_fault_in_a_row_of_another_instance_stops_no_explanation() -> None:
@@ -127,7 +137,7 @@ def test_a_fault_in_a_row_of_another_instance_stops_no_explanation() -> None:
 
 def all_explanations() -> dict[str, Explanation]:
     """Every message of the worked cases that can be judged."""
-    tables = merged([prefixed(case["tables"], f"case{n}/") for n, case in enumerate(CASES)])
+    tables = merged([prefixed(case["tables"], f"case{n}-") for n, case in enumerate(CASES)])
     known, found = KnownRows(tables), {}
     for row in tables["messages"] or []:
         try:
@@ -146,15 +156,18 @@ def test_every_answer_begins_with_its_outcome_and_every_statement_is_one() -> No
         assert answer(done).startswith(f"{verdict['outcome']}: "), name
         assert answer(done).endswith("."), name
         written = write_sql(make_document(done), state_nothing_to_run(done))
-        assert written.startswith("-- "), name
+        assert written.startswith((":on error exit\n", "-- There is nothing to run.")), name
         statements += assert_runs(written)
+        assert all(is_followed for _, is_followed in announcing(make_document(done))), name
     assert statements > 0
 
 
 def assert_runs(sql: str) -> int:
     """Return how many statements about routes a text has; all that is no comment is understood by the importer."""
-    code = "\n".join(line for line in sql.split("\n") if not line.startswith("--"))
-    script = read_script(sql, file="x.sql", scripted_at=NOON, database="master")
+    code = "\n".join(lines_to_run(sql))
+    server = re.search(r"^:CONNECT (.*)$", sql, re.MULTILINE)
+    instance = None if server is None else server[1]
+    script = read_script(sql, file="x.sql", scripted_at=NOON, database="master", instance=instance)
     assert [problem.why for problem in script.problems if not problem.counted] == []
     routes = [one for one in script.statements if isinstance(one, AlterRoute | CreateRoute)]
     assert len(routes) == len(re.findall(r"^(?:CREATE|ALTER) ROUTE ", code, re.MULTILINE))
@@ -170,9 +183,7 @@ def test_hostile_names_stay_in_their_place(name: str) -> None:
         sql = write_sql(make_document(done), state_nothing_to_run(done))
         assert all(character.isprintable() or character == "\n" for character in sql)
         assert not any(line.startswith(("USE ", "ALTER ", "CREATE ")) and "$(" in line for line in sql.split("\n"))
-        assert all(
-            line.startswith(("--", "USE [", "ALTER ROUTE [", "CREATE ROUTE [")) for line in sql.split("\n") if line
-        )
+        assert all(line.startswith(("USE [", "ALTER ROUTE [", "CREATE ROUTE [")) for line in lines_to_run(sql))
         assert_runs(sql)
         text = write_text(make_document(done), width=80)
         assert all(character.isprintable() or character == "\n" for character in text)
@@ -193,7 +204,7 @@ def test_statements_are_neither_wrapped_nor_coloured(
     assert cli.main(["explain", "--config", config_file, *line]) == 0
     out = capsys.readouterr().out
     assert "\x1b" not in out
-    assert all(text.startswith("--") for text in out.splitlines() if text)
+    assert lines_to_run(out) == []
     assert "\n-- USE [Sales];\n-- CREATE ROUTE [Route to //nowhere]" in out
     assert "put a value into each place" in out
 

@@ -52,17 +52,16 @@ READY = [
             server({"Stock": (C, True)}, [("Stock", "S"), ("Stock", "s")]),
         ),
         Reason.NO_ROUTE,
-        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "expired",
         asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "S", C, PAST, "tcp://twin:4022")])),
         Reason.NO_ROUTE,
-        "USE [Orders];\nDROP ROUTE [r];\nCREATE ROUTE [r] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'"
-        + C
-        + "',"
-        " ADDRESS = N'tcp://shop:4022', MIRROR_ADDRESS = N'tcp://twin:4022';",
+        "USE [Orders];\nSET XACT_ABORT ON;\nBEGIN TRANSACTION;\n"
+        "DROP ROUTE [r];\nCREATE ROUTE [r] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'" + C + "',"
+        " ADDRESS = N'tcp://shop:4022', MIRROR_ADDRESS = N'tcp://twin:4022';\nCOMMIT TRANSACTION;",
         Reason.MIRROR_ADDRESS,
     ),
     (
@@ -99,14 +98,14 @@ READY = [
         "caught by AutoCreatedLocal while another instance has the service",
         asked(server(MINE, (), [LOCAL]), SHOP),
         Reason.SERVICE_NOT_FOUND,
-        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
         "a LOCAL route that names the service, which is elsewhere",
         asked(server(MINE, (), [route("Orders", "r", "LOCAL", "S")]), SHOP),
         Reason.SERVICE_NOT_FOUND,
-        "USE [Orders];\nALTER ROUTE [r] WITH ADDRESS = N'TCP://Shop:4022';",
+        "USE [Orders];\nALTER ROUTE [r] WITH ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
@@ -119,7 +118,7 @@ READY = [
         Reason.BROKER_INSTANCE_NOT_FOUND,
         (
             f"USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', BROKER_INSTANCE = N'{C}',"
-            " ADDRESS = N'TCP://Shop:4022';"
+            " ADDRESS = N'TCP://Shop.example:4022';"
         ),
         Reason.NETWORK_ADDRESS,
     ),
@@ -130,7 +129,7 @@ READY = [
             broker=C,
         ),
         Reason.BROKER_INSTANCE_NOT_FOUND,
-        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
@@ -156,7 +155,7 @@ READY = [
         "TRANSPORT, and a name without an address",
         asked(server(MINE, (), [route("Orders", "r", "TRANSPORT")]), SHOP),
         Reason.TRANSPORT_ADDRESS_INVALID,
-        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
@@ -211,7 +210,7 @@ READY = [
         "in a circle, and the service is elsewhere",
         asked(server(MINE, (), [BACK, route("msdb", "all", "tcp://hub:4022")], forwards=True), SHOP),
         Reason.ROUTING_LOOP,
-        "USE [Orders];\nALTER ROUTE [back] WITH ADDRESS = N'TCP://Shop:4022';",
+        "USE [Orders];\nALTER ROUTE [back] WITH ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
     (
@@ -229,7 +228,7 @@ READY = [
         "back here by a route for anything, and the service is elsewhere",
         asked(server(MINE, (), [replace(BACK, remote_service_name=None)]), SHOP),
         Reason.NO_ROUTE,
-        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop:4022';",
+        "USE [Orders];\nCREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'TCP://Shop.example:4022';",
         Reason.NETWORK_ADDRESS,
     ),
 ]

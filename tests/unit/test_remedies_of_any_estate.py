@@ -91,12 +91,12 @@ def test_an_altered_route_is_the_one_and_nothing_else(database: str, name: str, 
 
 @given(names, names, names)
 def test_a_route_made_anew_has_what_the_old_one_had(database: str, name: str, service: str) -> None:
-    old = route(database, name, " TCP://Shop:4022/", service, "it's ]me", PAST)
+    old = route(database, name, " TCP://Shop.example:4022/", service, "it's ]me", PAST)
     estate = Asked({"hub": server({database: (A, True)}, (), [old])}, service=service, database=database)
     remedy = estate.remedy()
     check_words(remedy)
     if remedy.statement is not None:
-        options = RouteOptions(service, "it's ]me", address=" TCP://Shop:4022/")
+        options = RouteOptions(service, "it's ]me", address=" TCP://Shop.example:4022/")
         intended = [("DROP ROUTE", database, name, None), ("CREATE ROUTE", database, name, options)]
         assert statements(remedy) == intended
 
@@ -136,7 +136,7 @@ def test_a_new_route_has_a_name_that_the_server_takes(service: str) -> None:
         assert (words, database, options) == (
             "CREATE ROUTE",
             "Orders",
-            RouteOptions(service, address="TCP://Shop:4022"),
+            RouteOptions(service, address="TCP://Shop.example:4022"),
         )
         assert f"Route to {service}".startswith(name)
         assert estate.after(remedy).verdict().outcome is Outcome.SENT

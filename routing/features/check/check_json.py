@@ -171,7 +171,7 @@ def _group(one: MessageGroup, done: Check) -> JsonObject:
         ],
         "unacknowledged": one.unacknowledged,
         "agreements": {str(word): one.agreements[word] for word in NumberAgreement},
-        "advice": None if one.remedy is None else one.remedy.words,
+        "advice": None if one.remedy is None else one.remedy.text,
         "statement": None if one.remedy is None else one.remedy.statement,
         "statement_is_complete": one.remedy is not None and one.remedy.is_complete,
         "remedies": [_advice(advice) for advice in one.advice],
@@ -184,7 +184,7 @@ def _advice(advice: GroupAdvice) -> JsonObject:
     return {
         "instance_name": advice.instance,
         "count": advice.count,
-        "advice": advice.remedy.words,
+        "advice": advice.remedy.text,
         "statement": advice.remedy.statement,
         "statement_is_complete": advice.remedy.is_complete,
     }

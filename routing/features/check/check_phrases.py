@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import count as itertools_count
 
@@ -99,14 +99,28 @@ def alter_route(name: str | None, clause: str | None) -> str | None:
     return _together("ALTER ROUTE ", identifier(name), clause, ";")
 
 
-def drop_route(name: str | None) -> str | None:
-    """Write DROP ROUTE; None where the name cannot be pasted."""
-    return _together("DROP ROUTE ", identifier(name), ";")
+def replace_route(name: str | None, clause: str | None) -> list[str | None]:
+    """Write DROP ROUTE and CREATE ROUTE as one transaction, of which an error undoes everything.
+
+    For an option that has to go away: ALTER ROUTE keeps each one that it does not name.
+    """
+    return [
+        "SET XACT_ABORT ON;",
+        "BEGIN TRANSACTION;",
+        _together("DROP ROUTE ", identifier(name), ";"),
+        create_route(name, clause),
+        "COMMIT TRANSACTION;",
+    ]
 
 
 def enable_broker(database: str) -> str | None:
     """Write ALTER DATABASE that keeps the broker instance, and gives up at once where others use the database."""
     return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
+
+
+def new_broker(database: str) -> str | None:
+    """Write ALTER DATABASE that gives a database another broker instance, and so ends all its dialogs."""
+    return _together("ALTER DATABASE ", identifier(database), " SET NEW_BROKER WITH ROLLBACK IMMEDIATE;")
 
 
 def in_database(database: str, lines: Iterable[str | None]) -> str | None:
@@ -122,14 +136,14 @@ def as_comment(text: str | None) -> str | None:
     return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
 
 
-def new_name(service: str, names_in_use: Collection[str]) -> str:
-    """Return a name for a new route to a service; ``names_in_use`` are folded route names (`text.collated`)."""
+def new_name(service: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a name for a new route to a service; ``is_taken`` is asked by folded names (`text.collated`)."""
     for number in itertools_count(1):
         ending = "" if number == 1 else f" {number}"
         name = f"Route to {service}"[:SYSNAME]
         while length(name + ending) > SYSNAME:
             name = name[:-1]
-        if collated(name + ending) not in names_in_use:
+        if not is_taken(collated(name + ending)):
             return name + ending
     raise AssertionError("numbers do not end")
 

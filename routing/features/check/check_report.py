@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import starmap
 from typing import NamedTuple
 
@@ -90,35 +89,26 @@ def describe_message(
 
 def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
     """List the statements to be pasted, each once; those of messages that are ``asked`` about, if given."""
-    reasons_by_remedy: dict[tuple[str, MessageRemedy], list[str]] = defaultdict(list)
+    # Remedies with one statement may differ in words.
+    remedies: dict[tuple[str, str], MessageRemedy] = {}
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for problem in find_problems(done.groups):
         if asked is not None and not any(problem.keeps(result) for result in asked):
             continue
         for advice in problem.advice:
             if advice.remedy.statement is not None:
+                key = advice.instance, advice.remedy.statement
+                remedies.setdefault(key, advice.remedy)
                 about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
-                reasons_by_remedy[advice.instance, advice.remedy].append(
-                    "\n".join([about, *problem.list_actions(advice)])
-                )
+                reasons[key].append("\n".join([about, *problem.list_actions(advice)]))
+    # What can be run comes first: a server that is only in comments need not be reached for it.
+    ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
-    for (instance, remedy), reasons in reasons_by_remedy.items():
-        # Where the statement is a comment the comments that say what it is for end with an empty one.
-        text = str(remedy.statement) if remedy.is_complete else f"--\n{remedy.statement}"
-        others = len(reasons) - 1
+    for key in sorted(remedies, key=lambda one: one[0] not in ready_instances):
+        others = len(reasons[key]) - 1
         also = [f"And for {count(others, 'other problem')}."] if others else []
-        statements.append(SqlStatement(text, "\n".join([remedy.state_place(instance), reasons[0], *also])))
-    return list(_end_batches(statements))
-
-
-def _end_batches(statements: Sequence[SqlStatement]) -> Iterator[SqlStatement]:
-    """Yield statements, those that declare a variable as a batch: a batch cannot declare it twice."""
-    declaring = [one for one in statements if _declares(one.text)]
-    for one in statements:
-        yield replace(one, text=f"{one.text}\nGO") if one in declaring[:-1] else one
-
-
-def _declares(text: str) -> bool:
-    return text.startswith("DECLARE ") or "\nDECLARE " in text
+        statements.append(remedies[key].as_statement(key[0], [reasons[key][0], *also]))
+    return statements
 
 
 def answer_line(done: Check) -> str:
@@ -393,7 +383,7 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
         result = key.instance, key.database, key.service, key.outcome, key.reason
         for advice in group.advice:
             where = "" if advice.instance == key.instance else f"On {named(advice.instance)}: "
-            yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.words}", advice.remedy.statement)
+            yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.text}", advice.remedy.statement)
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:

@@ -17,8 +17,8 @@ from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_
 from routing.importing.import_faults import unreadable_file
 from routing.importing.import_files import list_files, on_this_disk
 from routing.importing.spelling import NameSpelling, say_servers
-from routing.importing.tsql.script_reader import ReadScript, read_file, servers_in
-from routing.importing.tsql.sqlcmd import is_local, is_same_server
+from routing.importing.tsql.script_reader import ReadScript, read_comments, read_file, servers_in
+from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
 from routing.terms import MSDB
 
 # Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
@@ -409,12 +409,34 @@ def read_scripts(
     """
     spelling = NameSpelling(known_instances)
     for file in scripts.named:
-        yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
+        try:
+            yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
+        except NoScriptError:
+            # Such as one whose statements all need a value first.
+            if not _holds_only_comments(file):
+                raise
     for file in scripts.lying:
         try:
             yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
         except NoScriptError as none:
             notes.append(f"{file}: not read, {none.why}")
+
+
+def _holds_only_comments(file: Path) -> bool:
+    try:
+        return read_comments(file).is_all
+    except (OSError, ValueError):
+        return False
+
+
+def note_commented(scripts: ScriptFiles) -> Iterator[str]:
+    """Yield a note on each statement that stands in a comment of a script, and so is not applied."""
+    for file in scripts.named:
+        comments = read_comments(file)
+        for line, statement in comments.statements:
+            yield f"{file}, line {line}: a comment, so it is not applied: {statement}"
+        if comments.is_all and not comments.statements:
+            yield f"{file}: it holds comments alone, so nothing is applied"
 
 
 def _read_by_instance(
@@ -432,7 +454,7 @@ def _read_by_instance(
     read: dict[str | None, ReadScript] = {}
     try:
         for server in servers_in(file, options.variables):
-            name = own_instance if server is None or _is_own(server, own_instance) else server
+            name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
             servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
         for instance, theirs in servers.items():
             read[instance] = read_file(
@@ -460,6 +482,8 @@ def _read_by_instance(
             raise no_instance(str(file))
 
 
-def _is_own(server: str, own_instance: str | None) -> bool:
-    """Return whether a server of ``:connect`` is the instance that the script is for."""
-    return is_local(server) if own_instance is None else is_same_server(server, own_instance)
+def _find_instance(server: str, own_instance: str | None, known_instances: Sequence[str]) -> str | None:
+    """Return the instance that a server of ``:connect`` is: a known one, the script's own, or one that is new."""
+    is_own = is_local(server) if own_instance is None else is_same_server(server, own_instance)
+    known_name = find_instance(server, known_instances)
+    return known_name or (own_instance if is_own else without_port(server))

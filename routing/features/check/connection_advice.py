@@ -24,6 +24,7 @@ _CREATE = (
 )
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
+_BOTH_SIDES = "On both sides:"
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 
 
@@ -52,7 +53,7 @@ def start_listening(status: ReportedStatus) -> PlacedRemedy:
     words = f"{_at(status)}{WORDS[status.trouble]}"
     if target is None:
         return PlacedRemedy(
-            status.instance, to_fill_in(f"{words} On the other side:", MASTER, _LIST_ENDPOINTS, _START)
+            status.instance, to_fill_in(words, MASTER, _LIST_ENDPOINTS, _START, lead="On the other side:")
         )
     if status.has_no_endpoint(target.name):
         lacking = f"{_at(status)}{named(target.name)} has no Service Broker endpoint: nothing listens there."
@@ -77,9 +78,9 @@ def mend_endpoints(status: ReportedStatus) -> PlacedRemedy:
     logins = [name for name in status.quoted_names if "\\" in name]
     login = check_phrases.identifier(logins[0]) if logins else "[<login>]"
     grant = None if login is None else f"GRANT CONNECT ON ENDPOINT::[<endpoint>] TO {login};"
-    words = f"{_at(status)}{WORDS[status.trouble]} On both sides:"
+    words = f"{_at(status)}{WORDS[status.trouble]}"
     lines = (_LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
-    return PlacedRemedy(status.instance, to_fill_in(words, MASTER, *lines))
+    return PlacedRemedy(status.instance, to_fill_in(words, MASTER, *lines, lead=_BOTH_SIDES))
 
 
 def correct_port(status: ReportedStatus) -> PlacedRemedy | None:
@@ -153,13 +154,13 @@ def renew_dialog_certificate(status: ReportedStatus) -> PlacedRemedy:
 
 def renew_endpoint_certificate(status: ReportedStatus) -> PlacedRemedy:
     """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
-    words = f"{_at(status)}{WORDS[status.trouble]} On both sides:"
+    words = f"{_at(status)}{WORDS[status.trouble]}"
     lines = (
         _LIST_CERTIFICATES,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
         "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
-    return PlacedRemedy(status.instance, to_fill_in(words, MASTER, *lines))
+    return PlacedRemedy(status.instance, to_fill_in(words, MASTER, *lines, lead=_BOTH_SIDES))
 
 
 def bind_user(status: ReportedStatus) -> PlacedRemedy:
@@ -237,7 +238,6 @@ def open_master_key(status: ReportedStatus) -> PlacedRemedy:
 
 
 def _master_key(words: str, place: KnownPlace) -> MessageRemedy:
-    words += f" In {named(place.database)}: CREATE MASTER KEY where the query finds none; else the other two."
     return to_fill_in(
         words,
         place.database or "",
@@ -245,6 +245,7 @@ def _master_key(words: str, place: KnownPlace) -> MessageRemedy:
         "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';",
         "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
         "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
+        lead=f"In {named(place.database)}: CREATE MASTER KEY where the query finds none; else the other two.",
     )
 
 

@@ -14,6 +14,7 @@ from routing.features.check.check_sources import (
     find_files,
     no_queue,
     no_row,
+    note_commented,
     read_exports,
     read_scripts,
 )
@@ -227,7 +228,7 @@ def try_scripts(
     tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
     for instance, script in read_scripts(scripts, known_names(evidence, options), options, [], scripted_at):
         tried = _apply(tried, script, instance, lambda one: False)
-    return tried
+    return replace(tried, notes=(*tried.notes, *note_commented(scripts)))
 
 
 def known_names(evidence: FileEvidence, options: FileOptions) -> list[str]:
@@ -289,8 +290,9 @@ def _apply(
         view, unit = subject_of(one, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
     [(statements, rejected, _)] = done.rows_read.values()
-    # A script of which every statement is left out has statements all the same.
-    notes = [note for note in done.notes if not left_out or note != say_nothing(script)]
+    # A script of which every statement is left out, or a comment, has statements all the same.
+    says_nothing = not left_out and script.statement_count > 0
+    notes = [note for note in done.notes if says_nothing or note != say_nothing(script)]
     script_read = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
     return replace(
         evidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -13,11 +13,14 @@ from routing.features.check.path_ends import IS_DROPPED, OF_ROUTES, KnowledgeGap
 from routing.features.check.remedies import AskStuck, HopToMend, find_remedies, remedy_of, remedy_of_silence
 from routing.features.check.status_advice import StatusAdviser
 from routing.features.check.stuck_groups import (
+    EstateAddresses,
     MessageRemedy,
     NearMiss,
     NearMisses,
+    NewRouteNames,
     PlacedRemedy,
     StuckGroup,
+    list_route_addresses,
     near_in_common,
 )
 from routing.features.explain.background import StatusText
@@ -253,7 +256,10 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
     adviser = _Adviser(
         estate,
         NearMisses(estate.instances),
-        {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+        EstateAddresses(
+            {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
+            list_route_addresses(estate.instances),
+        ),
         {result.row["to_service_name"] for result in every},
     )
     results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
@@ -274,12 +280,13 @@ class _Adviser:
         self,
         estate: CheckedEstate,
         index: NearMisses,
-        addresses: Mapping[str, Sequence[str]],
+        addresses: EstateAddresses,
         services: Iterable[str],
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services = frozenset(services)
-        self._statuses = StatusAdviser(estate, index, addresses, self._services)
+        self._new_names = NewRouteNames()
+        self._statuses = StatusAdviser(estate, index, addresses, self._services, self._new_names)
         self._known: dict[tuple[object, ...], _Help] = {}
 
     def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
@@ -372,6 +379,7 @@ class _Adviser:
             near=near,
             services_in_use=self._services - {service},
             back_to=(row["instance_name"], row["database_name"]) if is_return else None,
+            new_names=self._new_names,
         )
 
     def _stuck(self, result: MessageResult, verdict: Verdict) -> StuckGroup:
@@ -388,6 +396,7 @@ class _Adviser:
             near=self._index.of(name, result.scope, service, broker, self._time_of(result)),
             services_in_use=self._services - {service},
             from_service=result.row["from_service_name"],
+            new_names=self._new_names,
         )
 
     def _time_of(self, result: MessageResult) -> int:

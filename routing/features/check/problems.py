@@ -77,12 +77,8 @@ class MessageProblem:
 
     def list_actions(self, advice: GroupAdvice) -> list[str]:
         """List the actions to take, a sentence each, without the one that gives the cause."""
-        sentences = split_sentences(advice.remedy.words)
-        if self.has_explained_cause and advice.remedy == _advice_of_routes(self.first)[0].remedy:
-            sentences = sentences[1:]
-        if sentences:
-            return sentences
-        return ["Run this:" if advice.remedy.is_complete else "Uncomment what is right, and run it:"]
+        is_first = self.has_explained_cause and advice.remedy == _advice_of_routes(self.first)[0].remedy
+        return advice.remedy.list_actions(has_explained_cause=is_first)
 
 
 def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from routing.features.check import route_remedies, service_remedies
-from routing.features.check.check_phrases import named
 from routing.features.check.path_ends import MessagePath, PathEnd, PathWay
 from routing.features.check.route_remedies import lead_past, pin_anew
+from routing.features.check.service_remedies import part_copies
 from routing.features.check.stuck_groups import MessageRemedy, NearMiss, PlacedRemedy, StuckGroup
 from routing.rules.following import PathHop
 from routing.rules.resolving import Verdict
@@ -77,7 +77,7 @@ CASES = (
     RemedyCase(
         _LOST,
         "a route for the service has expired",
-        f"`DROP ROUTE …` and {_CREATE} …` as it was, without a lifetime",
+        f"`DROP ROUTE …` and {_CREATE} …` as it was, without a lifetime, in one transaction",
         route_remedies.renew_route,
     ),
     RemedyCase(
@@ -236,7 +236,8 @@ def remedy_of_silence(path: MessagePath, sender: str, ask: AskStuck) -> PlacedRe
 def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[StuckGroup, PlacedRemedy]]:
     if one.hop_path.ending is Ending.DELIVERED:
         if one.is_return:
-            yield _mend_ids(one, ask)
+            stuck = ask(_mended(one, len(one.hop_path.hops) - 1), True)
+            yield from ((stuck, remedy) for remedy in part_copies(stuck, one.hop_path.database or ""))
         # Else the acknowledgement is the one that fails.
         return
     number = _loop_to_break(one, ask) if one.hop_path.ending is Ending.LOOP else len(one.hop_path.hops) - 1
@@ -253,17 +254,6 @@ def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[Stu
     past = None if before is None else lead_past(before, stuck)
     if past is not None and before is not None:
         yield stuck, PlacedRemedy(before.instance, past)
-
-
-def _mend_ids(one: PathWay, ask: AskStuck) -> tuple[StuckGroup, PlacedRemedy]:
-    """Return the remedy for an acknowledgement that goes to another database with the sender's broker instance."""
-    stuck = ask(_mended(one, len(one.hop_path.hops) - 1), True)
-    words = (
-        f"The acknowledgement is delivered to {named(one.hop_path.database)} of instance"
-        f" {named(one.hop_path.instance)}, with the broker instance of the database that sent: one of them is"
-        " a copy, and needs a broker instance of its own."
-    )
-    return stuck, PlacedRemedy(stuck.instance, MessageRemedy(words))
 
 
 def _is_bound_to_old(stuck: StuckGroup) -> bool:

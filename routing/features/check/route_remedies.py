@@ -6,7 +6,15 @@ from collections.abc import Iterable
 
 from routing.features.check import check_phrases
 from routing.features.check.check_phrases import named
-from routing.features.check.stuck_groups import ROUTE, MessageRemedy, NearMiss, StuckGroup, ready, to_fill_in
+from routing.features.check.stuck_groups import (
+    ROUTE,
+    MessageRemedy,
+    NearMiss,
+    StuckGroup,
+    TargetAddress,
+    ready,
+    to_fill_in,
+)
 from routing.features.status_meanings import WORDS, StatusTrouble
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
@@ -52,8 +60,7 @@ def renew_route(stuck: StuckGroup) -> MessageRemedy | None:
             options_clause = check_phrases.with_clause(
                 route.service, route.broker, route.address, route.mirror_address
             )
-            created = check_phrases.create_route(near.name, options_clause)
-            return ready(words, near.database, check_phrases.drop_route(near.name), created)
+            return ready(words, near.database, *check_phrases.replace_route(near.name, options_clause))
     return None
 
 
@@ -116,11 +123,7 @@ def deliver_here(stuck: StuckGroup) -> MessageRemedy | None:
         )
     broker = None if route is None else route.broker
     options_clause = check_phrases.with_clause(stuck.service, broker, LOCAL_ADDRESS)
-    return ready(
-        words,
-        search.scope,
-        check_phrases.create_route(check_phrases.new_name(stuck.service, names_in_use), options_clause),
-    )
+    return ready(words, search.scope, stuck.create_route(search.scope, options_clause))
 
 
 def lead_elsewhere(stuck: StuckGroup) -> MessageRemedy | None:
@@ -162,7 +165,7 @@ def lead_past(stuck: StuckGroup, stuck_there: StuckGroup) -> MessageRemedy | Non
     ``stuck`` is where they were sent or forwarded from, ``stuck_there`` where that led.
     """
     target = stuck_there.target() if stuck_there.back_to is None else stuck_there.back_to[0]
-    address = None if target in (None, stuck.instance) else stuck.address_of(str(target))
+    address = None if target is None or target == stuck.instance else stuck.address_of(target)
     if address is None or stuck_there.verdict.reason not in _NOT_THERE:
         return None
     words = (
@@ -198,15 +201,15 @@ def answer_request(stuck: StuckGroup) -> MessageRemedy:
     """Return a route is being asked for: one that names the service comes before the question."""
     words = (
         f"{WORDS[StatusTrouble.ROUTE_REQUESTED]} A route that names the service is taken without a question,"
-        " once the request has ended:"
+        " once the request has ended."
     )
     here = [holder for holder in stuck.holders_here if has_id(holder, stuck.broker) and holder.is_enabled]
     target = None if here else stuck.target()
-    address = LOCAL_ADDRESS if here else None if target is None else stuck.address_of(target)
-    name = check_phrases.new_name(stuck.service, stuck.here.route_names.get(stuck.scope, frozenset()))
-    options = _options(stuck.service, None, address or PLACEHOLDER, is_placeholder=address is None)
-    line = check_phrases.create_route(name, options)
-    return (ready if address is not None else to_fill_in)(words, stuck.scope, line)
+    address = None if target is None else stuck.address_of(target)
+    if here:
+        address = TargetAddress(LOCAL_ADDRESS, is_certain=True)
+    line = stuck.create_route(stuck.scope, _options(stuck.service, address=address))
+    return _as_known(stuck, address, words, stuck.scope, line)
 
 
 def compare_ids(stuck: StuckGroup) -> MessageRemedy | None:
@@ -235,11 +238,10 @@ def find_address(stuck: StuckGroup) -> MessageRemedy:
     return lead_to(stuck, None, words)
 
 
-def lead_to(stuck: StuckGroup, address: str | None, words: str) -> MessageRemedy:
+def lead_to(stuck: StuckGroup, address: TargetAddress | None, words: str) -> MessageRemedy:
     """Advise a route to an address: alter the route that matched by the service's name, else add one."""
     search = stuck.first
     route = search.reported
-    written = address or PLACEHOLDER
     # Held here under another id, the service goes on being found by routes that name it alone.
     is_shared = search.known_broker is not None and bool(stuck.holders_here)
     is_own = route is not None and route.service == stuck.service and route.mirror_address is None
@@ -249,24 +251,36 @@ def lead_to(stuck: StuckGroup, address: str | None, words: str) -> MessageRemedy
         and route.kind is not AddressKind.TRANSPORT
         and not (is_shared and search.step is MatchingStep.SERVICE)
     ):
-        line = check_phrases.alter_route(route.name, _options(address=written, is_placeholder=address is None))
+        line = check_phrases.alter_route(route.name, _options(address=address))
     else:
         broker = search.known_broker if is_shared else None
-        name = check_phrases.new_name(stuck.service, stuck.here.route_names.get(search.scope, frozenset()))
-        line = check_phrases.create_route(
-            name, _options(stuck.service, broker, written, is_placeholder=address is None)
-        )
-    return ready(words, search.scope, line) if address is not None else to_fill_in(words, search.scope, line)
+        line = stuck.create_route(search.scope, _options(stuck.service, broker, address))
+    return _as_known(stuck, address, words, search.scope, line)
+
+
+def _as_known(
+    stuck: StuckGroup, address: TargetAddress | None, words: str, database: str, line: str | None
+) -> MessageRemedy:
+    """Build a remedy to be run as it is where its address is certain; else one in which it is to be checked."""
+    if address is None:
+        return to_fill_in(words, database, line)
+    if address.is_certain:
+        return ready(words, database, line)
+    lead = (
+        f"{named(text.host(address.written))} is a short machine name: see that {named(stuck.instance)} finds it,"
+        " or write the full name:"
+    )
+    return to_fill_in(words, database, line, lead=lead)
 
 
 def _options(
-    service: str | None = None, broker: str | None = None, address: str = "", *, is_placeholder: bool
+    service: str | None = None, broker: str | None = None, address: TargetAddress | None = None
 ) -> str | None:
-    """Write the options of a route; a place that is to be filled in stands as it is."""
-    options_clause = check_phrases.with_clause(service, broker, None if is_placeholder else address)
-    if options_clause is None or not is_placeholder:
+    """Write the options of a route; without an address, a place where it is to be filled in."""
+    options_clause = check_phrases.with_clause(service, broker, None if address is None else address.written)
+    if options_clause is None or address is not None:
         return options_clause
-    filled = f"ADDRESS = N'{address}'"
+    filled = f"ADDRESS = N'{PLACEHOLDER}'"
     return f"{options_clause}, {filled}" if service or broker else f"{options_clause}{filled}"
 
 

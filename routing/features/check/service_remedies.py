@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from routing.features.check import check_phrases
 from routing.features.check.check_phrases import named
-from routing.features.check.stuck_groups import SERVICE, MessageRemedy, StuckGroup, ready, to_fill_in
+from routing.features.check.stuck_groups import (
+    SERVICE,
+    MessageRemedy,
+    PlacedRemedy,
+    StuckGroup,
+    in_words,
+    ready,
+    to_fill_in,
+)
 from routing.features.explain.path_sentences import advice
+from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
 from routing.rules.text import OTHER_BROKER
@@ -79,6 +88,7 @@ def make_event_notification(words: str, database: str, service: str) -> MessageR
 
 
 MASTER = "master"
+_TWO_WAYS = "One of the two ways:"
 _NOT_KNOWN = "whether forwarding is on is not known, and it is taken as off"
 
 
@@ -107,9 +117,10 @@ def enable_database(instance: SqlInstance, database: str, words: str) -> Message
         words += (
             f" It cannot be enabled while {named(min(on))} has the same id (error 9772): one is a copy of the"
             " other, and only the one that dialogs are meant for may have it. A new id ends all dialogs of the"
-            " database that gets it; one of the two ways:"
+            " database that gets it."
         )
-        return MessageRemedy(words, tell_twins_apart(instance, database))
+        statement = tell_twins_apart(instance, database)
+        return in_words(words) if statement is None else MessageRemedy(words, statement, lead=_TWO_WAYS)
     if twins:
         words += (
             f" {named(min(twin.name for twin in twins))} has the same id (a copy): enable the broker of one of"
@@ -131,6 +142,35 @@ def find_twins(instance: SqlInstance, database: str) -> list[Database]:
     ]
 
 
+def part_copies(stuck: StuckGroup, arrived: str) -> list[PlacedRemedy]:
+    """Return the remedies for an acknowledgement that another database than the sender's gets, ``arrived``.
+
+    Both have the same broker instance, and which of them is the copy no view tells. So there is a remedy for each.
+    """
+    if stuck.back_to is None:
+        raise ValueError("an acknowledgement goes back to a database")
+    instance, database = stuck.back_to
+    words = (
+        f"The acknowledgement is delivered to {named(arrived)} of instance {named(stuck.instance)}, which has the"
+        f" broker instance of the database that sent, {named(database)} of instance {named(instance)}. One of the"
+        " two is a copy: give it another broker instance, which ends all its dialogs."
+    )
+    if instance == stuck.instance:
+        statement = tell_twins_apart(stuck.here, arrived)
+        remedy = in_words(words) if statement is None else MessageRemedy(words, statement, lead=_TWO_WAYS)
+        return [PlacedRemedy(instance, remedy)]
+    if text.collated(database) == text.collated(arrived):
+        words += " Replicas of one database share it: then let the route back lead to their listener."
+    copies = ((stuck.instance, arrived), (instance, database))
+    return [PlacedRemedy(place, _renew_broker(words, name)) for place, name in copies]
+
+
+def _renew_broker(words: str, database: str) -> MessageRemedy:
+    """Return NEW_BROKER for a database that may be a copy, as a comment."""
+    lead = f"If {named(database)} here is the copy:"
+    return to_fill_in(words, MASTER, check_phrases.new_broker(database), lead=lead)
+
+
 def tell_twins_apart(instance: SqlInstance, database: str) -> str | None:
     """Return two ways to give one of two databases a new broker instance, as comments; None without a twin.
 
@@ -141,18 +181,14 @@ def tell_twins_apart(instance: SqlInstance, database: str) -> str | None:
         return None
     twin = min(twins, key=lambda each: (not each.is_enabled, each.name)).name
     names = check_phrases.identifier(database), check_phrases.identifier(twin)
-    if None in names:
-        return None
-    mine, other = names
     lines = (
-        "USE [master];",
-        f"{mine} is the copy, whose dialogs may end:",
-        f"ALTER DATABASE {mine} SET NEW_BROKER WITH ROLLBACK IMMEDIATE;",
-        f"{other} is the copy, whose dialogs may end:",
-        f"ALTER DATABASE {other} SET NEW_BROKER WITH ROLLBACK IMMEDIATE;",
-        f"ALTER DATABASE {mine} SET ENABLE_BROKER WITH NO_WAIT;",
+        f"{names[0]} is the copy, whose dialogs may end:",
+        check_phrases.new_broker(database),
+        f"{names[1]} is the copy, whose dialogs may end:",
+        check_phrases.new_broker(twin),
+        check_phrases.enable_broker(database),
     )
-    return check_phrases.as_comment("\n".join(lines))
+    return check_phrases.as_comment(check_phrases.in_database(MASTER, lines))
 
 
 def name_spellings(stuck: StuckGroup) -> MessageRemedy | None:

@@ -11,7 +11,14 @@ from routing.features.check.message_results import ON_ITS_WAY, CheckedEstate, Me
 from routing.features.check.remedies import remedy_of
 from routing.features.check.service_remedies import end_conversations, end_dead_dialog, tell_twins_apart
 from routing.features.check.status_facts import ReportedStatus
-from routing.features.check.stuck_groups import MessageRemedy, NearMisses, PlacedRemedy, StuckGroup
+from routing.features.check.stuck_groups import (
+    EstateAddresses,
+    MessageRemedy,
+    NearMisses,
+    NewRouteNames,
+    PlacedRemedy,
+    StuckGroup,
+)
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import WORDS, StatusTrouble, find_trouble
 from routing.plan.verdicts import MessageJudge, may_ask
@@ -148,11 +155,12 @@ class StatusAdviser:
         self,
         estate: CheckedEstate,
         index: NearMisses,
-        addresses: Mapping[str, Sequence[str]],
+        addresses: EstateAddresses,
         services: Collection[str],
+        new_names: NewRouteNames,
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
-        self._services = frozenset(services)
+        self._services, self._new_names = frozenset(services), new_names
         self._network = EstateNetwork(estate.instances)
 
     def answer(
@@ -229,7 +237,8 @@ class StatusAdviser:
         broker = verdict.broker_instance
         near = self._index.of(name, MSDB, service, broker, t)
         group_facts = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
-        return PlacedRemedy(name, remedy_of(StuckGroup(*group_facts, self._services - {service})))
+        stuck = StuckGroup(*group_facts, self._services - {service}, new_names=self._new_names)
+        return PlacedRemedy(name, remedy_of(stuck))
 
     def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         row, verdict = result.row, result.verdict

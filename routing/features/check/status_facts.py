@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from routing.features.check.evidence import FileEvidence
+from routing.features.check.stuck_groups import EstateAddresses
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import StatusTrouble
 from routing.rules import text
@@ -43,7 +44,7 @@ class ReportedStatus:
     status_text: StatusText
     network: EstateNetwork
     evidence: FileEvidence
-    addresses: Mapping[str, Sequence[str]]
+    addresses: EstateAddresses
     instance: str
     database: str
     service: str
@@ -133,7 +134,7 @@ class ReportedStatus:
 
     def find_address(self, instance: str) -> str | None:
         """Return an address with a port by which another machine reaches an instance; None where none is known."""
-        for address in self.addresses.get(instance, ()):
+        for address in self.addresses.of(instance):
             if text.port(address) not in (None, TSQL_PORT) and text.host(address) not in LOOPBACK_HOSTS:
                 return address
         return None

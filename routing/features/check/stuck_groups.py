@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
+from routing.document import SqlStatement
 from routing.features.check import check_phrases
+from routing.importing.tsql.sqlcmd import write_server
 from routing.rules import text
 from routing.rules.deciding import Decision, RouteSearch
 from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
@@ -160,11 +164,114 @@ def _few_first(near: NearMiss) -> SortKey:
     return (len(near.differences), near.instance, near.database, near.name)
 
 
+# Addresses for remedies: as the estate's own routes write them, else with a full name.
+
+
+class TargetAddress(NamedTuple):
+    """An address as it is written into a route.
+
+    ``is_certain``: a route of the estate has it, or its host is an IP address or a name with a domain. A short
+    machine name may not be found from elsewhere.
+    """
+
+    written: str
+    is_certain: bool
+
+
+class EstateAddresses:
+    """The own addresses of instances, and how routes write them.
+
+    ``own`` has the addresses of each instance as written, ``in_routes`` the addresses of routes, each with the
+    instance of the route. Routes are read once, and not before an address is chosen.
+    """
+
+    def __init__(self, own: Mapping[str, Sequence[str]], in_routes: Iterable[tuple[str, str | None]] = ()) -> None:
+        self._own, self._in_routes = own, in_routes
+
+    def of(self, instance: str) -> Sequence[str]:
+        """Return an instance's own addresses as written."""
+        return self._own.get(instance, ())
+
+    def choose(self, instance: str, here: SqlInstance) -> TargetAddress | None:
+        """Return the address under which ``here`` reaches an instance; None where none with a port is known.
+
+        The addresses in routes of ``here`` come first, then those in most routes. Others follow by their host: a
+        name with a domain, an IP address, a short name.
+        """
+        usable = [address for address in self.of(instance) if _leads_away(address, here)]
+        if not usable:
+            return None
+        best = min(usable, key=lambda address: (*self._count_uses(address, here), _rank_host(address)))
+        uses = self._uses.get(text.comparable_address(best))
+        if uses is None:
+            return TargetAddress(best, _rank_host(best) < _SHORT_NAME)
+        _, writing = min(uses, key=lambda use: (use[0] != here.name, -uses[use], use))
+        return TargetAddress(writing, True)
+
+    def _count_uses(self, address: str, here: SqlInstance) -> tuple[int, int]:
+        """Return how many routes of ``here``, and of all, have an address, as negative numbers."""
+        uses = self._uses.get(text.comparable_address(address), Counter())
+        return -sum(many for (user, _), many in uses.items() if user == here.name), -sum(uses.values())
+
+    @cached_property
+    def _uses(self) -> Mapping[str, Counter[tuple[str, str]]]:
+        """How many routes have each address that an instance has, by the route's instance and writing."""
+        uses: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        owned = {text.comparable_address(address) for addresses in self._own.values() for address in addresses}
+        for user, address in self._in_routes:
+            if address is not None and text.comparable_address(address) in owned:
+                uses[text.comparable_address(address)][user, address.strip().rstrip("/")] += 1
+        return uses
+
+
+def list_route_addresses(instances: Mapping[str, SqlInstance]) -> Iterator[tuple[str, str | None]]:
+    """Yield the addresses and mirror addresses of the routes of instances, each with the route's instance."""
+    for name, instance in instances.items():
+        for by_service in instance.routes.values():
+            for route in chain.from_iterable(by_service.values()):
+                yield name, route.address
+                yield name, route.mirror_address
+
+
+def _leads_away(address: str, here: SqlInstance) -> bool:
+    is_own = text.comparable_address(address) in here.own_addresses
+    return text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own
+
+
+_SHORT_NAME = 2
+
+
+def _rank_host(address: str) -> int:
+    """Return the rank of an address by its host: a name with a domain, an IP address, a short name."""
+    host = text.host(address) or ""
+    if ":" in host or host.replace(".", "").isdecimal():
+        return 1
+    return 0 if "." in host else _SHORT_NAME
+
+
+class NewRouteNames:
+    """The names of routes that remedies create: routes of a database that differ have different names."""
+
+    def __init__(self) -> None:
+        self._clauses: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+
+    def find(
+        self, instance: str, database: str, service: str, clause: str | None, names_in_use: Collection[str]
+    ) -> str:
+        """Return the name of a new route to a service with these options; ``names_in_use`` are folded."""
+        clauses = self._clauses[instance, database]
+        name = check_phrases.new_name(
+            service, lambda folded: folded in names_in_use or clauses.get(folded, clause) != clause
+        )
+        clauses[text.collated(name)] = clause
+        return name
+
+
 @dataclass(frozen=True)
 class StuckGroup:
     """One group of messages with the same result.
 
-    ``instances`` are all that are known, ``addresses`` an instance's own addresses as written, where known.
+    ``instances`` are all that are known, with their ``addresses``.
     ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
     network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``broker`` is the id
     that the messages are bound to. ``near`` is what `NearMisses` finds for the scope. ``services_in_use`` are
@@ -174,7 +281,7 @@ class StuckGroup:
     """
 
     instances: Mapping[str, SqlInstance]
-    addresses: Mapping[str, Sequence[str]]
+    addresses: EstateAddresses
     instance: str
     database: str | None
     scope: str
@@ -185,6 +292,7 @@ class StuckGroup:
     services_in_use: Collection[str] = frozenset()
     back_to: tuple[str, str] | None = None
     from_service: str | None = None
+    new_names: NewRouteNames = field(default_factory=NewRouteNames, compare=False)
 
     @property
     def here(self) -> SqlInstance:
@@ -236,13 +344,15 @@ class StuckGroup:
         holding_instances = {name for name, _ in self.holders_elsewhere()}
         return holding_instances.pop() if len(holding_instances) == 1 else None
 
-    def address_of(self, instance: str) -> str | None:
+    def create_route(self, database: str, clause: str | None) -> str | None:
+        """Write CREATE ROUTE for a new route to the service; None where a name cannot be pasted."""
+        names_in_use = self.here.route_names.get(database, frozenset())
+        name = self.new_names.find(self.instance, database, self.service, clause, names_in_use)
+        return check_phrases.create_route(name, clause)
+
+    def address_of(self, instance: str) -> TargetAddress | None:
         """Return an address under which the sender's instance reaches another: with a port, and not its own."""
-        for address in self.addresses.get(instance, ()):
-            is_own = text.comparable_address(address) in self.here.own_addresses
-            if text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own:
-                return address
-        return None
+        return self.addresses.choose(instance, self.here)
 
     def is_needed(self, service: str | None) -> bool:
         """Return True if a service of this very name is in use, or any known instance holds it."""
@@ -277,9 +387,9 @@ class StuckGroup:
         ):
             return False
         target = self.target()
-        if target is None or not self.addresses.get(target):
+        if target is None or not self.addresses.of(target):
             return True
-        return route.compared in {text.comparable_address(address) for address in self.addresses[target]}
+        return route.compared in {text.comparable_address(address) for address in self.addresses.of(target)}
 
     @property
     def _decision(self) -> Decision:
@@ -293,19 +403,46 @@ class MessageRemedy:
     """A remedy: words, a sentence or two, and the statement to paste.
 
     ``statement`` is T-SQL, `USE` on a line of its own before it; None where there are only words. Where
-    ``is_complete`` it can be run as it is; else a value must be found out first and every line is a comment.
+    ``is_complete`` it can be run as it is; else something must be found out first and every line is a comment.
+    ``lead`` is the sentence that announces the statement. It is not shown without one.
     """
 
     words: str
     statement: str | None = None
     is_complete: bool = False
+    lead: str = ""
+
+    @property
+    def text(self) -> str:
+        """All that is said: the words, then the sentence that announces the statement."""
+        return f"{self.words} {self.lead}" if self.lead and self.statement is not None else self.words
+
+    def list_actions(self, *, has_explained_cause: bool) -> list[str]:
+        """List the sentences on what to do, without the first one if it has explained the cause.
+
+        If nothing is left, a sentence announces the statement. Without a statement the cause stays.
+        """
+        sentences = check_phrases.split_sentences(self.words)
+        actions = sentences[1:] if has_explained_cause else sentences
+        if self.statement is None:
+            return actions or sentences
+        if self.lead:
+            return [*actions, self.lead]
+        return actions or ["Run this:" if self.is_complete else "Uncomment what is right, and run it:"]
+
+    def as_statement(self, instance: str, about: Sequence[str], indent: int = 0) -> SqlStatement:
+        """Return the statement for an instance; ``about`` are the comments on what it is for."""
+        # Where the statement is a comment the comments before it end with an empty one.
+        purpose = [self.state_place(instance), *about, *([] if self.is_complete else [""])]
+        server = write_server(instance) or f"<the server of {check_phrases.named(instance)}>"
+        return SqlStatement(str(self.statement), "\n".join(purpose), indent, server)
 
     def state_place(self, instance: str) -> str:
         """Return the sentence that says where the statement is run, and what is done to it before."""
         if self.is_complete:
             return f"Run this on {check_phrases.named(instance)}."
         is_open = "<" in (self.statement or "")
-        first = "put a value into each place <…>" if is_open else "choose one of the two ways"
+        first = "put a value into each place <…>" if is_open else "uncomment what is right"
         return f"On {check_phrases.named(instance)}, {first} before you run this."
 
 
@@ -319,16 +456,17 @@ class PlacedRemedy(NamedTuple):
 def ready(words: str, database: str, *lines: str | None) -> MessageRemedy:
     """Build a remedy with statements to be run as they are; words alone where a name cannot be pasted."""
     statement = check_phrases.in_database(database, lines)
-    return MessageRemedy(words, statement, True) if statement is not None else _in_words(words)
+    return MessageRemedy(words, statement, True) if statement is not None else in_words(words)
 
 
-def to_fill_in(words: str, database: str, *lines: str | None) -> MessageRemedy:
+def to_fill_in(words: str, database: str, *lines: str | None, lead: str = "") -> MessageRemedy:
     """Build a remedy whose statements need a value first; words alone where a name cannot be pasted."""
     statement = check_phrases.as_comment(check_phrases.in_database(database, lines))
-    return MessageRemedy(words, statement) if statement is not None else _in_words(words)
+    return MessageRemedy(words, statement, lead=lead) if statement is not None else in_words(words)
 
 
-def _in_words(words: str) -> MessageRemedy:
+def in_words(words: str) -> MessageRemedy:
+    """Build a remedy without a statement, since one of its names cannot be pasted."""
     return MessageRemedy(
-        f"{words} (No statement: a name in it cannot be pasted safely, or is too long for SQL Server.)"
+        f"{words} There is no statement: a name in it cannot be pasted safely, or is too long for SQL Server."
     )

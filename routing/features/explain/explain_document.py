@@ -12,7 +12,6 @@ from routing.document import (
     DocumentHeading,
     LabelledFact,
     Paragraph,
-    SqlStatement,
     Tone,
     TonedText,
     Words,
@@ -276,14 +275,12 @@ def _what_to_do(message: DecidedMessage, explanation: Explanation) -> Iterator[B
     if advice is not None:
         yield LabelledFact(f"what to do on {path_sentences.quote_name(instance)}", advice)
     if remedy is not None and remedy.statement is not None:
-        purpose = [remedy.state_place(instance), plain_words(state_outcome(message)), remedy.words]
-        # Where the statement is a comment the comments that say what it is for end with an empty one.
-        yield SqlStatement(remedy.statement, "\n".join(purpose + [""] * (not remedy.is_complete)), 1)
+        yield remedy.as_statement(instance, [plain_words(state_outcome(message)), remedy.text], indent=1)
 
 
 def _advise(message: DecidedMessage, explanation: Explanation) -> str | None:
     remedy = explanation.remedy
-    return path_sentences.advice(message.verdict["reason"]) if remedy is None else remedy.words
+    return path_sentences.advice(message.verdict["reason"]) if remedy is None else remedy.text
 
 
 def list_steps(steps: Iterable[ReadRow]) -> Iterator[Block]:

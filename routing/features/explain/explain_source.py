@@ -146,7 +146,8 @@ class ExplainSource:
             "routes": near["routes"].naming("database_name", searched),
         }
         spellings = find_spellings(fact_columns["routes"].values["remote_service_name"], service)
-        return RemedyFacts.of_columns(fact_columns, service, self._services_in_use(spellings))
+        in_routes = near["routes"].rows("instance_name", "address")
+        return RemedyFacts.of_columns(fact_columns, service, self._services_in_use(spellings), in_routes)
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         """Return the services, of some, to which messages are sent."""

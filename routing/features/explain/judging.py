@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from routing.features.check.remedies import remedy_of
-from routing.features.check.stuck_groups import MessageRemedy, NearMisses, StuckGroup
+from routing.features.check.stuck_groups import EstateAddresses, MessageRemedy, NearMisses, StuckGroup
 from routing.features.explain.background import NO_OTHER_INSTANCES, OtherInstances
 from routing.features.explain.questions import QuestionError
 from routing.plan.checked_inputs import instances_of, network_of
@@ -240,24 +240,33 @@ class RemedyFacts:
     """The facts of the estate for the remedy of a message.
 
     ``instances`` are all that are known, with services of nearly the name of the message's, and with the routes
-    that it meets. ``addresses`` are an instance's addresses as written. ``services_in_use`` are names like that of
-    the message's service to which stored messages are sent.
+    that it meets. ``addresses`` are those of instances, and of the routes of the message's own instance.
+    ``services_in_use`` are names like that of the message's service to which stored messages are sent.
     """
 
     instances: Mapping[str, SqlInstance] = field(default_factory=dict)
-    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    addresses: EstateAddresses = field(default_factory=lambda: EstateAddresses({}))
     services_in_use: Collection[str] = frozenset()
 
     @classmethod
     def of_columns(
-        cls, tables: Mapping[str, TableColumns], service: str, services_in_use: Collection[str]
+        cls,
+        tables: Mapping[str, TableColumns],
+        service: str,
+        services_in_use: Collection[str],
+        in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
-        """Return the facts from columns of instances, databases, services and routes, without faults."""
+        """Return the facts from columns of instances, databases, services and routes, without faults.
+
+        ``in_routes`` are the instance's name and the address of each of its routes.
+        """
         alike = {name for name in set(tables["services"].values["name"]) if _is_like(name, service)}
         named = tables["instances"].rows("instance_name", "addresses")
         return cls(
             instances_of({**tables, "services": tables["services"].naming("name", alike)}),
-            {name: [address for address in addresses or () if address] for name, addresses in named},
+            EstateAddresses(
+                {name: [address for address in addresses or () if address] for name, addresses in named}, in_routes
+            ),
             frozenset(services_in_use),
         )
 

@@ -108,7 +108,7 @@ FINDINGS: tuple[LintRule, ...] = (
         "SBR015",
         _W,
         "A route pinned to a broker instance that no database has",
-        "look up service_broker_guid in sys.databases of the target and create the route anew",
+        "look up service_broker_guid in sys.databases of the target, and give it to the route by ALTER ROUTE",
         9795,
     ),
     LintRule(
@@ -189,7 +189,12 @@ FINDINGS: tuple[LintRule, ...] = (
         "drop the route, or change the one that always comes first",
     ),
     LintRule("SBR028", _I, "A route that no message used", "drop the route if nothing will need it"),
-    LintRule("SBR029", _W, "A route has expired", "drop the route, or create it anew with a later lifetime"),
+    LintRule(
+        "SBR029",
+        _W,
+        "A route has expired",
+        "drop the route, or give it a later lifetime: ALTER ROUTE … WITH LIFETIME",
+    ),
     LintRule("SBR030", _W, "A route expires soon", "extend it: ALTER ROUTE … WITH LIFETIME"),
     LintRule("SBR031", _W, "An address without a port", "write the port of the target's endpoint"),
     LintRule(

@@ -17,7 +17,15 @@ from routing.importing.tsql.instance_state import InstanceState
 from routing.importing.tsql.interpreter import ScriptInterpreter
 from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.script_statements import ScriptStatement, StatementProblem, in_order, quote
-from routing.importing.tsql.sqlcmd import Include, SqlBatch, batches, is_same_server
+from routing.importing.tsql.sqlcmd import (
+    Include,
+    ScriptComments,
+    SqlBatch,
+    batches,
+    find_comments,
+    is_same_server,
+    without_port,
+)
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
 from routing.importing.tsql.tree import ScriptBatch
@@ -342,6 +350,11 @@ def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> t
     return tuple(dict.fromkeys(batch.server for batch in parts if isinstance(batch, SqlBatch)))
 
 
+def read_comments(path: FilePlace) -> ScriptComments:
+    """Read the statements that stand in a script's comments. Raises as `read_file`."""
+    return find_comments(_decode(path).text)
+
+
 def _includes_of(path: FilePlace) -> Include:
     """Return the reader of the files of ``:r``, each relative to the folder of the file that names it."""
     places = {str(path): path}
@@ -371,7 +384,7 @@ def _say_whose(batch: SqlBatch, instance: str | None) -> str | None:
     """Return the reason why a batch does not run on this instance; None where it does."""
     if _is_own(batch, instance):
         return None
-    return f"it runs on the server {quote(as_written(batch.server or ''))} of :connect"
+    return f"it runs on the server {quote(as_written(without_port(batch.server or '')))} of :connect"
 
 
 def _is_own(batch: SqlBatch, instance: str | None) -> bool:

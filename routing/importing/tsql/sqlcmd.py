@@ -9,12 +9,13 @@ value is marked, so that the statement that needs it can be refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from routing.importing.tsql.script_statements import StatementProblem, phrase_unknown, quote
 from routing.importing.tsql.tokens import CODE, TextMode, TextSegment, segments
 from routing.importing.tsql.vocabulary import (
+    INVISIBLE,
     VARIABLE,
     as_written,
     find_unknown_variable,
@@ -34,10 +35,10 @@ _DEFAULT_INSTANCE = "MSSQLSERVER"
 
 
 def read_server(written: str) -> str:
-    """Return the instance that the rest of a ``:connect`` line names: without quotes, protocol, port and options.
+    """Return the server that the rest of a ``:connect`` line names, with its port: no quotes, protocol, options.
 
     >>> read_server("tcp:HUB,1433 -U sa -l 30")
-    'HUB'
+    'HUB,1433'
     """
     written = _PROTOCOL.sub("", written, count=1)
     quoted = _QUOTED.match(written)
@@ -46,20 +47,50 @@ def read_server(written: str) -> str:
     pipe = _PIPE.fullmatch(name)
     if pipe is not None:
         name = "\\".join(part for part in pipe.group("host", "instance") if part)
-    host, _, instance = name.partition(",")[0].strip().partition("\\")
+    name, comma, port = name.partition(",")
+    host, _, instance = name.strip().partition("\\")
     is_default = instance.casefold() in ("", _DEFAULT_INSTANCE.casefold())
-    return host if is_default else f"{host}\\{instance}"
+    server = host if is_default else f"{host}\\{instance}"
+    return f"{server},{port.strip()}" if comma and server and port.strip() else server
+
+
+def without_port(server: str) -> str:
+    """Return a server of ``:connect`` without its port, as instances are mostly called."""
+    return server.partition(",")[0]
+
+
+# Letters and digits of any language, and the signs that names of machines and instances have. A name does not
+# begin with a hyphen, as options do, and a blank would end it.
+_CONNECTABLE = re.compile(r"(?:\(local\)|[\w.][\w.\-&#@$]*)(?:\\[\w][\w\-&#@$]*)?(?:,[0-9]{1,5})?")
+
+
+def write_server(instance: str) -> str | None:
+    """Return an instance's name as ``:connect`` takes it; None for a name that no server can have.
+
+    >>> write_server("HUB,1435"), write_server("the hub")
+    ('HUB,1435', None)
+    """
+    is_read_back = _CONNECTABLE.fullmatch(instance) is not None and read_server(instance) == instance
+    return None if not is_read_back or VARIABLE.search(instance) or INVISIBLE.search(instance) else instance
+
+
+def find_instance(server: str, instances: Iterable[str]) -> str | None:
+    """Return the instance that a server of ``:connect`` is by its name in any case, with its port or without."""
+    names = {name.casefold(): name for name in instances}
+    return names.get(server.casefold()) or names.get(without_port(server).casefold())
 
 
 def is_local(server: str) -> bool:
     """Return whether a server is called as the machine that the script runs on."""
-    return server.partition("\\")[0].casefold() in _LOCAL_HOSTS
+    return without_port(server).partition("\\")[0].casefold() in _LOCAL_HOSTS
 
 
 def is_same_server(server: str, instance: str) -> bool:
     """Return whether a server of ``:connect`` is an instance, by name in any case or as the local machine's."""
-    server, instance = server.casefold(), instance.casefold()
-    return server == instance or (is_local(server) and server.partition("\\")[2] == instance.partition("\\")[2])
+    if find_instance(server, [instance]) is not None:
+        return True
+    parts = [without_port(name).casefold().partition("\\")[2] for name in (server, instance)]
+    return is_local(server) and parts[0] == parts[1]
 
 
 Include = Callable[[str, str], tuple[str, str]]
@@ -285,6 +316,38 @@ class _Lines:
                 self.read(text, included, depth + 1)
                 return
         self._report(file, number, f"the file {quote(as_written(path))} of :r is not read: {why}")
+
+
+# Statements in comments: a script does not run them, and who tries it should know.
+
+
+_COMMENTED = re.compile(r"--\s*((?:CREATE|ALTER|DROP|GRANT|OPEN|END\s+CONVERSATION)\s[^;].*;)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ScriptComments:
+    """The statements in the comments of a script, each with its line. ``is_all``: nothing in it runs."""
+
+    statements: tuple[tuple[int, str], ...]
+    is_all: bool
+
+
+def find_comments(text: str) -> ScriptComments:
+    """Find statements in line comments, which somebody may uncomment and run."""
+    statements: list[tuple[int, str]] = []
+    has_comment, has_code, state = False, False, CODE
+    for number, line in enumerate(_LINE_END.split(text.removeprefix("\ufeff")), start=1):
+        was_code = state == CODE
+        line_segments, state = segments(line, state)
+        state = CODE if state.mode is TextMode.LINE_COMMENT else state
+        code = _code(line, line_segments)
+        has_code |= bool(code.strip()) and not (was_code and (_COMMAND.fullmatch(line) or _go(code) is not None))
+        for part in line_segments:
+            has_comment |= part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT)
+            commented = _COMMENTED.fullmatch(line[part.start : part.end])
+            if part.mode is TextMode.LINE_COMMENT and commented is not None:
+                statements.append((number, commented.group(1)))
+    return ScriptComments(tuple(statements), is_all=has_comment and not has_code)
 
 
 def _go(code: str) -> str | None:

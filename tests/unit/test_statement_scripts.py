@@ -1,0 +1,250 @@
+"""The script of `check --format sql`: sqlcmd runs it, `--then` takes it, and plain T-SQL runs none of it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from routing import cli
+from routing.document import SqlStatement
+from routing.features.check.check_report import list_statements
+from routing.features.check.checking import Check, check
+from routing.importing.tsql.sqlcmd import find_comments, find_instance, read_server, write_server
+from routing.render.text import write_sql
+from tests.exported import database, route, waiting, whole_shop
+from tests.exported_estates import write_estates
+from tests.exported_networks import exported_network, write_network
+from tests.reference.networks import Tables
+
+SEED = 20260512
+NETWORKS = 14
+# Names of machines with several instances, ports and other languages; then such as no :CONNECT takes.
+SERVERS = ("n0,1435", "n1\\two,1436", "n0,1436", "ZÜRICH\\Ä1", "db-7.corp.example", "(local)\\x", "n#$&@_\\in$t")
+NO_SERVERS = ("the hub", "it's", "a]b", "a,b", "-S", '"q"', "x;y", "$(x)", "a\\b\\c", "h\\MSSQLSERVER", "\u202eab")
+DATABASES = ("a]b", "it's", "a b, c", "Ünï", "[q]", "a;b--", "x'); DROP ROUTE y; --", "$(v)", "<d>", "GO", ":r x")
+SERVICES = ("//it's/a]b", "//a; DROP ROUTE b", "//$(x)", "//Ü/é", "GO", "<s>", "//'")
+VERBS = re.compile(r"-- *(?:CREATE|ALTER|DROP|GRANT|OPEN|END CONVERSATION) .*;")
+
+
+def renamed(rng: random.Random, tables: Tables) -> Tables:
+    """Give instances, databases and services of a network names that break out of what they stand in."""
+    new: dict[tuple[str, str], str] = {}
+
+    def name_of(kind: str, name: str, names: tuple[str, ...]) -> str:
+        used = {other for (its_kind, _), other in new.items() if its_kind == kind}
+        left = [one for one in names if one not in used]
+        if (kind, name) not in new:
+            new[kind, name] = rng.choice(left) if left and rng.random() < 0.7 and name != "msdb" else name
+        return new[kind, name]
+
+    def rename(table: str, column: str, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if column == "instance_name":
+            return name_of("instance", value, SERVERS + NO_SERVERS)
+        if column == "database_name" or (table == "databases" and column == "name"):
+            return name_of("database", value, DATABASES)
+        if column.endswith("service_name") or (table == "services" and column == "name"):
+            return value if value.startswith("SQL/") else name_of("service", value, SERVICES)
+        return value
+
+    return {
+        table: [{column: rename(table, column, value) for column, value in row.items()} for row in rows]
+        for table, rows in tables.items()
+    }
+
+
+@dataclass
+class Tried:
+    """A check, the script that it wrote, and the same check with that script in force."""
+
+    done: Check
+    statements: list[SqlStatement]
+    script: str
+    after: Check
+
+
+def try_own_statements(folder: Path) -> Tried:
+    """Check a folder of exports, and try what it says to run."""
+    done = check([str(folder)])
+    statements = list_statements(done)
+    file = folder.parent / f"{folder.name}.sql"
+    file.write_text(write_sql(statements, "There is nothing to paste."), encoding="utf-8")
+    after = check([str(folder)], then=[str(file)]).tried
+    assert after is not None
+    return Tried(done, statements, file.read_text(encoding="utf-8"), after)
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> list[Tried]:
+    """Scripts of random networks with hostile names, and of random estates."""
+    folder = tmp_path_factory.mktemp("scripts")
+
+    def folders() -> Iterator[Path]:
+        for number in range(NETWORKS):
+            rng = random.Random(SEED + number)
+            own = folder / f"network{number}"
+            write_network(own, renamed(rng, exported_network(rng, 30)))
+            yield own
+        write_estates(random.Random(SEED), folder / "estates", range(5), less=1, scripted=2)
+        yield folder / "estates"
+
+    return [try_own_statements(own) for own in folders()]
+
+
+def test_check_takes_what_it_says_to_run(tried: list[Tried]) -> None:
+    """Every statement counts, on the instance that it is for; what stays a comment is named."""
+    applied = commented = 0
+    for one in tried:
+        evidence = one.after.evidence
+        assert evidence.rejected == ()
+        lines = one.script.split("\n")
+        meant = [line for line in lines if re.match(r"(?:CREATE|ALTER|DROP) (?:ROUTE|DATABASE) ", line)]
+        assert sum(script.statements for script in evidence.scripts) >= len(meant)
+        assert {script.instance for script in evidence.scripts} <= set(one.done.evidence.instances)
+        notes = [note for note in evidence.notes if ": a comment, so it is not applied: " in note]
+        assert [note.partition("applied: ")[2] for note in notes] == [
+            line.removeprefix("--").strip() for line in lines if VERBS.fullmatch(line)
+        ]
+        applied += len(meant)
+        commented += len(notes)
+    assert min(applied, commented) > 20
+
+
+def test_a_block_for_each_server_and_nothing_runs_without_sqlcmd(tried: list[Tried]) -> None:
+    """SSMS and others send batch by batch: each has a line that is no T-SQL."""
+    blocks = unknown = 0
+    for one in tried:
+        if not one.statements:
+            continue
+        assert one.script.startswith(":on error exit\n")
+        assert one.script.endswith("\nGO")
+        for batch in re.split(r"^GO$", one.script, flags=re.MULTILINE)[:-1]:
+            assert any(line.startswith(":") for line in batch.split("\n")) or not code_of(batch)
+        servers = re.findall(r"^:CONNECT (.*)$", one.script, re.MULTILINE)
+        assert len(servers) == len(set(servers))
+        assert set(servers) <= set(one.done.evidence.instances)
+        for block in re.split(r"^(?:-- )?:CONNECT ", one.script, flags=re.MULTILINE)[1:]:
+            assert block.rstrip().endswith("\nGO")
+            is_known = not block.startswith("<the server of '")
+            assert is_known or not code_of(block.partition("\n")[2].replace("\nGO", ""))
+            blocks, unknown = blocks + is_known, unknown + (not is_known)
+    assert min(blocks, unknown) > 5
+
+
+def code_of(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.strip() and not line.startswith("--")]
+
+
+def test_what_is_run_helps(tried: list[Tried]) -> None:
+    """With all of it in force fewer messages are stuck."""
+
+    def count_moving(done: Check) -> int:
+        return sum(result.is_on_its_way for result in done.results)
+
+    assert sum(count_moving(one.after) for one in tried) > sum(count_moving(one.done) for one in tried)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_is_read_back_as_it_was_written(name: str) -> None:
+    assert write_server(name) == name
+    assert read_server(f"{name} -l 30") == name
+    assert find_instance(name, ["n0", "n0,1435", "n0,1436", "n1\\two", *SERVERS]) == name
+
+
+@pytest.mark.parametrize("name", [*NO_SERVERS, "", " ", "a\nb", "tcp:x", "x,", "x,123456", "<x>", "a'b"])
+def test_a_name_that_no_server_has_is_not_written(name: str) -> None:
+    assert write_server(name) is None
+
+
+@pytest.mark.parametrize(
+    ("server", "known", "found"),
+    [
+        ("hub", ["HUB"], "HUB"),
+        ("hub,1435", ["HUB"], "HUB"),
+        ("hub,1435", ["HUB", "HUB,1435"], "HUB,1435"),
+        ("hub,1436", ["HUB", "HUB,1435"], "HUB"),
+        ("hub,1436", ["HUB,1435"], None),
+        ("hub", ["HUB,1435"], None),
+        ("localhost", ["localhost"], "localhost"),
+        ("localhost", ["HUB"], None),
+    ],
+)
+def test_the_instance_of_a_server(server: str, known: list[str], found: str | None) -> None:
+    assert find_instance(server, known) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "statements", "is_all"),
+    [
+        ("-- ALTER ROUTE [a] WITH ADDRESS = N'<x>';", [(1, "ALTER ROUTE [a] WITH ADDRESS = N'<x>';")], True),
+        (":CONNECT X\n--DROP ROUTE a;\nGO", [(2, "DROP ROUTE a;")], True),
+        ("USE x;\n  -- end conversation '<h>';", [(2, "end conversation '<h>';")], False),
+        ("-- ALTER ROUTE as the manual says\n-- SELECT 1;", [], True),
+        ("SELECT '\n-- DROP ROUTE a;\n';", [], False),
+        ("/*\n-- DROP ROUTE a;\n*/", [], True),
+        ("DROP ROUTE a; -- DROP ROUTE b;", [(1, "DROP ROUTE b;")], False),
+        ("", [], False),
+        ("GO\n", [], False),
+        ("prose", [], False),
+    ],
+)
+def test_statements_in_comments(text: str, statements: list[tuple[int, str]], is_all: bool) -> None:
+    found = find_comments(text)
+    assert (list(found.statements), found.is_all) == (statements, is_all)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(["check", *arguments, "--width", "1000"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("queue", "note"),
+    [
+        ([waiting(1, "//nowhere")], ": a comment, so it is not applied: CREATE ROUTE [Route to //nowhere]"),
+        ([], "it holds comments alone, so nothing is applied"),
+    ],
+    ids=["all of it needs a value", "nothing to paste"],
+)
+def test_a_script_of_comments_alone_changes_nothing(
+    queue: list[dict[str, object]], note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(whole_shop(tmp_path / "exports", queue))
+    fix = tmp_path / "fix.sql"
+    fix.write_text(run(capsys, folder, "--format", "sql"), encoding="utf-8")
+    tried = run(capsys, folder, "--then", str(fix))
+    assert f"- note: {fix}" in tried
+    assert note in tried
+
+
+def test_a_route_is_replaced_in_one_transaction(tmp_path: Path) -> None:
+    expired = route("ToStock", "//stock", "TCP://hub.example:4022", lifetime="2026-01-01T00:00:00")
+    folder = whole_shop(tmp_path / "exports", [waiting(1, "//stock")], routes={"Orders": [expired], "msdb": []})
+    tried = try_own_statements(folder)
+    replaced = "SET XACT_ABORT ON;\nBEGIN TRANSACTION;\nDROP ROUTE [ToStock];\nCREATE ROUTE [ToStock] WITH "
+    assert replaced in tried.script
+    [routes] = [row for row in tried.after.evidence.rows["routes"] if row["name"] == "ToStock"]
+    assert (routes["lifetime"], routes["address"]) == (None, "TCP://hub.example:4022")
+    assert [result.outcome for result in tried.after.results] == ["SENT"]
+
+
+def test_routes_that_differ_have_names_of_their_own(tmp_path: Path) -> None:
+    """Names of routes are compared without case, names of services are not."""
+    folder = whole_shop(
+        tmp_path / "exports",
+        [waiting(1, "//Stock"), waiting(2, "//stock")],
+        databases=[database("Orders", "0d0d0d0d"), database("Stock", "0e0e0e0e")],
+        routes={"Orders": [route("AutoCreatedLocal", "//x", "TCP://x:1")], "msdb": [], "Stock": []},
+        services={"Stock": [{"name": "//stock"}, {"name": "//Stock"}], "Orders": [], "msdb": []},
+    )
+    tried = try_own_statements(folder)
+    assert "CREATE ROUTE [Route to //Stock] WITH SERVICE_NAME = N'//Stock', " in tried.script
+    assert "CREATE ROUTE [Route to //stock 2] WITH SERVICE_NAME = N'//stock', " in tried.script
+    assert tried.after.evidence.rejected == ()
+    assert {result.outcome for result in tried.after.results} == {"DELIVERED"}
