@@ -177,9 +177,10 @@ class CommandConsole:
         self._json = options.log_format == "json"
         self._width: int | None = options.width
         self._color: str = options.color
+        # Newcomers wait for the demo, perhaps in a pipe; other commands are silent there.
+        self._shows_stages = options.command == "demo" and not self._quiet
         self._line_below = None if self._quiet or self._json else open_line()
         self.command_progress.output = self
-        self.shows_stages = False
 
     def close(self) -> None:
         """Remove the live line; nothing more is printed."""
@@ -242,7 +243,7 @@ class CommandConsole:
                 self._line_below.begin(what.stage)
 
     def _writes_stages(self) -> bool:
-        return self._json or (self.shows_stages and self._line_below is None)
+        return self._json or (self._shows_stages and self._line_below is None)
 
     @contextmanager
     def during(self, text: str, left: str | None = None) -> Iterator[None]:

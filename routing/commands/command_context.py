@@ -38,8 +38,6 @@ class Console(Protocol):
 
     command_progress: CommandProgress
     """How far the command has come, which it says as it goes on."""
-    shows_stages: bool
-    """Whether stages are printed as lines where standard error is no terminal."""
 
     def result(self, text: str) -> None:
         """Print a result of the command: JSON, a page of lint, a report for another program."""

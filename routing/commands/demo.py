@@ -63,7 +63,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.demo import build
 
     folder = Path(options.out)
-    console.shows_stages = True
     build.check(folder)
     settings = build.settings(folder, [*options.overrides, *engine_override(options)])
     is_local = choose_engine(settings) == LOCAL_ENGINE

@@ -14,7 +14,8 @@ from routing.delta.commits import is_local, newest_version
 from routing.delta.local_tables import UnreadableTable, find_log
 from routing.delta.opening import TableOpener
 from routing.delta.run_lock import lock_file, only_run
-from routing.delta.table_details import are_small, check_vacant, check_writable
+from routing.delta.table_creation import check_vacant
+from routing.delta.table_details import are_small, check_writable
 from routing.errors import EnvironmentFault, OutputError
 from routing.sessions import session
 
@@ -184,8 +185,8 @@ def test_nothing_is_looked_for_on_this_disk_where_the_session_reads_another(tmp_
     assert (is_local(here), newest_version(here), find_log(here)) == (True, 0, tmp_path / "runs" / "_delta_log")
     assert (is_local(there), newest_version(there), find_log(there)) == (False, None, None)
     with pytest.raises(OutputError):
-        check_vacant("output.runs", here)
-    check_vacant("output.runs", there)
+        check_vacant("output.runs", here, "job")
+    check_vacant("output.runs", there, "job")
     (tmp_path / "file").touch()
     below = TableLocation(str(tmp_path / "file" / "runs"))
     with pytest.raises(OutputError):
