@@ -16,6 +16,7 @@ from routing.features.check.check_report import list_statements
 from routing.features.check.checking import Check, check
 from routing.importing.tsql.sqlcmd import find_comments, find_instance, read_server, write_server
 from routing.render.text import write_sql
+from tests.check_texts import lines_to_run
 from tests.exported import database, route, waiting, whole_shop
 from tests.exported_estates import write_estates
 from tests.exported_networks import exported_network, write_network
@@ -248,3 +249,27 @@ def test_routes_that_differ_have_names_of_their_own(tmp_path: Path) -> None:
     assert "CREATE ROUTE [Route to //stock 2] WITH SERVICE_NAME = N'//stock', " in tried.script
     assert tried.after.evidence.rejected == ()
     assert {result.outcome for result in tried.after.results} == {"DELIVERED"}
+
+
+def test_a_statement_for_a_database_that_no_export_names_is_a_comment(tmp_path: Path) -> None:
+    """In a script it would run in the database of the statement before it."""
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    handle = "e0000001-0000-4000-8000-000000000000"
+    files = {
+        "queue.csv": "conversation_handle,to_service_name,to_broker_instance,from_service_name,enqueue_time,"
+        f"message_sequence_number,transmission_status\n{handle},//billing,,//orders,2026-01-05T14:03:22,0,\n",
+        "routes.csv": "name,remote_service_name,broker_instance,lifetime,address,mirror_address\n"
+        "R,//Billing,,,TCP://far.example:4022,\n",
+        "services.csv": "name,service_id\n//orders,65537\n",
+        "endpoints.csv": "conversation_handle,conversation_id,is_initiator,conversation_group_id,lifetime,"
+        f"far_service,far_broker_instance\n{handle},c{handle[1:]},1,,2090-01-01T00:00:00,//billing,\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    tried = try_own_statements(folder)
+    altered = "ALTER ROUTE [R] WITH SERVICE_NAME = N'//billing';"
+    assert f"\n-- USE [<database>];\n-- {altered}\nGO" in tried.script
+    assert lines_to_run(tried.script) == []
+    assert "put a value into each place <…>" in tried.script
+    assert [note.endswith(altered) for note in tried.after.evidence.notes] == [True]

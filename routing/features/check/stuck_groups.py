@@ -398,6 +398,9 @@ class StuckGroup:
         return self.verdict.decision
 
 
+_USE_UNNAMED = "-- USE [<database>];"
+
+
 @dataclass(frozen=True)
 class MessageRemedy:
     """A remedy: words, a sentence or two, and the statement to paste.
@@ -431,11 +434,17 @@ class MessageRemedy:
         return actions or ["Run this:" if self.is_complete else "Uncomment what is right, and run it:"]
 
     def as_statement(self, instance: str, about: Sequence[str], indent: int = 0) -> SqlStatement:
-        """Return the statement for an instance; ``about`` are the comments on what it is for."""
+        """Return the statement for an instance, as it stands among others; ``about`` says what it is for."""
+        statement, is_complete = self.statement or "", self.is_complete
+        if not statement.startswith(("USE ", "-- USE ")):
+            # No export names the database: it would run in that of the statement before it.
+            statement = f"{_USE_UNNAMED}\n{check_phrases.as_comment(statement) if is_complete else statement}"
+            is_complete = False
+        remedy = replace(self, statement=statement, is_complete=is_complete)
         # Where the statement is a comment the comments before it end with an empty one.
-        purpose = [self.state_place(instance), *about, *([] if self.is_complete else [""])]
+        purpose = [remedy.state_place(instance), *about, *([] if is_complete else [""])]
         server = write_server(instance) or f"<the server of {check_phrases.named(instance)}>"
-        return SqlStatement(str(self.statement), "\n".join(purpose), indent, server)
+        return SqlStatement(statement, "\n".join(purpose), indent, server)
 
     def state_place(self, instance: str) -> str:
         """Return the sentence that says where the statement is run, and what is done to it before."""
