@@ -109,7 +109,7 @@ def _write_marker(marker: Path, job: str) -> None:
 
 
 def _remove_leftover(location: TableLocation, job: str) -> None:
-    """Delete what an interrupted creation left. Raises StorageError."""
+    """Remove the files of an interrupted creation. Raises StorageError."""
     folder = Path(location.text)
     if not folder.is_dir() or not any(folder.iterdir()):
         return

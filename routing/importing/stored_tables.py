@@ -48,7 +48,7 @@ def event_digest(instance: str, event_hash: str) -> bytes:
 class StoredTables:
     """The tables that an import writes and the journal, each at one version or not yet there.
 
-    ``job`` is the location of ``imports``, which identifies whoever creates these tables.
+    ``job`` is the location of ``imports``, which identifies the job that creates these tables.
     """
 
     opener: TableOpener
