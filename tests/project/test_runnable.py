@@ -47,6 +47,7 @@ RUN_BY = {
     "make docs-output": SHOWN,
     "make pictures": "tests/project/test_terminal_pictures.py::test_a_picture_shows_what_the_command_prints",
     "make screenshot": DOCS + "test_the_page_on_reports_shows_one",
+    "make notebooks": "tests/project/test_notebooks_run.py::test_shows_what_is_stored",
     "make reconcile-proof": BY_HAND + "two minutes of simulated days with fresh seeds, which may differ",
     "make test-long": BY_HAND + "a quarter of an hour",
     "make test-rules": BY_HAND + "a million random messages take over ten minutes",
@@ -100,7 +101,7 @@ RUN_BY = {
     "deploy/emr/ec2-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "deploy/emr/serverless-job-run.json": EMR + "test_the_job_run_is_as_published_and_names_what_exists",
     "deploy/emr/serverless-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
-    "notebooks": "tests/project/test_notebooks_run.py::test_runs_from_top_to_bottom",
+    "notebooks": "tests/project/test_notebooks_run.py::test_shows_what_is_stored",
 }
 """What runs each thing: a test, a stage of .ci/run, or nothing, and why."""
 
