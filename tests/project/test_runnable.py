@@ -49,6 +49,7 @@ RUN_BY = {
     "make screenshot": DOCS + "test_the_page_on_reports_shows_one",
     "make notebooks": "tests/project/test_notebooks_run.py::test_shows_what_is_stored",
     "make reconcile-proof": BY_HAND + "two minutes of simulated days with fresh seeds, which may differ",
+    "make reconcile-proof": "tests/unit/test_reconcile_proof.py::test_the_fault_is_named_and_nothing_else",
     "make test-long": BY_HAND + "a quarter of an hour",
     "make test-rules": BY_HAND + "a million random messages take over ten minutes",
     "make test-pythons": BY_HAND + "needs Pythons 3.10, 3.12 and 3.13, and over ten minutes",
@@ -102,6 +103,11 @@ RUN_BY = {
     "deploy/emr/serverless-job-run.json": EMR + "test_the_job_run_is_as_published_and_names_what_exists",
     "deploy/emr/serverless-schedule.json": EMR + "test_a_schedule_starts_what_the_job_file_says",
     "notebooks": "tests/project/test_notebooks_run.py::test_shows_what_is_stored",
+    "python -m benchmarks.incremental": BY_HAND + "over ten minutes on a quiet machine",
+    "python -m benchmarks.workers": BY_HAND + "over ten minutes on a quiet machine",
+    "python -m tests.crash.dying": "make test-crash",
+    "python -m tests.mutants": BY_HAND + "as make mutants",
+    "python -m tests.store_release": BY_HAND + "writes the tables of a release, once for each release",
 }
 """What runs each thing: a test, a stage of .ci/run, or nothing, and why."""
 
@@ -125,6 +131,14 @@ def _find_runnable() -> Iterator[str]:
     for page in (name for name in tracked if name.endswith(".md")):
         for block in re.findall(r"^```(?:sh|bash|console)\n(.*?)^```", _read(page), re.DOTALL | re.MULTILINE):
             yield from tracked & set(re.findall(r"[\w./-]+", block))
+        modules = re.findall(r"\bpython3? -m ((?:benchmarks|tests)[\w.]*)", _read(page))
+        yield from (f"python -m {module}" for module in modules)
+
+
+def _find_stages(gate: str) -> set[str]:
+    """Return the make targets that .ci/run calls, by their whole names."""
+    lines = re.findall(r"^(?:[A-Z]+=\S+ )?(?:stage|pair) .*$", gate, re.MULTILINE)
+    return {stage for line in lines for stage in re.findall(r"\bmake [a-z0-9-]+", line)}
 
 
 def _is_covered(name: str) -> bool:
@@ -147,7 +161,7 @@ def test_whatever_runs_it_exists(runner: str) -> None:
     if runner.startswith(BY_HAND):
         return
     if runner.startswith("make "):
-        assert re.search(rf"^(?:stage|.*pair) .*{runner}\b", _read(".ci/run"), re.MULTILINE), runner
+        assert runner in _find_stages(_read(".ci/run"))
         return
     file, _, test = runner.partition("::")
     functions = [node.name for node in ast.parse(_read(file)).body if isinstance(node, ast.FunctionDef)]
@@ -187,6 +201,11 @@ def test_clean_removes_what_was_built(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
     subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [".venv", "routing"]
+
+
+def test_a_stage_is_known_by_its_whole_name() -> None:
+    gate = "stage make test-project\nANSI=false pair 'make a ARGS=1' 'make b'\n# stage make c\necho make d\n"
+    assert _find_stages(gate) == {"make test-project", "make a", "make b"}
 
 
 README = """Text.
