@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import commits
 from routing.errors import InputError, OutputError, StorageError, first_sentence
@@ -113,6 +114,7 @@ class AsItIs:
 Input = TableSnapshot | AsItIs
 
 
+@checked
 def table_names(config: Config) -> dict[str, str]:
     """Return the names by which SQL and ``spark.read.table`` reach the tables of a configuration.
 

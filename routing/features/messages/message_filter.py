@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from routing.arguments import checked
 from routing.engines.traffic_tables import TrafficTable
 from routing.features.explain.questions import QuestionError
 from routing.rules.text import UndecodedText
@@ -66,6 +67,7 @@ class MessageFilter:
         return (_AGE, *LEVELS, *_TIES) if self.oldest else (*LEVELS, _AGE, *_TIES)
 
 
+@checked
 def ask(
     *,
     outcomes: Sequence[str] = (),
