@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from pathlib import PurePath
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -28,6 +30,15 @@ def quote(value: object) -> str:
     if len(text) > _SHOWN_CHARACTERS:
         text = text[:_SHOWN_CHARACTERS] + "…"
     return show_text(text)
+
+
+def describe_value(value: object) -> str:
+    """Return a plain value in quotes after its class; only the class of what may be large or slow to show."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    kind = type(value).__name__
+    is_plain = isinstance(value, (str, int, float, date, PurePath))
+    return f"{kind} {quote(value)}" if is_plain else f"a {kind}"
 
 
 class RoutingError(Exception):
@@ -203,6 +214,16 @@ class InputError(ContractError):
             f"the input tables have {join_bounded(faults, 'faulty row', total)}",
             "correct these rows; nothing was written",
         )
+
+
+class ArgumentFault(ContractError, TypeError):
+    """An argument of a call from Python is of another kind than the function takes."""
+
+    @classmethod
+    def of_kind(cls, name: str, value: object, kinds: Sequence[str], hint: str | None) -> ArgumentFault:
+        """Say what an argument is, and what the function takes in its place."""
+        wanted = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
+        return cls(f"argument {name} is {describe_value(value)}, not {wanted}", hint)
 
 
 class RecordedAlready(InputError):

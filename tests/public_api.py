@@ -27,6 +27,8 @@ from tests.estate_rows import conversation, small_estate
 from tests.frames import Tables
 from tests.stored import save_estate
 
+NAMES = [name for name in dir(routing) if not name.startswith("_")]
+"""The public names."""
 GIVEN = ("spark", "tables")
 """What an example may use without having made it, besides ``routing``."""
 SECTIONS = ("Args", "Returns", "Raises", "Example")
@@ -91,8 +93,8 @@ class PublicName:
 
 
 def public_names() -> Iterator[PublicName]:
-    """Return all names of ``routing.__all__``."""
-    for name in routing.__all__:
+    """Return all public names."""
+    for name in NAMES:
         yield PublicName(name, getattr(routing, name))
 
 

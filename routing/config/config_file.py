@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from routing.arguments import checked
 from routing.config.config_model import (
     BESIDE,
     INPUTS,
@@ -223,6 +224,7 @@ _LARGEST, _LONGEST_NUMBER = 2_000_000, 1000
 _TEXT = "tag:yaml.org,2002:str"
 
 
+@checked
 def load(file: str, overrides: Sequence[str] = (), text: str | None = None) -> Config:
     """Read and check a configuration file (docs/reference/configuration.md).
 

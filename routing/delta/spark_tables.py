@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import commits
 from routing.delta.table_creation import creating
@@ -113,6 +114,7 @@ class AsItIs:
 Input = TableSnapshot | AsItIs
 
 
+@checked
 def table_names(config: Config) -> dict[str, str]:
     """Return the names by which SQL and ``spark.read.table`` reach the tables of a configuration.
 

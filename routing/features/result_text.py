@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Union
 
+from routing.arguments import checked
 from routing.document import Document
 from routing.features.diff import diff_document
 from routing.features.diff.diffing import Diff
@@ -23,6 +24,7 @@ CommandResult = Union[Explanation, "TraceResult", Diff, MessageList, Reconciliat
 _WIDTH = 160
 
 
+@checked
 def text_of(done: CommandResult, *, width: int = _WIDTH) -> str:
     """Write a result of `explain`, `trace`, `diff`, `reconcile` or `list_messages` as its command prints it.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
@@ -25,8 +24,9 @@ from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, decide_keys, fo
 from routing.rules.estate import SqlInstance
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import collect
+from routing.tables.given_tables import take_tables
 from routing.tables.spark_forms import conform
-from routing.tables.table_columns import Table, TableColumns, check_given
+from routing.tables.table_columns import Table, TableColumns
 
 # The sizes of a dialog and of a conversation's id in memory, roughly.
 _DIALOG, _CONVERSATION = 350, 150
@@ -61,7 +61,7 @@ def compile_tables(
     frame_cache: FrameCache,
     clock: StageClock,
     *,
-    more_columns: Mapping[str, Column] = MappingProxyType({}),
+    more_columns: Callable[[], Mapping[str, Column]] = dict,
     keying: MessageKeying = OF_INSTANCE,
     decide: DecideKeys = decide_keys,
 ) -> ResolveJob:
@@ -69,13 +69,14 @@ def compile_tables(
 
     Raises InputError where a table is missing or breaks its contract.
     """
-    check_given(tables)
+    tables = take_tables(tables, in_spark=True)
     with clock.stage("validate"):
         inputs = validate.read(tables, frame_cache.limits)
         checked = validate.check(inputs)
     messages = conform(tables["messages"], "messages")
-    if more_columns:
-        messages = messages.withColumns(dict(more_columns))
+    columns = more_columns()
+    if columns:
+        messages = messages.withColumns(dict(columns))
     return compile_messages(messages, checked, options, frame_cache, clock, keying=keying, decide=decide)
 
 

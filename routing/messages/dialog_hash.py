@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from routing.arguments import checked
 from routing.errors import EnvironmentFault
 from routing.rules.hashing import dialog_id_hash
 from routing.sessions.existing_session import check_udf
@@ -121,6 +122,7 @@ def _has_own_function(spark: SparkSession) -> bool:
         return False
 
 
+@checked
 def register(spark: SparkSession) -> None:
     """Register ``dialog_id_hash(conversation_id)`` as an SQL function of a session (rule book, section 6).
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config, ConfigError
 from routing.delta import protocol
 from routing.delta.data_files import DataFiles, DataFileWriter, RowSource
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
 
+@checked
 def resolve_local(
     config: Config,
     *,

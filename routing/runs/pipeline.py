@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from html import escape
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from routing.arguments import checked
 from routing.config import Config, ConfigError
 from routing.delta import file_systems, protocol, spark_tables
 from routing.delta.counted_runs import new_run_id
 from routing.delta.ledger import DeltaTables
 from routing.delta.opening import TableOpener
-from routing.errors import InputError
+from routing.errors import InputError, first_sentence
 from routing.messages import openers, results
 from routing.messages.compiling import compile_tables
 from routing.plan.checked_inputs import ResolveOptions
@@ -24,41 +27,95 @@ from routing.runs.run_work import Progress, RunCounts, RunWork, UntimedStages
 from routing.runs.running import Run, run_by
 from routing.runs.spark_outputs import telling_what_may_change
 from routing.runs.spark_runs import SparkWork, run_full, run_incremental
+from routing.schemas import NEW_ROUTE_REQUESTS, REJECTED_MESSAGES, RESOLVED_ROUTES
 from routing.sessions.existing_session import ExistingSession
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure
-from routing.tables.spark_forms import last_rows
+from routing.tables.spark_forms import as_declared, last_rows
 from routing.tables.table_columns import Table
-from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_NAMESPACE, SPARK
+from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_NAMESPACE, REJECTED, SPARK, Outcome
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_MOST_SHOWN = 1_000_000
+"""The number of messages that a notebook counts unasked."""
 
 
 @dataclass(frozen=True)
 class Resolution:
     """Hold the result of `resolve`: DataFrames in the schemas of the output tables (tables.md).
 
-    They share a small routing plan that the session keeps until `unpersist`.
+    They share a small routing plan that the session keeps until `unpersist`, or until the end of a ``with`` block.
+    Columns that are never null are declared so by `resolve`; stored tables declare all columns as nullable.
 
     Args:
         resolved_routes: a row for each message that is not rejected.
         new_route_requests: the requests for routes that messages open (rule book, section 5).
         rejected_messages: rows that cannot be resolved, with reasons.
         frame_cache: the frames that the session keeps.
+        messages: the number of messages read.
 
     Example:
-        >>> done = routing.read_run(spark, routing.load_config("job.yaml"), "first")
-        >>> done.resolved_routes.count(), done.rejected_messages.count()
-        (5, 2)
+        >>> with routing.resolve(spark, tables) as resolution:
+        ...     resolution.summary().first()
+        Row(outcome='DELIVERED', reason='LOCAL_SERVICE', messages=2)
     """
 
     resolved_routes: DataFrame
     new_route_requests: DataFrame
     rejected_messages: DataFrame
     frame_cache: FrameCache = field(default_factory=FrameCache)
+    messages: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.unpersist()
 
     def unpersist(self) -> None:
         """Release the cached frames; these can still be read, computed anew."""
         self.frame_cache.release()
 
+    def summary(self) -> DataFrame:
+        """Count messages by outcome and reason: columns ``outcome``, ``reason`` and ``messages``.
 
+        Rejected messages have outcome REJECTED and their rejection reasons, so that the counts add up to the
+        messages read. Rows are in the order of `Outcome`, rejected ones last, and the most messages first.
+        """
+        rejected = self.rejected_messages.select(
+            F.lit(REJECTED).alias("outcome"), F.array_join("reasons", ", ").alias("reason")
+        )
+        resolved = self.resolved_routes.select("outcome", "reason")
+        counts = [
+            rows.groupBy("outcome", "reason").agg(F.count(F.lit(1)).alias("messages"))
+            for rows in (resolved, rejected)
+        ]
+        words = F.array(*(F.lit(str(word)) for word in (*Outcome, REJECTED)))
+        place = F.array_position(words, F.col("outcome"))
+        return counts[0].unionByName(counts[1]).orderBy(place, F.desc("messages"), "reason")
+
+    def _repr_html_(self) -> str:
+        """Return the summary for a notebook; of many messages only their number, for to count them takes a run."""
+        if self.messages is not None and self.messages > _MOST_SHOWN:
+            return (
+                f"<p>{self.messages:,} messages. <code>summary()</code> counts them by outcome and reason, in one"
+                " pass over all messages.</p>"
+            )
+        try:
+            rows = self.summary().collect()
+        except Exception as error:  # noqa: BLE001
+            # A notebook shows an object even where its session has stopped.
+            return f"<p>The messages cannot be counted: {escape(first_sentence(error))}</p>"
+        head = "".join(f"<th>{name}</th>" for name in ("outcome", "reason", "messages"))
+        body = "".join(
+            f"<tr><td>{escape(row.outcome)}</td><td>{escape(row.reason)}</td><td>{row.messages:,}</td></tr>"
+            for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+@checked
 def resolve(
     spark: SparkSession,
     tables: Mapping[str, Table],
@@ -77,7 +134,7 @@ def resolve(
         spark: the session of the tables.
         tables: tables by configuration key with the columns of tables.md: ``routes``, ``databases``, ``services``,
             ``instances``, ``messages`` and, where there are any, ``dialogs`` and ``route_requests``. Messages and
-            dialogs are DataFrames, the others DataFrames, Arrow tables or datasets.
+            dialogs are DataFrames of Spark. The others may also be tables of Arrow, or frames of pandas or Polars.
         as_of: the one time at which all messages are decided (UTC without a zone); by default each at its own.
         dialog_hash: how step 3 hashes dialogs (section 6): builtin, or udf for a Python UDF.
         broadcast_limit: the size above which plans and dialogs are joined without a broadcast, such as 512MB.
@@ -112,13 +169,15 @@ def resolve_with(
     with released_on_failure(limits) as frame_cache:
         job = compile_tables(tables, options, frame_cache, UntimedStages())
         return Resolution(
-            results.resolved_routes(job),
-            openers.new_route_requests(job),
-            results.rejected_messages(job),
+            as_declared(results.resolved_routes(job), RESOLVED_ROUTES),
+            as_declared(openers.new_route_requests(job), NEW_ROUTE_REQUESTS),
+            as_declared(results.rejected_messages(job), REJECTED_MESSAGES),
             frame_cache,
+            job.counted.counts.rows_read,
         )
 
 
+@checked
 def run(
     spark: SparkSession,
     config: Config,
@@ -195,6 +254,7 @@ class SparkEngine:
             return run_full(work) if moment is None else run_incremental(work, moment)
 
 
+@checked
 def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
     """Read the outputs of one run, at the versions that it recorded.
 
@@ -216,7 +276,7 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
     """
     config = file_systems.place_all(config, spark)
     runs = spark_tables.snapshots(ExistingSession(spark), {"runs": config.output["runs"]})["runs"].read(spark)
-    recorded_rows = runs.where(F.col("run_id") == run_id).select("mode", "output_versions").collect()
+    recorded_rows = runs.where(F.col("run_id") == run_id).select("mode", "output_versions", "rows_read").collect()
     if not recorded_rows:
         raise InputError(f"no run {run_id!r} is recorded in {config.output['runs']}", "look up its run_id there")
     versions = recorded_rows[0]["output_versions"]
@@ -226,9 +286,10 @@ def read_run(spark: SparkSession, config: Config, run_id: str) -> Resolution:
         # An incremental run adds to what earlier runs wrote.
         frames = {key: frame.where(F.col("run_id") == run_id) for key, frame in frames.items()}
     resolved, requested, rejected = (frames[key] for key in names)
-    return Resolution(resolved, requested, rejected)
+    return Resolution(resolved, requested, rejected, messages=recorded_rows[0]["rows_read"])
 
 
+@checked
 def current_routes(spark: SparkSession, config: Config) -> DataFrame:
     """Read the last row of each message in ``resolved_routes``, without unfinished runs and earlier attempts.
 

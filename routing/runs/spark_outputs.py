@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from routing.arguments import checked
 from routing.config import CANDIDATES, PATHS, Config
 from routing.delta import file_systems, ledger, spark_tables
 from routing.delta.counted_runs import leave_out_missing
@@ -187,6 +188,7 @@ class RankedCandidates(MessageFrame):
         return self.rows
 
 
+@checked
 def candidates(
     spark: SparkSession,
     tables: Mapping[str, Table],
@@ -224,7 +226,7 @@ def candidates(
             options,
             frame_cache,
             clock or Stages(lambda stage: None),
-            more_columns={MESSAGE_ROW: F.monotonically_increasing_id()},
+            more_columns=lambda: {MESSAGE_ROW: F.monotonically_increasing_id()},
             keying=OF_INSTANCE_EXACTLY,
             decide=lists.decide_keys,
         )
@@ -336,6 +338,7 @@ class TracedPaths(MessageFrame):
         return self.read - self.rejected
 
 
+@checked
 def trace_all(
     spark: SparkSession,
     tables: Mapping[str, Table],

@@ -24,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.errors import EnvironmentFault, NoJavaFault, first_sentence
 from routing.sessions.existing_session import COLUMNAR_UDF, apply_settings
 
@@ -128,6 +129,7 @@ def start(
     return _start_local({**own_settings, **settings}, verbose=verbose)
 
 
+@checked
 def start_of_config(config: Config) -> SparkSession:
     """Return the session of this process, or start the small local one that commands start, with Delta.
 

@@ -253,6 +253,27 @@ def in_shape(rows: DataFrame, shape: Schema, values: Mapping[str, Column] | None
     return rows.select(*(own_values.get(f.name, F.col(f.name)).cast(str(f.kind)).alias(f.name) for f in shape))
 
 
+def as_declared(rows: DataFrame, shape: Schema) -> DataFrame:
+    """Declare the columns of a schema that are never null as not nullable; the rows stay as they are.
+
+    Spark takes a column for nullable unless an expression says otherwise. This one costs less than writing a null.
+    """
+    return rows.select(
+        *(
+            F.col(f.name) if f.nullable else F.coalesce(F.col(f.name), _some_value(f.kind)).alias(f.name)
+            for f in shape
+        )
+    )
+
+
+def _some_value(kind: AnyKind) -> Column:
+    """Return a value of a kind that is not null."""
+    if kind == ColumnKind.TIMESTAMP:
+        return F.timestamp_seconds(F.lit(0))
+    empty = F.array() if isinstance(kind, ArrayOf) else F.lit("" if kind == ColumnKind.STRING else 0)
+    return empty.cast(str(kind))
+
+
 def no_rows(spark: SparkSession, shape: Schema) -> DataFrame:
     """Return an empty frame of a schema."""
     return in_shape(spark.range(0), shape, {name: F.lit(None) for name in shape.names})

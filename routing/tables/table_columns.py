@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union
 from routing.errors import ContractError, InputError
 from routing.rules.text import UndecodedText
 from routing.rules.timeline import micros_of
-from routing.schemas import INPUTS, OPTIONAL_INPUTS, TABLES, AnyKind, ColumnKind, Schema
+from routing.schemas import TABLES, AnyKind, ColumnKind, Schema
 from routing.tables import arrow_rows
 from routing.terms import ReadRow, TableRow
 
@@ -98,14 +98,6 @@ def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) ->
     """Convert Arrow's rows to the columns of a schema, each by its name in ``names``; others are null."""
     there = {f.name: arrow_rows.values_of(rows[names[f.name]], f.kind) for f in schema if f.name in names}
     return TableColumns({name: there.get(name) or [None] * rows.num_rows for name in schema.names})
-
-
-def check_given(tables: Iterable[str], wanted: Iterable[str] = INPUTS) -> None:
-    """Check that each required input table is given. Raises InputError."""
-    table_keys = set(tables)
-    missing = [key for key in wanted if key not in table_keys and key not in OPTIONAL_INPUTS]
-    if missing:
-        raise InputError(f"input tables are missing: {', '.join(missing)}", "give a table for each")
 
 
 def is_frame(table: Table) -> TypeGuard[DataFrame]:

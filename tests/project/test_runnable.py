@@ -48,7 +48,6 @@ RUN_BY = {
     "make pictures": "tests/project/test_terminal_pictures.py::test_a_picture_shows_what_the_command_prints",
     "make screenshot": DOCS + "test_the_page_on_reports_shows_one",
     "make notebooks": "tests/project/test_notebooks_run.py::test_shows_what_is_stored",
-    "make reconcile-proof": BY_HAND + "two minutes of simulated days with fresh seeds, which may differ",
     "make reconcile-proof": "tests/unit/test_reconcile_proof.py::test_the_fault_is_named_and_nothing_else",
     "make test-long": BY_HAND + "a quarter of an hour",
     "make test-rules": BY_HAND + "a million random messages take over ten minutes",

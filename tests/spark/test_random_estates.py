@@ -30,6 +30,10 @@ def _decide(spark: SparkSession, input_tables: dict[str, DataFrame], as_of: date
         declared = (RESOLVED_ROUTES, NEW_ROUTE_REQUESTS, REJECTED_MESSAGES)
         kinds = [spark_schema(schema).simpleString() for schema in declared]
         assert [frame.schema.simpleString() for frame in rows] == kinds
+        # What is never null is declared so, and the rows, which have all their values, say that it is true.
+        for frame, shape in zip(rows, declared, strict=True):
+            nullable = {field.name for field in frame.schema if field.nullable}
+            assert not nullable & {field.name for field in shape if not field.nullable}
         return Decided(*map(rows_of, rows))
     finally:
         done.unpersist()

@@ -14,7 +14,7 @@ from tests.patterns import nodes_of
 
 HOUSE = Path(routing.__file__).parent
 MOST = 25
-MOST_MODULES = 280
+MOST_MODULES = 282
 MOST_LINES = 550
 # Where the reason is length, the two have more than 420 lines together.
 REASONS = {
@@ -77,7 +77,9 @@ def lonely_in(trees: Mapping[str, ast.AST]) -> set[str]:
 
 def trees_of_the_package() -> dict[str, ast.AST]:
     """The syntax tree of each module, by its name below the package."""
-    names = {path: ".".join(path.relative_to(HOUSE).with_suffix("").parts) for path in HOUSE.rglob("*.py")}
+    # The stub lists what the package itself hands on.
+    paths = [*HOUSE.rglob("*.py"), HOUSE / "__init__.pyi"]
+    names = {path: ".".join(path.relative_to(HOUSE).with_suffix("").parts) for path in paths}
     return {name.removesuffix(".__init__"): nodes_of(path)[0] for path, name in names.items()}
 
 

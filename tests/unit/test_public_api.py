@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import routing
 from tests.public_api import PublicName, build_folder, faults, public_names, run_example
 from tests.unit.test_docstrings import VERBS
 
@@ -97,3 +100,29 @@ def test_a_wrong_example_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_example(public) == ""
     monkeypatch.setattr(sample, "__doc__", public.docstring.replace("    2", "    3"))
     assert "Expected:\n    3\nGot:\n    2" in run_example(public)
+
+
+def test_completion_shows_the_public_names_and_no_others() -> None:
+    """Of a new process, in which nothing of the package is imported yet: `dir` is what notebooks complete from."""
+    program = (
+        "import sys, routing\n"
+        "from rlcompleter import Completer\n"
+        "shown = [name for name in dir(routing) if not name.startswith('_')]\n"
+        "assert shown == sorted(routing.__all__) and len(shown) > 40, shown\n"
+        "assert not {'pyspark', 'pyarrow'} & set(sys.modules)\n"
+        "texts = Completer({'routing': routing}).attr_matches('routing.resol')\n"
+        "assert any('resolve_local' in text for text in texts), texts\n"
+        "from routing import *\n"
+        "assert resolve is routing.resolve and Outcome is routing.Outcome\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_unknown_name_names_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="module 'routing' has no attribute 'resolv', did you mean 'resolve'"):
+        routing.resolv  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"module 'routing' has no attribute 'xxxxxx'$"):
+        routing.xxxxxx  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'routing'"):
+        from routing import nothing  # type: ignore[attr-defined]  # noqa: F401

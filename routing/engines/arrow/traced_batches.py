@@ -46,8 +46,9 @@ from routing.schemas import MESSAGE_PATHS
 from routing.tables.arrow_forms import fold_texts, leading_addresses
 from routing.tables.arrow_rows import arrow_schema, plain_values
 from routing.tables.encoded_texts import MappedTexts, TextNumbering, split_words
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_settings
-from routing.tables.table_columns import Table, check_given
+from routing.tables.table_columns import Table
 from routing.terms import MSDB, Ending
 
 if TYPE_CHECKING:
@@ -421,7 +422,7 @@ class ArrowPaths:
 
         Raises InputError.
         """
-        check_given(tables)
+        tables = take_tables(tables)
         settings = read_settings(tables)
         dialogs = tables.get("dialogs")
         checked = check_inputs(settings, dialogs, survey_dialogs(dialogs))

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config, TableLocation
 from routing.delta.commits import newest_version
 from routing.delta.local_tables import LocalTable, UnreadableTable
@@ -26,6 +27,7 @@ from routing.features.diff.decision_comparison import WORSE
 from routing.features.diff.sides import GivenTables, naming
 from routing.rules.timeline import micros_of
 from routing.schemas import SETTINGS, TRAFFIC
+from routing.tables.given_tables import take_tables
 from routing.tables.table_columns import Table
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _WITHOUT_FILE = "the script"
 
 
+@checked
 @dataclass(frozen=True)
 class TableVersions:
     """Compare with older versions of tables, which are then the side before.
@@ -51,6 +54,7 @@ class TableVersions:
     by_key: Mapping[str, int]
 
 
+@checked
 @dataclass(frozen=True)
 class Scripts:
     """Compare with T-SQL scripts in force on an instance from the time of the decision.
@@ -258,4 +262,5 @@ def give_sides(
 def _settings(tables: Config | Mapping[str, Table], table_cache: TableCache) -> dict[str, Table]:
     if isinstance(tables, Config):
         return table_cache.settings(tables, {})
-    return {key: tables[key] for key in SETTINGS if key in tables}
+    taken = take_tables(tables, ())
+    return {key: taken[key] for key in SETTINGS if key in taken}

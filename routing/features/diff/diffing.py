@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
 from routing.delta.counted_runs import leave_out_missing
@@ -34,8 +35,9 @@ from routing.result_schemas import MESSAGE_CHANGES
 from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import SchemaRows
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import differences, lacks, types_of
-from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, check_given, columns_in
+from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in
 
 if TYPE_CHECKING:
     import pyarrow
@@ -186,6 +188,7 @@ class Diff:
         return sum(row["messages"] for row in self.counts if is_worse(row))
 
 
+@checked
 def diff(
     tables: Mapping[str, Table] | Config,
     against: Against,
@@ -283,8 +286,8 @@ def _traffic(
 ) -> dict[str, Table]:
     if isinstance(tables, Config):
         return table_cache.traffic(tables, writer)
-    check_given(tables, TRAFFIC)
-    return {key: tables[key] for key in TRAFFIC if key in tables}
+    taken = take_tables(tables, TRAFFIC)
+    return {key: taken[key] for key in TRAFFIC if key in taken}
 
 
 def _telling(dialogs: Table | None, both: DiffSides) -> Sequence[TableColumns | None]:

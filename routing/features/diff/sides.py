@@ -13,9 +13,10 @@ from routing.errors import InputError, RoutingError, first_sentence, quote
 from routing.rules.timeline import moment_of
 from routing.schemas import INPUTS, SETTINGS, ColumnKind
 from routing.tables.arrow_rows import table_of, with_moments
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import columns_of, read_each
 from routing.tables.row_faults import refuse_faults
-from routing.tables.table_columns import Table, TableColumns, check_given
+from routing.tables.table_columns import Table, TableColumns
 from routing.terms import TableRow
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def read(before: GivenTables, after: GivenTables) -> DiffSides:
     names: dict[int, str] = {}
     for before_or_after, given_tables in (("before", before), ("after", after)):
         with naming(given_tables.label):
-            check_given(given_tables.tables, SETTINGS)
+            take_tables(given_tables.tables, SETTINGS)
         for key, table in given_tables.tables.items():
             owners.setdefault(names.setdefault(id(table), f"{key} {before_or_after}"), (given_tables, key))
 

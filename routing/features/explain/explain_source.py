@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config, in_reading_order
 from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
@@ -39,9 +40,10 @@ from routing.rules.estate import ARRIVALS, SqlInstance
 from routing.rules.text import printed_guid
 from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, TABLES
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each
 from routing.tables.row_faults import findings, refuse_faults
-from routing.tables.table_columns import COUNT, Filter, Table, TableColumns, check_given, joined
+from routing.tables.table_columns import COUNT, Filter, Table, TableColumns, joined
 from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, ReadRow
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class ExplainSource:
 
         Raises InputError where one is missing, or has columns of other types.
         """
-        check_given(tables)
+        tables = take_tables(tables)
         return cls({key: open_traffic(tables[key], key) for key in TABLES if key in tables})
 
     @property
@@ -252,6 +254,7 @@ def open_source(
     return ExplainSource.of(tables), as_of
 
 
+@checked
 def open_tables(
     settings: Config, opener: TableOpener | None = None, *, spark: SparkSession | None = None
 ) -> dict[str, Table]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config
 from routing.features.check.stuck_groups import MessageRemedy
 from routing.features.explain import route_lines
@@ -358,6 +359,7 @@ class Explanation:
     remedy: MessageRemedy | None = None
 
 
+@checked
 def explain(
     tables: Mapping[str, Table] | Config,
     question: Question,

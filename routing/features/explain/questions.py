@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from routing.arguments import checked
 from routing.errors import ContractError, join_bounded, quote
 from routing.rules.text import printed_guid
 
@@ -31,6 +32,7 @@ class ConversationEnd(NamedTuple):
     is_initiator: bool | None
 
 
+@checked
 @dataclass(frozen=True)
 class StoredMessage:
     """Ask about a message of table ``messages``: by its id, or the oldest of one end of a conversation.
@@ -66,6 +68,7 @@ class StoredMessage:
             raise QuestionError.no_conversation(self.conversation)
 
 
+@checked
 @dataclass(frozen=True)
 class DescribedMessage:
     """Ask about a message that need not exist.

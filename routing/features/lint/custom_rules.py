@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from types import CodeType
 from typing import Any, NamedTuple
 
+from routing.arguments import checked
 from routing.errors import ContractError, first_sentence, quote
 from routing.features.lint.catalogue import LintRule, Severity
 from routing.features.lint.lint_estate import LintFinding
@@ -232,6 +233,7 @@ class CustomRule:
         return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
 
 
+@checked
 def custom_rule(code: str, severity: str, title: str, advice: str) -> Callable[[Function], CustomRule]:
     """Mark a function as a custom rule of lint (docs/how-to/lint-rules.md).
 

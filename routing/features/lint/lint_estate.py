@@ -15,9 +15,10 @@ from routing.rules.estate import ARRIVALS, Database, EstateRoute, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.timeline import SECOND
 from routing.schemas import OPTIONAL_INPUTS
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import columns_of, read_each
 from routing.tables.row_faults import phrase, time_text
-from routing.tables.table_columns import Table, TableColumns, check_given
+from routing.tables.table_columns import Table, TableColumns
 
 # Every database of SQL Server holds services of these; nobody routes to them.
 _SYSTEM_SERVICES = "http://schemas.microsoft.com/SQL/"
@@ -203,7 +204,7 @@ def columns(tables: Mapping[str, Table], now: int) -> dict[str, TableColumns]:
     Of dialogs and requests the rows that can tell something at a moment (microseconds) alone, and maybe some more:
     `faults` and `traffic` decide.
     """
-    check_given(tables, READ)
+    tables = take_tables(tables, READ)
     tables_read = {key: tables[key] for key in READ if key in tables}
     return read_each(tables_read, lambda key: read_one(tables_read[key], key, now))
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from routing.arguments import checked
 from routing.engines.traffic_tables import TrafficTable
 from routing.features.explain.questions import QuestionError
 from routing.rules.text import UndecodedText
@@ -62,6 +63,7 @@ class MessageFilter:
         return {name: list(values) for name, values in values_by_column.items() if values}
 
 
+@checked
 def ask(
     *,
     outcomes: Sequence[str] = (),

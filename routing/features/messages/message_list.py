@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from routing.arguments import checked
 from routing.config import Config
 from routing.delta import counted_runs
 from routing.delta.opening import TableOpener
@@ -21,6 +22,7 @@ from routing.rules.observed import ReasonComparison
 from routing.rules.timeline import SECOND, micros_of, moment_of
 from routing.schemas import KEPT
 from routing.tables.arrow_rows import SchemaRows
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import cannot_hold, types_of
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason, TableRow
@@ -183,6 +185,7 @@ def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> di
     return tables
 
 
+@checked
 def list_messages(
     tables: Mapping[str, Table] | Config,
     asked: MessageFilter,
@@ -217,6 +220,7 @@ def list_messages(
     """
     if isinstance(tables, Config):
         tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
+    tables = take_tables(tables, ("resolved_routes",))
     observed, imports = (open_traffic(tables[key], key) if key in tables else None for key in KEPT)
     newest = newest_exports(imports)
     waiting_messages = find_queued(observed, newest) if asked.waiting else None

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from routing.arguments import checked
 from routing.config import RECONCILIATION as KEY
 from routing.config import Config, ConfigError, in_reading_order
 from routing.delta import ledger
@@ -21,9 +22,10 @@ from routing.rules.reconciling import MATCHING, PairClass
 from routing.rules.timeline import moment_of
 from routing.schemas import RECONCILIATION, SETTINGS, Schema
 from routing.tables.arrow_rows import SchemaRows
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_settings
 from routing.tables.row_faults import refuse_faults
-from routing.tables.table_columns import Table, TableColumns, by_engine, check_given
+from routing.tables.table_columns import Table, TableColumns, by_engine
 from routing.terms import JsonObject
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ class Reconciliation:
         return 100 * sum(counts[kind] for kind in MATCHING) / observed if observed else None
 
 
+@checked
 def reconcile(
     tables: Mapping[str, Table] | Config,
     *,
@@ -146,7 +149,7 @@ def reconcile(
         [('CONFIRMED', 1), ('CONTRADICTED', 1)]
     """
     if not isinstance(tables, Config):
-        check_given(tables, (*SETTINGS, "observed_routing"))
+        tables = take_tables(tables, (*SETTINGS, _OBSERVED))
         return _reconcile(tables, progress, None, "", with_rows)
     opener = opener or TableOpener.of_settings(tables.spark, spark)
     config = leave_out_missing(opener, tables.placed(opener.placed))

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
+from routing.arguments import checked
 from routing.errors import EnvironmentFault, OutputError
 from routing.features.report.facts import Report
 from routing.process import no_search_for_cycles
@@ -55,6 +56,7 @@ def _why_not(place: Path) -> str | None:
     return None if os.access(folder, os.W_OK | os.X_OK) else "its folder cannot be written to"
 
 
+@checked
 def write_page(
     report: Report, file: str, *, replacing: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> None:

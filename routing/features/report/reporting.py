@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import RECONCILIATION, Config, TableLocation
 from routing.delta import counted_runs
 from routing.delta.import_times import note_unfinished
@@ -29,8 +30,9 @@ from routing.process import no_search_for_cycles
 from routing.render.wording import count, format_time
 from routing.rules.timeline import micros_of
 from routing.schemas import OPTIONAL_INPUTS, RUNS, Schema
+from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import read_each, read_rows
-from routing.tables.table_columns import Table, TableColumns, check_given
+from routing.tables.table_columns import Table, TableColumns
 from routing.terms import Outcome, ReadRow, Reason
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class ReportTables:
 
 def of_tables(tables: Mapping[str, Table]) -> ReportTables:
     """Use the tables at hand. Raises InputError where one is missing."""
-    check_given(tables, (*_ALL, _RESOLVED))
+    tables = take_tables(tables, (*_ALL, _RESOLVED))
     tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
     not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
     return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION))
@@ -254,6 +256,7 @@ def _second(time: datetime) -> str:
     return format_time(time.replace(microsecond=0))
 
 
+@checked
 def report(
     tables: Mapping[str, Table] | Config,
     *,

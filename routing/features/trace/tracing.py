@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from routing.arguments import checked
 from routing.config import Config
 from routing.features.explain.explain_source import open_source, pose
 from routing.features.explain.judging import JudgedQuestion, judge_question
@@ -92,6 +93,7 @@ class TraceResult:
     others: int = 0
 
 
+@checked
 def trace(
     tables: Mapping[str, Table] | Config,
     question: Question,

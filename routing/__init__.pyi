@@ -1,0 +1,49 @@
+"""The public names of the package, each with its module: `routing.__getattr__` reads this list."""
+
+from routing.config import Config as Config
+from routing.config import load as _load
+from routing.delta.spark_tables import table_names as table_names
+from routing.errors import ContractError as ContractError
+from routing.errors import RoutingError as RoutingError
+from routing.errors import StorageError as StorageError
+from routing.features.diff.comparison import Scripts as Scripts
+from routing.features.diff.comparison import TableVersions as TableVersions
+from routing.features.diff.diffing import Diff as Diff
+from routing.features.diff.diffing import diff as diff
+from routing.features.explain.explain_source import open_tables as open_tables
+from routing.features.explain.explaining import explain as explain
+from routing.features.explain.questions import DescribedMessage as DescribedMessage
+from routing.features.explain.questions import StoredMessage as StoredMessage
+from routing.features.lint.custom_rules import Configuration as Configuration
+from routing.features.lint.custom_rules import custom_rule as _custom_rule
+from routing.features.messages.message_filter import ask as ask
+from routing.features.messages.message_list import list_messages as list_messages
+from routing.features.reconcile.reconciling import Reconciliation as Reconciliation
+from routing.features.reconcile.reconciling import reconcile as reconcile
+from routing.features.report.facts import MessageFlow as MessageFlow
+from routing.features.report.facts import Report as Report
+from routing.features.report.page_file import write_page as write_page
+from routing.features.report.reporting import report as report
+from routing.features.result_text import text_of as text_of
+from routing.features.trace.tracing import trace as trace
+from routing.messages.dialog_hash import register as _register
+from routing.runs.local_runs import resolve_local as resolve_local
+from routing.runs.pipeline import Resolution as Resolution
+from routing.runs.pipeline import current_routes as current_routes
+from routing.runs.pipeline import read_run as read_run
+from routing.runs.pipeline import resolve as resolve
+from routing.runs.pipeline import run as run
+from routing.runs.running import Run as Run
+from routing.runs.spark_outputs import RankedCandidates as RankedCandidates
+from routing.runs.spark_outputs import candidates as candidates
+from routing.runs.spark_outputs import trace_all as trace_all
+from routing.sessions.session import start_of_config as _start_of_config
+from routing.terms import MatchingStep as MatchingStep
+from routing.terms import Outcome as Outcome
+from routing.terms import Reason as Reason
+
+# A type checker takes an import under another name for a private one.
+load_config = _load
+finding = _custom_rule
+register_dialog_hash = _register
+spark_session = _start_of_config

@@ -1,0 +1,143 @@
+"""Check the arguments of public functions and classes, each by its annotation."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, wraps
+from typing import Any, ForwardRef, TypeVar, get_args, get_origin
+
+from routing.errors import ArgumentFault
+
+_MOST_HINTS = 2
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class ArgumentKind:
+    """A kind of values that a parameter takes: its name in a sentence, and whether a value is of it."""
+
+    name: str
+    takes: Callable[[Any], bool]
+    hint: str | None = None
+
+
+def _is_sequence_of_texts(value: Any) -> bool:
+    is_sequence = isinstance(value, Sequence | Set) and not isinstance(value, str)
+    return is_sequence and all(isinstance(one, str) for one in value)
+
+
+def _maps_texts_to(kind: type) -> Callable[[Any], bool]:
+    def takes(value: Any) -> bool:
+        is_mapping = isinstance(value, Mapping) and _is_sequence_of_texts(value.keys())
+        return is_mapping and all(isinstance(one, kind) for one in value.values())
+
+    return takes
+
+
+def _is_time(value: object) -> bool:
+    # What pandas has for no time is a datetime too, and equal to nothing.
+    return isinstance(value, datetime) and value == value
+
+
+_KINDS = {
+    "None": ArgumentKind("None", lambda value: value is None),
+    "Callable": ArgumentKind("a function", callable),
+    "Mapping": ArgumentKind(
+        "tables by their keys", lambda value: isinstance(value, Mapping), 'such as {"routes": routes, …}'
+    ),
+    "Mapping[str, int]": ArgumentKind("numbers by texts", _maps_texts_to(int), 'such as {"routes": 3}'),
+    "Mapping[str, str]": ArgumentKind("texts by texts", _maps_texts_to(str), 'such as {"a": "b"}'),
+    "Sequence": ArgumentKind("a list of texts", _is_sequence_of_texts, 'such as ["a", "b"]'),
+    "bool": ArgumentKind("True or False", lambda value: isinstance(value, bool)),
+    "datetime": ArgumentKind("a datetime", _is_time, "such as datetime(2026, 1, 5, 13), in UTC"),
+    "int": ArgumentKind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "str": ArgumentKind("a text", lambda value: isinstance(value, str)),
+    "Config": ArgumentKind(
+        "a configuration",
+        lambda value: _has_class_named("Config", value),
+        "routing.load_config reads one from a file",
+    ),
+    "SparkSession": ArgumentKind(
+        "a SparkSession",
+        lambda value: _has_class_named("SparkSession", value),
+        "routing.spark_session starts one",
+    ),
+}
+
+
+def checked(function: F) -> F:
+    """Check the arguments of each call of a function, or of each new object of a class.
+
+    Raises ArgumentFault, which names the argument, its value and what to give.
+    """
+    if isinstance(function, type):
+        function.__init__ = checked(function.__init__)  # type: ignore[misc]
+        return function
+
+    @wraps(function)
+    def check_and_call(*args: Any, **options: Any) -> Any:
+        signature = _signature_of(function)
+        try:
+            given = signature.bind(*args, **options).arguments
+        except TypeError:
+            # Python words this best.
+            return function(*args, **options)
+        for name, value in given.items():
+            _check(function, name, signature.parameters[name].annotation, value)
+        return function(*args, **options)
+
+    return check_and_call  # type: ignore[return-value]
+
+
+@cache
+def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _check(function: Callable[..., Any], name: str, annotation: object, value: object) -> None:
+    if annotation is inspect.Parameter.empty:
+        return
+    kinds = _kinds_of(str(annotation), function)
+    if not any(kind.takes(value) for kind in kinds):
+        hints = [kind.hint for kind in kinds if kind.hint][:_MOST_HINTS]
+        raise ArgumentFault.of_kind(name, value, [kind.name for kind in kinds], "; ".join(hints) or None)
+
+
+@cache
+def _kinds_of(annotation: str, function: Callable[..., Any]) -> tuple[ArgumentKind, ...]:
+    known = getattr(function, "__globals__", {})
+    return tuple(_kinds_in(ast.parse(annotation, mode="eval").body, known))
+
+
+def _kinds_in(node: ast.expr, known: Mapping[str, Any]) -> Iterator[ArgumentKind]:
+    """Yield the kinds of an annotation: those of a union, and of a name that stands for one."""
+    if isinstance(node, ast.BinOp):
+        yield from _kinds_in(node.left, known)
+        yield from _kinds_in(node.right, known)
+        return
+    name = ast.unparse(node)
+    name = name if name in _KINDS else name.partition("[")[0]
+    union = () if name in _KINDS else get_args(known.get(name))
+    for one in union or [name]:
+        yield _kind_named(_name_of(one))
+
+
+def _name_of(kind: Any) -> str:
+    """Return the name of one kind of a union, which may be written as a text."""
+    if isinstance(kind, str):
+        return kind
+    return str(kind.__forward_arg__) if isinstance(kind, ForwardRef) else str((get_origin(kind) or kind).__name__)
+
+
+def _kind_named(name: str) -> ArgumentKind:
+    article = "an" if name[0] in "AEIOU" else "a"
+    return _KINDS.get(name) or ArgumentKind(f"{article} {name}", lambda value: _has_class_named(name, value))
+
+
+def _has_class_named(name: str, value: object) -> bool:
+    """Return whether a value is of a class, by its name: a session's class is imported only where it is used."""
+    return any(one.__name__ == name for one in type(value).__mro__)
