@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.notebook_outputs import PNG, CellResult, code_cells, execute, normalize, read_notebook, result_of
-from tests.spark.conftest import DemoRun
+from tests.spark.conftest import DemoRun, changed_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +103,9 @@ def test_in_spark_the_tables_of_a_run_answer(
     if tables == "of a catalog":
         config = known["config"] = routing.load_config("../sbroute-demo/demo.yaml", catalog)
         known["names"] = routing.table_names(config)
-    assert [_run(cell.source, known) for cell in later] == _stored("spark-analysis")[1:]
+    # Spark shows times in the session's zone: that of a session that the commands start is UTC.
+    with changed_settings(spark, {"spark.sql.session.timeZone": "UTC"}):
+        assert [_run(cell.source, known) for cell in later] == _stored("spark-analysis")[1:]
 
 
 def _known_after(first: Any, demo: DemoRun, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
