@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import routing
+from tests import public_api
 from tests.patterns import HOUSE, nodes_of
 
 # Two capitals, each with small letters after it: one word alone may be plain English.
@@ -92,7 +92,7 @@ def _defined_snakes() -> set[str]:
     names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     names |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     snakes = {name for name in names if "_" in name.strip("_") and name.islower()}
-    return snakes - set(routing.__all__) - _columns()
+    return snakes - set(public_api.NAMES) - _columns()
 
 
 def _columns() -> set[str]:
