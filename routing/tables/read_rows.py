@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
-from routing.tables.arrow_rows import with_moments
+from routing.tables.arrow_rows import plain_type, with_moments
 from routing.tables.table_columns import (
     Only,
     Table,
@@ -78,8 +78,7 @@ def condition_of(table: Any, only: Only) -> Any:
     condition, names = None, spell(table)
     for name, values in only.items():
         if name in names:
-            kind, column = table.schema.field(names[name]).type, pyarrow.compute.field(names[name])
-            kind = pyarrow.string() if pyarrow.types.is_string_view(kind) else kind
+            kind, column = plain_type(table.schema.field(names[name]).type), pyarrow.compute.field(names[name])
             wanted = pyarrow.array([value for value in values if value is not None], kind)
             # One value is sooner compared than looked up.
             one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
