@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.config import Config, ConfigError, TableLocation, in_reading_order
 from routing.delta import commits
+from routing.delta.local_tables import find_log
 from routing.errors import InputError, OutputError, StorageError, first_sentence
 from routing.schemas import Schema
 from routing.sessions.existing_session import ExistingSession, HasSession, condition
@@ -153,7 +153,8 @@ def _look_at_history(asked: HasSession, location: TableLocation) -> Input | None
     here = commits.newest_version(location)
     if here is not None:
         return TableSnapshot(location, here)
-    if commits.is_local(location) and not Path(location.text).exists():
+    if commits.is_local(location) and find_log(location) is None:
+        # A folder without a log is no table, whether it was made beforehand or holds other files.
         return None
     spark = asked.spark
     try:
