@@ -44,7 +44,7 @@ class JobTables(ABC):
     """A job's outputs, for one run or a reader, whichever engine writes them.
 
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
-    ``notes`` say what was strange about this run's commits.
+    ``notes`` say what was strange about this run's commits, and which columns somebody has added.
     """
 
     opener: TableOpener
@@ -113,9 +113,18 @@ class JobTables(ABC):
             self.look_at_columns(key)
 
     def look_at_columns(self, key: str) -> None:
-        """Remember a table that lacks columns. Raises OutputError where it is no table of this job."""
-        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key]):
+        """Remember a table that lacks columns, and note added ones.
+
+        Raises OutputError where it is no table of this job.
+        """
+        shape = self.opener.find_shape(key, self.config.output[key], schemas.OUTPUTS[key])
+        if shape is None:
+            return
+        if shape.missing:
             self.lacking.add(key)
+        note = shape.note(key)
+        if note is not None and note not in self.notes:
+            self.notes.append(note)
 
 
 class DeltaTables(JobTables):
@@ -311,7 +320,7 @@ class ReplacedOutput:
     """An output of section ``output``, looked at before anything is computed.
 
     ``writer`` writes it without Spark; None where it is to be made so. ``lacks``: columns that an older release
-    did not write.
+    did not write. ``notes`` name columns that somebody has added.
     """
 
     key: str
@@ -319,6 +328,7 @@ class ReplacedOutput:
     schema: Schema
     writer: LocalTable | UnreadableTable | None
     lacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def replace(self, rows: RowSource, metadata: str) -> LocalTable:
         """Replace the table by delta-rs, and return it at the version that made; ``metadata``: the commit's.
@@ -369,8 +379,10 @@ def open_replaced(opener: TableOpener, key: str, location: TableLocation, schema
         return ReplacedOutput(key, location, schema, opener.open_to_write(location, None))
     if opened.version is None:
         raise OutputError.without_versions(str(location))
-    lacks = check_shape(opened.rows, key, str(location), schema)
-    return ReplacedOutput(key, location, schema, opener.open_to_write(location, opened.version), tuple(lacks))
+    shape = check_shape(opened.rows, key, str(location), schema)
+    note = shape.note(key)
+    writer = opener.open_to_write(location, opened.version)
+    return ReplacedOutput(key, location, schema, writer, tuple(shape.missing), () if note is None else (note,))
 
 
 def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:
