@@ -518,11 +518,9 @@ _DISK_FAULTS = {
 
 def find_disk_fault(error: BaseException) -> int | None:
     """Return the number of a lasting fault of a disk, such as ENOSPC, that an error or one of its causes names."""
-    causes: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in causes:
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
         causes.append(cause)
-        cause = cause.__cause__ or cause.__context__
     for one in causes:
         if isinstance(one, OSError) and one.errno in _DISK_FAULTS:
             return one.errno

@@ -221,7 +221,7 @@ def _spark_name(kind: pyarrow.DataType) -> str:
 
 @dataclass(frozen=True)
 class TableShape:
-    """How a table differs from the schema of its output, in columns that may be null.
+    """The columns that may be null and that a table and the schema of its output do not share.
 
     ``missing`` are the schema's, which an older release did not write; ``added`` are columns that somebody added.
     """
