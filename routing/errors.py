@@ -6,6 +6,9 @@ Messages are one sentence, built in one place, and bounded: lists are cut, value
 from __future__ import annotations
 
 import difflib
+import errno
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import PurePath
@@ -446,7 +449,9 @@ class StorageError(RoutingError):
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:
         """Say that Spark or the storage failed while the command was doing something."""
-        return cls(f"the run failed while {doing}: {why}", "run again once the cause is gone")
+        hints = {os.strerror(number): hint for number, hint in _DISK_FAULTS.items()}
+        hint = next((hint for words, hint in hints.items() if why.startswith(words)), "once the cause is gone")
+        return cls(f"the run failed while {doing}: {why}", f"run again {hint}")
 
     @classmethod
     def damaged_log(cls, location: str, version: int) -> StorageError:
@@ -530,12 +535,45 @@ class InternalError(RoutingError):
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
 
 
+# Faults of a disk that last, as every system writes them. Libraries wrap them in words of their own.
+_DISK_FAULTS = {
+    errno.ENOSPC: "once there is room",
+    errno.EDQUOT: "once the quota has room",
+    errno.EROFS: "once the file system is mounted to be written to, or name another location",
+    errno.EACCES: "once this user may write there, or name another location",
+    errno.EPERM: "once this user may write there, or name another location",
+}
+
+
+def find_disk_fault(error: BaseException) -> int | None:
+    """Return the number of a lasting fault of a disk, such as ENOSPC, that an error or one of its causes names."""
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
+        causes.append(cause)
+    for one in causes:
+        if isinstance(one, OSError) and one.errno in _DISK_FAULTS:
+            return one.errno
+        for number in _DISK_FAULTS:
+            # "(os error 28)" is Rust's, "[Errno 28]" Arrow's; Java writes the words.
+            if re.search(rf"\(os error {number}\)|\[[Ee]rrno {number}\]|: {os.strerror(number)}$", str(one), re.M):
+                return number
+    return None
+
+
 def first_sentence(error: BaseException) -> str:
-    """Return the first line of an error of Spark or Java, shortened: what a user can act on."""
+    """Return the first line of an error of Spark or Java, shortened: what a user can act on.
+
+    A fault of the disk comes before the words of the libraries around it.
+    """
     lines = (str(error).strip() or type(error).__name__).splitlines()
     line = lines[0].strip()
     if line.startswith("An error occurred while calling"):
         # py4j's own words say nothing; what went wrong is in the last cause.
         causes = [text for text in lines if text.startswith((": ", "Caused by: "))]
         line = causes[-1].removeprefix(": ").removeprefix("Caused by: ").strip() if causes else line
+    fault = find_disk_fault(error)
+    if fault is not None and not isinstance(error, OSError):
+        words = os.strerror(fault)
+        before = line.partition(words)[0].rstrip(": ").rpartition(": ")[2] if words in line else line
+        line = f"{words} ({before})" if before else words
     return line[: 2 * _SHOWN_CHARACTERS] + ("…" if len(line) > 2 * _SHOWN_CHARACTERS else "")

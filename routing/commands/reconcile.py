@@ -51,7 +51,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     with steps(console) as progress:
         done = reconcile(settings, opener=opening, progress=progress, with_rows=False)
-    notes = tell_unfinished(opening, console, settings)
+    for note in done.notes:
+        console.note(f"note: {note}", "warning")
+    notes = [*tell_unfinished(opening, console, settings), *done.notes]
     if options.format == "json":
         console.result(with_notes(reconcile_document.as_json(done), notes))
     else:

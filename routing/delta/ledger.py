@@ -45,7 +45,7 @@ class JobTables(ABC):
     """A job's outputs, for one run or a reader, whichever engine writes them.
 
     ``lacking`` are the keys of tables that an older release wrote: they get their new columns in the next write.
-    ``notes`` say what was strange about this run's commits.
+    ``notes`` say what was strange about this run's commits, and which columns somebody has added.
     """
 
     opener: TableOpener
@@ -114,9 +114,18 @@ class JobTables(ABC):
             self.look_at_columns(key)
 
     def look_at_columns(self, key: str) -> None:
-        """Remember a table that lacks columns. Raises OutputError where it is no table of this job."""
-        if self.opener.lacks_columns(key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs")):
+        """Remember a table that lacks columns, and note added ones.
+
+        Raises OutputError where it is no table of this job.
+        """
+        shape = self.opener.find_shape(key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
+        if shape is None:
+            return
+        if shape.missing:
             self.lacking.add(key)
+        note = shape.note(key)
+        if note is not None and note not in self.notes:
+            self.notes.append(note)
 
 
 class DeltaTables(JobTables):
@@ -315,7 +324,8 @@ class ReplacedOutput:
     """An output of section ``output``, looked at before anything is computed.
 
     ``job`` is the location of the job's table ``runs``. ``writer`` writes the output without Spark; None where it
-    is to be made so. ``lacks``: columns that an older release did not write.
+    is to be made so. ``lacks``: columns that an older release did not write. ``notes`` name columns that somebody
+    has added.
     """
 
     key: str
@@ -324,6 +334,7 @@ class ReplacedOutput:
     job: str
     writer: LocalTable | UnreadableTable | None
     lacks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def replace(self, rows: RowSource, metadata: str) -> LocalTable:
         """Replace the table by delta-rs, and return it at the version that made; ``metadata``: the commit's.
@@ -378,8 +389,10 @@ def open_replaced(opener: TableOpener, config: Config, key: str, schema: Schema)
         return ReplacedOutput(key, location, schema, job, opener.open_to_write(location, None))
     if opened.version is None:
         raise OutputError.without_versions(str(location))
-    lacks = check_shape(opened.rows, key, str(location), schema)
-    return ReplacedOutput(key, location, schema, job, opener.open_to_write(location, opened.version), tuple(lacks))
+    shape = check_shape(opened.rows, key, str(location), schema)
+    note = shape.note(key)
+    writer, notes = opener.open_to_write(location, opened.version), () if note is None else (note,)
+    return ReplacedOutput(key, location, schema, job, writer, tuple(shape.missing), notes)
 
 
 def metadata_of(command: str, versions: Mapping[str, int | None], as_of: datetime | None) -> str:

@@ -22,6 +22,7 @@ from routing.delta.commits import has_commits
 from routing.delta.data_files import DataFile, DataFiles, RowSource
 from routing.schemas import Field, Schema
 from routing.tables.arrow_rows import arrow_schema
+from routing.tables.table_columns import as_dataset
 from routing.terms import JsonObject
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def dataset_of(folder: str, table: DeltaTable) -> pyarrow.dataset.Dataset:
     # By the file system that delta-rs brings, written in Python, every third process aborts as it ends
     # (delta-rs issue 2184).
     files = SubTreeFileSystem(folder, LocalFileSystem())
-    return _without_null_bounds(table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options), table)
+    rows = table.to_pyarrow_dataset(filesystem=files, parquet_read_options=options)
+    return as_dataset(_without_null_bounds(rows, table))
 
 
 def _without_null_bounds(rows: Any, table: DeltaTable) -> pyarrow.dataset.Dataset:

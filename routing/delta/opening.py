@@ -27,7 +27,7 @@ from routing.delta.table_creation import check_vacant
 from routing.errors import EnvironmentFault, InputError, OutputError
 from routing.sessions import session
 from routing.sessions.existing_session import find_setting, is_connect
-from routing.tables.read_rows import check_shape
+from routing.tables.read_rows import TableShape, check_shape
 from routing.tables.table_columns import Table, is_frame
 
 if TYPE_CHECKING:
@@ -207,20 +207,19 @@ class TableOpener:
             raise InputError.missing_table(key.removeprefix("tables."), str(location))
         return opened.rows
 
-    def lacks_columns(self, key: str, location: TableLocation, schema: Schema, job: str) -> bool:
+    def find_shape(self, key: str, location: TableLocation, schema: Schema, job: str) -> TableShape | None:
         """Refuse a location that holds anything but a table of this schema, before anything is written to it.
 
-        Columns that may be null may be missing, as in a table of an older release: the next write adds them.
-        Returns whether any is. ``key`` is that of the output; ``job`` is the job's location, as in `check_vacant`.
-        Raises OutputError.
+        Returns how its columns differ, None where no table stands. ``key`` is that of the output;
+        ``job`` is the job's location, as in `check_vacant`. Raises OutputError.
         """
         opened = self.find(f"output.{key}", location)
         if opened is None:
             check_vacant(key, location, job)
-            return False
+            return None
         if opened.version is None:
             raise OutputError.without_versions(str(location))
-        return bool(check_shape(opened.rows, key, str(location), schema))
+        return check_shape(opened.rows, key, str(location), schema)
 
     def open(self, tables: Mapping[str, TableLocation]) -> dict[str, Table]:
         """Return the newest version of every table, those that an import commits last opened first.

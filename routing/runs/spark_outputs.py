@@ -111,12 +111,13 @@ T = TypeVar("T", bound=MessageFrame)
 
 @dataclass(frozen=True)
 class StoredOutput(Generic[T]):
-    """The rows that were made, and the version of the table that has them."""
+    """The rows that were made, the version of the table that has them, and notes on that table."""
 
     frame: T
     version: int
     contents: Table
     clock: Stages
+    notes: tuple[str, ...]
 
 
 def replace_output(
@@ -155,7 +156,7 @@ def replace_output(
         finally:
             frame.unpersist()
         contents = opener.open_at(f"output.{output.key}", location, version)
-    return StoredOutput(frame, version, contents, clock)
+    return StoredOutput(frame, version, contents, clock, place.notes)
 
 
 # All routes that messages could take, ranked by Spark: as a frame, or in ``output.route_candidates``.
@@ -302,7 +303,12 @@ def write_candidates(
             raise InternalError.candidates(expected, counts.total())
         tally.rows = expected
     return WrittenCandidates(
-        stored.version, ranked.read, ranked.rejected, firsts.total(), _count_steps(counts), tuple(ranked.notes)
+        stored.version,
+        ranked.read,
+        ranked.rejected,
+        firsts.total(),
+        _count_steps(counts),
+        (*ranked.notes, *stored.notes),
     )
 
 
@@ -421,6 +427,8 @@ def write_paths(
     )
     traced = stored.frame
     with stored.clock.stage("counts") as tally:
-        done = count_paths(stored.contents, stored.version, traced.read, traced.rejected, traced.notes)
+        done = count_paths(
+            stored.contents, stored.version, traced.read, traced.rejected, (*traced.notes, *stored.notes)
+        )
         tally.rows = done.traced
     return done

@@ -91,17 +91,66 @@ def _entries(value: Any, kind: AnyKind) -> Any:
     return list(value.items()) if isinstance(kind, MapOf) and value is not None else value
 
 
+def plain_type(kind: Any) -> Any:
+    """Return the type in which the package reads values of a type: texts and lists have one form each."""
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pyarrow.string()
+    if types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if any(is_list(kind) for is_list in (types.is_list, types.is_large_list)):
+        return pyarrow.list_(plain_type(kind.value_type))
+    if types.is_map(kind):
+        return pyarrow.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    if types.is_struct(kind):
+        return pyarrow.struct([field.with_type(plain_type(field.type)) for field in kind])
+    return kind
+
+
+def cast_table(rows: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
+    """Convert the columns of a table to other types; a part too large for the type becomes several."""
+    import pyarrow
+
+    arrays = [
+        rows.column(place)
+        if rows.schema.field(place).type == field.type
+        else pyarrow.chunked_array(
+            [part for chunk in rows.column(place).chunks for part in _cast_parts(chunk, field.type)], field.type
+        )
+        for place, field in enumerate(schema)
+    ]
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
+
+
+def _cast_parts(values: Any, kind: Any) -> Iterator[Any]:
+    import pyarrow
+
+    try:
+        # A part of an array of large texts, cast to texts, is mistaken by Arrow's functions: a copy is none.
+        yield pyarrow.concat_arrays([values, values[:0]]).cast(kind)
+    except pyarrow.ArrowInvalid:
+        # Plain texts take 2 GiB in one array.
+        if len(values) < 2:
+            raise
+        for part in (values[: len(values) // 2], values[len(values) // 2 :]):
+            yield from _cast_parts(part, kind)
+
+
 def is_accepted(actual: Any, wanted: AnyKind) -> bool:
     """Return True if values of a type of Arrow are taken for a column."""
     from pyarrow import types
 
+    actual = plain_type(actual)
     if isinstance(wanted, ArrayOf):
-        is_list = types.is_list(actual) or types.is_large_list(actual)
-        return is_list and (types.is_null(actual.value_type) or is_accepted(actual.value_type, wanted.element))
+        return types.is_list(actual) and (
+            types.is_null(actual.value_type) or is_accepted(actual.value_type, wanted.element)
+        )
     if isinstance(wanted, MapOf):
         return bool(types.is_map(actual))
     if wanted == ColumnKind.STRING:
-        return bool(types.is_string(actual) or types.is_large_string(actual) or types.is_string_view(actual))
+        return bool(types.is_string(actual))
     if wanted == ColumnKind.TIMESTAMP:
         return bool(types.is_timestamp(actual))
     if wanted == ColumnKind.BOOLEAN:

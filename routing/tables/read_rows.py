@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from routing.errors import OutputError
 from routing.schemas import SETTINGS, AnyKind, ColumnKind, Schema
-from routing.tables.arrow_rows import with_moments
+from routing.tables.arrow_rows import plain_type, with_moments
 from routing.tables.table_columns import (
     Only,
     Table,
@@ -78,8 +79,7 @@ def condition_of(table: Any, only: Only) -> Any:
     condition, names = None, spell(table)
     for name, values in only.items():
         if name in names:
-            kind, column = table.schema.field(names[name]).type, pyarrow.compute.field(names[name])
-            kind = pyarrow.string() if pyarrow.types.is_string_view(kind) else kind
+            kind, column = plain_type(table.schema.field(names[name]).type), pyarrow.compute.field(names[name])
             wanted = pyarrow.array([value for value in values if value is not None], kind)
             # One value is sooner compared than looked up.
             one = column == wanted[0] if len(wanted) == 1 else column.isin(wanted)
@@ -219,16 +219,37 @@ def _spark_name(kind: pyarrow.DataType) -> str:
     return _SPARK_NAMES.get(str(kind), str(kind))
 
 
-def check_shape(table: Table, key: str, location: str, schema: Schema) -> list[str]:
-    """Refuse a table of another schema than that of output ``key``. Raises OutputError.
+@dataclass(frozen=True)
+class TableShape:
+    """The columns that may be null and that a table and the schema of its output do not share.
 
-    Columns that may be null may be missing, as in a table of an older release: these are returned.
+    ``missing`` are the schema's, which an older release did not write; ``added`` are columns that somebody added.
+    """
+
+    missing: list[str]
+    added: list[str]
+
+    def note(self, key: str) -> str | None:
+        """Return a note on added columns; None where there are none."""
+        names = ", ".join(self.added)
+        return f"output.{key}: rows of this run have NULL in added columns: {names}" if self.added else None
+
+
+def check_shape(table: Table, key: str, location: str, schema: Schema) -> TableShape:
+    """Refuse a table of another schema than that of output ``key``, and return how it differs. Raises OutputError.
+
+    Columns that may be null may be missing or added, but not in another case.
     """
     types = types_of(table)
-    missing = lacks(types, schema)
+    required = {field.name for field in table.schema if not field.nullable}
+    added = [name for name in types if name.lower() not in schema.names and name not in required]
+    missing = lacks({name: kind for name, kind in types.items() if name not in added}, schema)
     if missing is None:
-        raise OutputError.other_schema(key, location, differences(types, schema))
-    return missing
+        faults = differences({name: kind for name, kind in types.items() if name not in added}, schema)
+        # What may be null is no fault, so that an unknown column must have a value.
+        faults = [f"{fault} and NOT NULL" if fault.endswith(" is unknown") else fault for fault in faults]
+        raise OutputError.other_schema(key, location, faults)
+    return TableShape(missing, added)
 
 
 def lacks(types: Mapping[str, str], wanted: Schema) -> list[str] | None:
@@ -262,4 +283,10 @@ def differences(types: Mapping[str, str], wanted: Schema) -> list[str]:
         for field in wanted
         if types.get(field.name) != str(field.kind)
     ]
-    return faults + [f"column {name} is unknown" for name in types if name not in wanted.names]
+    unknown = [name for name in types if name not in wanted.names]
+    return faults + [
+        f"column {name} differs from {name.lower()} only in case"
+        if name.lower() in wanted.names
+        else f"column {name} is unknown"
+        for name in unknown
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, Union
+from weakref import WeakSet
 
 from routing.errors import ContractError, InputError
 from routing.rules.text import UndecodedText
@@ -188,16 +189,96 @@ def rows_where(rows: Any, mask: Any) -> Any:
 
 
 def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
-    """Convert an Arrow table to a dataset; string views, which Arrow's functions do not take, become strings."""
-    import pyarrow.dataset
+    """Convert an Arrow table or dataset to a dataset whose columns have the types that the package works with.
 
-    if hasattr(table, "to_table"):
-        return table
-    fields = [
-        field.with_type(pyarrow.string()) if pyarrow.types.is_string_view(field.type) else field
-        for field in table.schema
-    ]
-    return pyarrow.dataset.dataset(table.cast(pyarrow.schema(fields)))
+    Files are still read when they are asked for, with the same filters.
+    """
+    import pyarrow.dataset as datasets
+
+    if isinstance(table, datasets.FileSystemDataset):
+        return _with_plain_files(table)
+    schema = _plain_schema(table.schema)
+    if isinstance(table, datasets.UnionDataset):
+        return datasets.UnionDataset(schema, [_with_schema(as_dataset(one), schema) for one in table.children])
+    if not hasattr(table, "scanner"):
+        return datasets.dataset(arrow_rows.cast_table(table, schema))
+    return table if schema == table.schema else datasets.dataset(arrow_rows.cast_table(table.to_table(), schema))
+
+
+def _plain_schema(schema: pyarrow.Schema) -> pyarrow.Schema:
+    import pyarrow
+
+    return pyarrow.schema([field.with_type(arrow_rows.plain_type(field.type)) for field in schema])
+
+
+def _with_schema(rows: Any, schema: pyarrow.Schema) -> Any:
+    """Return a dataset in other columns; a column that it lacks is null."""
+    import pyarrow.dataset as datasets
+
+    if isinstance(rows, datasets.FileSystemDataset):
+        return datasets.FileSystemDataset(list(rows.get_fragments()), schema, rows.format, rows.filesystem)
+    return rows.replace_schema(schema)
+
+
+# Datasets whose files were examined before: each file takes a tenth of a millisecond.
+_EXAMINED = WeakSet[Any]()
+
+
+def _with_plain_files(rows: Any) -> pyarrow.dataset.Dataset:
+    """Return a dataset of files in plain types, those of its files included.
+
+    Arrow compares a filter with the statistics of a file in the file's own type, and cannot do that for views of
+    texts, as delta-rs writes them. Its functions mistake large texts of a file that it has cast to usual ones. It
+    reads both as dictionaries rightly.
+    """
+    import pyarrow.dataset as datasets
+
+    if rows in _EXAMINED:
+        return rows
+    schema, files, is_changed = _plain_schema(rows.schema), [], False
+    for file in rows.get_fragments():
+        unusual = _find_unusual(file, rows.filesystem) if isinstance(file, datasets.ParquetFileFragment) else []
+        if unusual:
+            parquet = with_dictionaries(file.format.read_options, unusual)
+            files.append(parquet.make_fragment(file.path, rows.filesystem, file.partition_expression))
+            is_changed = True
+        else:
+            files.append(file)
+    if is_changed or schema != rows.schema:
+        rows = datasets.FileSystemDataset(files, schema, rows.format, rows.filesystem)
+    _EXAMINED.add(rows)
+    return rows
+
+
+def _find_unusual(file: Any, file_system: Any) -> list[str]:
+    """Return the columns of a Parquet file that Arrow would read as views of texts or bytes, or as large ones.
+
+    Only files that carry a schema of Arrow's can have them: for others the end of the file shows that sooner.
+    """
+    try:
+        with file_system.open_input_file(file.path) as opened:
+            size = opened.size()
+            opened.seek(max(size - 8, 0))
+            footer = int.from_bytes(opened.read(4), "little")
+            opened.seek(max(size - 8 - footer, 0))
+            if b"ARROW:schema" not in opened.read(footer):
+                return []
+    except OSError:
+        # Whoever reads the rows of the file reports it: a filter may leave the file out.
+        return []
+    unusual = {"string_view", "binary_view", "large_string", "large_binary"}
+    return [field.name for field in file.physical_schema if str(field.type) in unusual]
+
+
+def with_dictionaries(options: Any, names: Collection[str]) -> Any:
+    """Return a format for Parquet files of which some more columns are read as dictionaries."""
+    from pyarrow.dataset import ParquetFileFormat, ParquetReadOptions
+
+    unit = options.coerce_int96_timestamp_unit
+    columns = {*options.dictionary_columns, *names}
+    return ParquetFileFormat(
+        read_options=ParquetReadOptions(dictionary_columns=columns, coerce_int96_timestamp_unit=unit)
+    )
 
 
 def in_files(rows: pyarrow.dataset.Dataset, names: Collection[str]) -> pyarrow.dataset.Dataset:

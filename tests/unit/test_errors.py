@@ -174,7 +174,7 @@ def test_the_first_sentence_of_an_error_of_java() -> None:
     told = "An error occurred while calling o1.save.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b"
     assert errors.first_sentence(ValueError(told)) == "org.apache.spark.SparkException: Job aborted"
     told += "\nCaused by: java.io.IOException: No space left on device\n\tat c.d\n\t... 3 more"
-    assert errors.first_sentence(ValueError(told)) == "java.io.IOException: No space left on device"
+    assert errors.first_sentence(ValueError(told)) == "No space left on device (java.io.IOException)"
     assert errors.first_sentence(ValueError("An error occurred while calling o1.x")).endswith("calling o1.x")
 
 

@@ -295,8 +295,7 @@ def _plain(column: pyarrow.ChunkedArray) -> list[Any]:
 
     if pyarrow.types.is_timestamp(column.type):
         return values_of(column, ColumnKind.TIMESTAMP)
-    is_text = pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)
-    return values_of(column, ColumnKind.STRING) if is_text else plain_values(column)
+    return values_of(column, ColumnKind.STRING) if pyarrow.types.is_string(column.type) else plain_values(column)
 
 
 def _are_same(table: pyarrow.Table, same: ReadRow) -> pyarrow.Array:
@@ -307,7 +306,7 @@ def _are_same(table: pyarrow.Table, same: ReadRow) -> pyarrow.Array:
     masks = [pyarrow.repeat(pyarrow.scalar(True), len(table))]
     for name, value in same.items():
         column = table[name].combine_chunks() if name in table.column_names else pyarrow.nulls(len(table))
-        if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+        if pyarrow.types.is_string(column.type):
             masks.append(pc.equal(pc.fill_null(column, ""), value or ""))
         else:
             masks.append(column.is_null() if value is None else pc.fill_null(pc.equal(column, value), False))

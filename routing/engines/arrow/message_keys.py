@@ -124,13 +124,9 @@ class MessageRows:
 
     def column(self, name: str) -> Any:
         """Return a column as an expression."""
-        import pyarrow
         import pyarrow.compute as pc
 
-        column = pc.field(self.shape[name])
-        is_long = pyarrow.types.is_large_string(self.rows.schema.field(self.shape[name]).type)
-        # Functions that read the bytes of texts take one width of offsets only.
-        return column.cast(pyarrow.string()) if is_long else column
+        return pc.field(self.shape[name])
 
     def is_sound(self) -> Any:
         """Return a mask of rows with all required columns but a service, whatever their instance and database."""

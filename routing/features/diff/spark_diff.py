@@ -149,7 +149,7 @@ def compare(
     if out is not None:
         out = file_systems.place(out, spark)
         check_writable(OUT, out)
-        TableOpener.of_session(spark).lacks_columns(OUT, out, MESSAGE_CHANGES, DIFF_JOB)
+        TableOpener.of_session(spark).find_shape(OUT, out, MESSAGE_CHANGES, DIFF_JOB)
     messages = conform(traffic.messages, "messages")
     if affected is not None and not affected:
         nothing = no_rows(spark, MESSAGE_CHANGES)

@@ -83,6 +83,7 @@ class Reconciliation:
         rows: every episode (`schemas.RECONCILIATION`), a table or dataset of Arrow, or a DataFrame; None without
             ``with_rows``.
         version: the version of ``output.reconciliation`` that was written; None where none was.
+        notes: sentences on columns that somebody has added to ``output.reconciliation``.
 
     Example:
         >>> done = routing.reconcile(routing.load_config("job.yaml"))
@@ -97,6 +98,7 @@ class Reconciliation:
     unobserved: int
     rows: Table | None
     version: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def by_class(self) -> dict[str, int]:
@@ -183,7 +185,8 @@ def _reconcile(
             rows, version = judged.replace_output(place, metadata)
         elif with_rows:
             rows = judged.make_rows()
-        return replace(_summarize(judged.summarize(rows)), version=version)
+        notes = () if place is None else place.notes
+        return replace(_summarize(judged.summarize(rows)), version=version, notes=notes)
 
 
 def _open_in_spark(

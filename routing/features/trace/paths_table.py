@@ -44,7 +44,7 @@ def write_path_table(
         stored = place.replace(paths, ledger.metadata_of(TRACE_ALL, versions, moment))
         tally.rows = paths.traced
     with clock.stage("counts") as tally:
-        done = count_paths(stored.rows(), stored.version, paths.read, paths.read - paths.traced)
+        done = count_paths(stored.rows(), stored.version, paths.read, paths.read - paths.traced, place.notes)
         tally.rows = done.traced
     return done
 

@@ -73,6 +73,7 @@ _TRIMMED = 100
 
 _HEADER = "json_f52e2b61-18a1-11d1-b105-00805f49916b"
 _BEGINNINGS = ("[{", '{"', '"[{""', '"{""')
+_JSON_OF_NOTHING = frozenset(("null", "[]", "[null]", '""', '"[]"'))
 _HEAD = 200
 
 Lines = list[tuple[int, str]]
@@ -90,7 +91,14 @@ class ResultChunk:
 def is_json(text: str) -> bool:
     """Return True if a text is JSON, whatever its file is called."""
     head = text[:_HEAD].lstrip()
+    if len(text) < _HEAD and is_json_of_nothing(text):
+        return True
     return head.lower().lstrip('"').startswith(_HEADER) or "".join(head.split()).startswith(_BEGINNINGS)
+
+
+def is_json_of_nothing(text: str) -> bool:
+    """Return True if a text is what tools write for FOR JSON of no row: NULL, an empty array, two quotes."""
+    return "".join(text.split()).lower() in _JSON_OF_NOTHING
 
 
 def json_documents(text: str) -> list[ResultChunk]:
@@ -149,6 +157,8 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
     """
     numbered_values: list[tuple[int, object]] = []
     for document in json_documents(text):
+        if is_json_of_nothing("".join(line for _, line in document.lines)):
+            continue
         rows = _values(joined(document.lines)) if document.is_for_json else _rows_of(document.lines)
         if rows is None:
             why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
@@ -205,7 +215,7 @@ def _unwrapped(value: object) -> list[object] | None:
     """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
     if isinstance(value, dict) and len(value) == 1:
         (rows,) = value.values()
-        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
             return rows
     return None
 

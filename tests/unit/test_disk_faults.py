@@ -1,0 +1,86 @@
+"""Faults of a disk are named, whatever libraries wrap them in; folders made beforehand are no obstacle."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from routing import cli
+from routing.errors import StorageError, find_disk_fault, first_sentence
+from tests.estate_rows import small_estate
+from tests.stored import save_job
+
+RUST = (
+    "Failed to parse parquet: External: Generic LocalFileSystem error:"
+    " Unable to copy data to file: No space left on device (os error 28)"
+)
+JAVA = (
+    "[TASK_WRITE_FAILED] Task failed while writing rows.\nCaused by: java.io.IOException: No space left on device"
+)
+DENIED = "Generic LocalFileSystem error: Unable to open file /out/a.parquet: Permission denied (os error 13)"
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "sentence"),
+    [
+        (RUST, errno.ENOSPC, "No space left on device (Unable to copy data to file)"),
+        (JAVA, errno.ENOSPC, "No space left on device ([TASK_WRITE_FAILED] Task failed while writing rows.)"),
+        (DENIED, errno.EACCES, "Permission denied (Unable to open file /out/a.parquet)"),
+        (
+            "Cannot write, [Errno 30] Read-only file system",
+            errno.EROFS,
+            "Read-only file system (Cannot write, [Errno 30])",
+        ),
+        ("the service timed out", None, "the service timed out"),
+        ("no module for Permission denied messages", None, "no module for Permission denied messages"),
+    ],
+)
+def test_a_fault_of_the_disk_comes_first(text: str, number: int | None, sentence: str) -> None:
+    error = RuntimeError(text)
+    assert find_disk_fault(error) == number
+    assert first_sentence(error) == sentence
+
+
+def test_a_fault_is_found_in_the_causes() -> None:
+    error = RuntimeError("Generic LocalFileSystem error")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    assert first_sentence(error) == "No space left on device (Generic LocalFileSystem error)"
+
+
+def test_a_fault_has_its_own_hint() -> None:
+    assert "run again once there is room" in str(
+        StorageError.failed("writing x", first_sentence(RuntimeError(RUST)))
+    )
+    assert "run again once this user may write" in str(
+        StorageError.failed("x", first_sentence(RuntimeError(DENIED)))
+    )
+    assert "run again once the cause is gone" in str(StorageError.failed("x", "it timed out"))
+
+
+def test_empty_folders_made_beforehand_are_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = save_job(small_estate(), tmp_path)
+    others = ("message_paths", "reconciliation", "pending_messages", "route_candidates")
+    lines = "".join(f"  {key}: {tmp_path}/out/{key}\n" for key in others)
+    text = job.read_text(encoding="utf-8").replace("output:\n", f"output:\n{lines}")
+    if "observed_routing" not in text:
+        text = text.replace("tables:\n", f"tables:\n  observed_routing: {tmp_path}/in/observed_routing\n")
+    job.write_text(text, encoding="utf-8")
+    for key in (*others, "resolved_routes", "new_route_requests", "rejected_messages", "runs"):
+        (tmp_path / "out" / key).mkdir(parents=True)
+    for command in ("resolve --engine local", "trace --all"):
+        status = cli.main([*command.split(), "--config", str(job), "--quiet"])
+        assert status == 0, (command, capsys.readouterr().err)
+
+
+def test_an_import_takes_empty_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    examples = Path(__file__).parents[2] / "conf" / "examples"
+    job = tmp_path / "job.yaml"
+    text = (examples / "import.yaml").read_text(encoding="utf-8").replace("../../build/demo-import/", "")
+    job.write_text(text, encoding="utf-8")
+    for key in ("routes", "databases", "messages", "dialogs", "imports", "imports_unfinished", "observed_routing"):
+        (tmp_path / "data" / key).mkdir(parents=True)
+    status = cli.main(["import", "catalog", str(examples / "exports"), "--config", str(job), "--quiet"])
+    assert status == 0, capsys.readouterr().err
+    assert (tmp_path / "data" / "routes" / "_delta_log").is_dir()
