@@ -347,6 +347,24 @@ class OutputError(ContractError):
             f"{restore}run once with --set resolve.mode=full, which writes all outputs anew",
         )
 
+    @classmethod
+    def runs_unknown(cls, location: str, run_id: str, oldest: int) -> OutputError:
+        """Say that the log of ``runs`` is gone as far as it would show who wrote the newest row."""
+        return cls(
+            f"output.runs: nothing shows that a run wrote the row of {quote(run_id)} in {quote(location)}: its log"
+            f" has been cleaned up before version {oldest}, and the row does not fit the tables",
+            "run once with --set resolve.mode=full, which writes all outputs anew",
+        )
+
+    @classmethod
+    def unknown_content(cls, key: str, location: str, oldest: int) -> OutputError:
+        """Say that a table's log is gone as far as it would show whose rows these are, and no run recorded it."""
+        return cls(
+            f"output.{key}: nothing shows who wrote the rows in {quote(location)}: its log has been cleaned up"
+            f" before version {oldest}, and no run is recorded",
+            f"move the table away if nobody needs it, or run sbroute resolve with --set output.{key}=LOCATION",
+        )
+
 
 class HistoryGap(RoutingError):
     """Commits of a table cannot be told any more: its log has been cleaned up that far."""
