@@ -43,6 +43,7 @@ from routing.errors import (
     EXIT_FAILED,
     OutputError,
     RoutingError,
+    exit_code_of,
     first_sentence,
     name_nearest,
     quote,
@@ -359,7 +360,7 @@ def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
         if options.verbose:
             tell_besides(traceback.format_exc())
         is_known = isinstance(error, RoutingError)
-        status = error.exit_code if isinstance(error, RoutingError) else EXIT_FAILED
+        status = exit_code_of(error)
         if status == EXIT_FAILED:
             from routing.sessions.session import java_logs
 

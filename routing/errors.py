@@ -6,6 +6,8 @@ Messages are one sentence, built in one place, and bounded: lists are cut, value
 from __future__ import annotations
 
 import difflib
+import errno
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 EXIT_DONE = 0
@@ -47,12 +49,17 @@ class RoutingError(Exception):
         ("the configuration 'missing.yaml' cannot be read: No such file or directory", 'check --config', 2)
     """
 
-    exit_code = EXIT_FAILED
+    _exit_code = EXIT_FAILED
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         self.message = message
         self.hint = hint
         super().__init__(message if hint is None else f"{message} ({hint})")
+
+    @property
+    def exit_code(self) -> int:
+        """The status with which the command line ends."""
+        return self._exit_code
 
     def with_hint(self, hint: str) -> RoutingError:
         """Return the error with one more hint."""
@@ -74,7 +81,7 @@ class ContractError(RoutingError):
         ('no message is named', 2)
     """
 
-    exit_code = EXIT_CONTRACT
+    _exit_code = EXIT_CONTRACT
 
 
 def unknown_key(key: str, known_keys: Iterable[str]) -> str:
@@ -432,6 +439,11 @@ class StorageError(RoutingError):
         ('the disk is full (run again once there is room)', 3)
     """
 
+    @property
+    def exit_code(self) -> int:
+        """The status with which the command line ends: 2 for a fault that lasts (`is_lasting`)."""
+        return EXIT_CONTRACT if is_lasting(self) else EXIT_FAILED
+
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:
         """Say that Spark or the storage failed while the command was doing something."""
@@ -452,6 +464,14 @@ class StorageError(RoutingError):
             f"another run is at work on these tables: run {quote(run_id)}, process {quote(pid)},"
             f" holds {quote(file)}",
             "run again when it has ended",
+        )
+
+    @classmethod
+    def locked_by_owner(cls, file: str, owner: str, age: str, command: str) -> StorageError:
+        """Say that the owner of a lock file may be at work; ``command`` removes the file."""
+        return cls(
+            f"another run is at work on these tables: {owner}, holds {quote(file)} for {age}",
+            f"run again when it has ended; if that process is gone: {command}",
         )
 
     @classmethod
@@ -517,6 +537,45 @@ class InternalError(RoutingError):
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
         """Say that the rows read are not the rows traced plus the rows rejected."""
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
+
+
+# Faults that last: the same command fails again until somebody changes the storage or a permission.
+_LASTING = frozenset(
+    (
+        *(errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM),
+        *(errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.ENOTDIR, errno.ENAMETOOLONG),
+    )
+)
+# The same in the texts of delta-rs, Arrow and Java, which hide the number.
+_NUMBERS = "|".join(str(number) for number in sorted(_LASTING))
+_LASTING_TEXT = re.compile(
+    rf"\(os error (?:{_NUMBERS})\)|\[errno (?:{_NUMBERS})\]"
+    "|No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
+    "|Operation not supported|Function not implemented|AccessDeniedException|AccessControlException",
+    re.IGNORECASE,
+)
+
+
+def is_lasting(error: BaseException) -> bool:
+    """Return True if an error, or a cause of it, is a fault of the storage that lasts; False for time-outs."""
+    seen = set[int]()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, OSError) and cause.errno is not None:
+            if cause.errno in _LASTING:
+                return True
+        elif not isinstance(cause, RoutingError) and _LASTING_TEXT.search(str(cause)):
+            return True
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return False
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the status with which a command ends that raised an error, whatever raised it."""
+    if isinstance(error, RoutingError):
+        return error.exit_code
+    return EXIT_CONTRACT if is_lasting(error) else EXIT_FAILED
 
 
 def first_sentence(error: BaseException) -> str:
