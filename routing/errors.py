@@ -6,9 +6,9 @@ Messages are one sentence, built in one place, and bounded: lists are cut, value
 from __future__ import annotations
 
 import difflib
-import errno
-import re
 from collections.abc import Iterable, Mapping, Sequence
+
+from routing.process import is_lasting
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -537,45 +537,6 @@ class InternalError(RoutingError):
     def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
         """Say that the rows read are not the rows traced plus the rows rejected."""
         return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
-
-
-# Faults that last: the same command fails again until somebody changes the storage or a permission.
-_LASTING = frozenset(
-    (
-        *(errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM),
-        *(errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.ENOTDIR, errno.ENAMETOOLONG),
-    )
-)
-# The same in the texts of delta-rs, Arrow and Java, which hide the number.
-_NUMBERS = "|".join(str(number) for number in sorted(_LASTING))
-_LASTING_TEXT = re.compile(
-    rf"\(os error (?:{_NUMBERS})\)|\[errno (?:{_NUMBERS})\]"
-    "|No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
-    "|Operation not supported|Function not implemented|AccessDeniedException|AccessControlException",
-    re.IGNORECASE,
-)
-
-
-def is_lasting(error: BaseException) -> bool:
-    """Return True if an error, or a cause of it, is a fault of the storage that lasts; False for time-outs."""
-    seen = set[int]()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        if isinstance(cause, OSError) and cause.errno is not None:
-            if cause.errno in _LASTING:
-                return True
-        elif not isinstance(cause, RoutingError) and _LASTING_TEXT.search(str(cause)):
-            return True
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    return False
-
-
-def exit_code_of(error: BaseException) -> int:
-    """Return the status with which a command ends that raised an error, whatever raised it."""
-    if isinstance(error, RoutingError):
-        return error.exit_code
-    return EXIT_CONTRACT if is_lasting(error) else EXIT_FAILED
 
 
 def first_sentence(error: BaseException) -> str:

@@ -469,9 +469,12 @@ def _with_partition_values(
     typed = {column.name: F.col(column.name).cast(column.dataType) for column in columns}
     # Each file has one row there.
     joined = rows.withColumn(_FILE, _file_of_row()).join(known_values.withColumns(typed), _FILE, how="left")
-    # Without its values a row would be read wrongly, and without it a row would be lost.
-    known = F.when(F.col(_KNOWN), True).otherwise(F.raise_error(F.lit(_NO_VALUES)))
-    return joined.where(known).drop(_FILE, _KNOWN)
+    return joined.where(_has_values()).drop(_FILE, _KNOWN)
+
+
+def _has_values() -> Column:
+    """Check that the partition values of a row are known: else it would be read wrongly, or be lost."""
+    return F.when(F.col(_KNOWN), True).otherwise(F.raise_error(F.lit(_NO_VALUES)))
 
 
 def _file_of_row() -> Column:

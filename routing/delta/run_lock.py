@@ -185,14 +185,14 @@ class OwnedFile:
 
     def _create_in_place(self) -> bool:
         try:
-            with self.file.open("xb") as file:
-                file.write(self.content)
+            self.file.touch(exist_ok=False)
         except FileExistsError:
             return False
+        self.file.write_bytes(self.content)
         return True
 
     def _read(self) -> bytes | None:
-        """Return what the file of this name holds; None where it has been removed. It is no link."""
+        """Return the content of the file of this name; None where it has been removed."""
         try:
             if not stat.S_ISREG(self.file.lstat().st_mode):
                 raise StorageError.no_lock_file(str(self.file))
@@ -214,7 +214,7 @@ class OwnedFile:
             taken.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Do nothing: what releases the lock is that the file is removed."""
+        """Close nothing: the lock is released when the file is removed."""
 
     def _locked(self, owner: JsonObject) -> StorageError:
         names = {name: _name(owner, name) for name in ("run_id", "pid", "host", "since")}
@@ -287,7 +287,7 @@ def _write_holder(descriptor: int, holder: dict[str, object]) -> None:
 
 
 def _decode(content: bytes) -> JsonObject:
-    """Return what a lock file says of its holder; nothing where it is no JSON object."""
+    """Return the holder that a lock file names; nothing where it is no JSON object."""
     try:
         holder = json.loads(content or b"{}")
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ import pytest
 
 from routing import errors
 from routing.config import ConfigError
-from routing.errors import RoutingError, StorageError, exit_code_of
+from routing.errors import RoutingError, StorageError
 from routing.features.lint.custom_rules import RuleError
 from routing.sessions.existing_session import condition
 from tests.golden_texts import assert_golden
@@ -255,7 +255,6 @@ def _led_to(cause: BaseException, links: int) -> RoutingError:
 def test_faults_that_last_end_with_another_code_than_those_that_pass(links: int) -> None:
     for causes, code in ((LASTING, 2), (PASSING, 3)):
         assert [_led_to(cause, links).exit_code for cause in causes] == [code] * len(causes)
-        assert [exit_code_of(cause) for cause in causes] == [code] * len(causes)
 
 
 def test_the_text_of_an_error_of_this_package_decides_nothing() -> None:
