@@ -48,7 +48,7 @@ from routing.errors import (
     quote,
 )
 from routing.importing.import_files import as_shown, is_writable
-from routing.process import CommandProgress
+from routing.process import CommandProgress, is_lasting
 from routing.render.wording import printable
 
 if TYPE_CHECKING:
@@ -366,7 +366,10 @@ def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
         if options.verbose:
             tell_besides(traceback.format_exc())
         is_known = isinstance(error, RoutingError)
-        status = error.exit_code if isinstance(error, RoutingError) else EXIT_FAILED
+        if isinstance(error, RoutingError):
+            status = error.exit_code
+        else:
+            status = EXIT_CONTRACT if is_lasting(error) else EXIT_FAILED
         if status == EXIT_FAILED:
             from routing.sessions.session import java_logs
 

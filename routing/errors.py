@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import PurePath
 
+from routing.process import is_lasting
+
 EXIT_DONE = 0
 EXIT_FOUND = 1
 EXIT_CONTRACT = 2
@@ -61,12 +63,17 @@ class RoutingError(Exception):
         ("the configuration 'missing.yaml' cannot be read: No such file or directory", 'check --config', 2)
     """
 
-    exit_code = EXIT_FAILED
+    _exit_code = EXIT_FAILED
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         self.message = message
         self.hint = hint
         super().__init__(message if hint is None else f"{message} ({hint})")
+
+    @property
+    def exit_code(self) -> int:
+        """The status with which the command line ends."""
+        return self._exit_code
 
     def with_hint(self, hint: str) -> RoutingError:
         """Return the error with one more hint."""
@@ -88,7 +95,7 @@ class ContractError(RoutingError):
         ('no message is named', 2)
     """
 
-    exit_code = EXIT_CONTRACT
+    _exit_code = EXIT_CONTRACT
 
 
 def unknown_key(key: str, known_keys: Iterable[str]) -> str:
@@ -379,6 +386,24 @@ class OutputError(ContractError):
             f"{restore}run once with --set resolve.mode=full, which writes all outputs anew",
         )
 
+    @classmethod
+    def runs_unknown(cls, location: str, run_id: str, oldest: int) -> OutputError:
+        """Say that the log of ``runs`` is gone as far as it would show who wrote the newest row."""
+        return cls(
+            f"output.runs: nothing shows that a run wrote the row of {quote(run_id)} in {quote(location)}: its log"
+            f" has been cleaned up before version {oldest}, and the row does not fit the tables",
+            "run once with --set resolve.mode=full, which writes all outputs anew",
+        )
+
+    @classmethod
+    def unknown_content(cls, key: str, location: str, oldest: int) -> OutputError:
+        """Say that a table's log is gone as far as it would show whose rows these are, and no run recorded it."""
+        return cls(
+            f"output.{key}: nothing shows who wrote the rows in {quote(location)}: its log has been cleaned up"
+            f" before version {oldest}, and no run is recorded",
+            f"move the table away if nobody needs it, or run sbroute resolve with --set output.{key}=LOCATION",
+        )
+
 
 class HistoryGap(RoutingError):
     """Commits of a table cannot be told any more: its log has been cleaned up that far."""
@@ -446,6 +471,11 @@ class StorageError(RoutingError):
         ('the disk is full (run again once there is room)', 3)
     """
 
+    @property
+    def exit_code(self) -> int:
+        """The status with which the command line ends: 2 for a fault that lasts (`is_lasting`)."""
+        return EXIT_CONTRACT if is_lasting(self) else EXIT_FAILED
+
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:
         """Say that Spark or the storage failed while the command was doing something."""
@@ -468,6 +498,14 @@ class StorageError(RoutingError):
             f"another run is at work on these tables: run {quote(run_id)}, process {quote(pid)},"
             f" holds {quote(file)}",
             "run again when it has ended",
+        )
+
+    @classmethod
+    def locked_by_owner(cls, file: str, owner: str, age: str, command: str) -> StorageError:
+        """Say that the owner of a lock file may be at work; ``command`` removes the file."""
+        return cls(
+            f"another run is at work on these tables: {owner}, holds {quote(file)} for {age}",
+            f"run again when it has ended; if that process is gone: {command}",
         )
 
     @classmethod

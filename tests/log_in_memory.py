@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from routing.delta.job_outputs import RUN, CommitMark, LastRun, TableCommit, read_mark
-from routing.errors import RecordedAlready, StorageError
+from routing.errors import HistoryGap, RecordedAlready, StorageError
 
 Rows = frozenset[Any]
 _FIRST = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -71,6 +71,8 @@ class LogsInMemory:
         self.keys = tuple(keys)
         self.logs = dict(logs or {})
         self.by_name, self.creates_first = by_name, by_name or creates_first
+        # By key the first version whose commit is still in the log.
+        self.cleaned: dict[str, int] = {}
 
     def place(self, key: str) -> str:
         return f"out/{key}"
@@ -79,22 +81,27 @@ class LogsInMemory:
         return len(self.logs[key].entries) - 1 if key in self.logs else None
 
     def commits(self, key: str, after: int) -> list[TableCommit]:
+        if after + 1 < self.cleaned.get(key, 0):
+            raise HistoryGap.cleaned(key, after)
+        return [c for c in self._every(key) if c.version > after]
+
+    def history(self, key: str) -> Iterable[TableCommit]:
+        return [c for c in reversed(self._every(key)) if c.version >= self.cleaned.get(key, 0)]
+
+    def _every(self, key: str) -> list[TableCommit]:
         entries = self.logs[key].entries if key in self.logs else ()
         return [
             TableCommit(version, entry.operation, entry.metadata, read_mark(entry.metadata), entry.restored)
             for version, entry in enumerate(entries)
-            if version > after
         ]
-
-    def latest(self, key: str) -> list[TableCommit]:
-        return self.commits(key, -1)[-20:]
 
     def table_id(self, key: str) -> str | None:
         return self.logs[key].id if key in self.logs else None
 
     def identity(self, key: str, version: int) -> str | None:
         entries = self.logs[key].entries
-        return str(hash(entries[: version + 1])) if version < len(entries) else None
+        is_in_log = self.cleaned.get(key, 0) <= version < len(entries)
+        return str(hash(entries[: version + 1])) if is_in_log else None
 
     def last_run(self, coming: str | None = None) -> LastRun | None:
         rows = self.logs["runs"].rows() if "runs" in self.logs else ()

@@ -8,7 +8,7 @@ tried (`appended_rows`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -17,18 +17,20 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import NullType, StructType
+from pyspark.sql.types import NullType, StructField, StructType
 
 from routing.config import TableLocation
 from routing.delta import commits
 from routing.delta.commits import CommitInfo
-from routing.delta.file_systems import as_pattern
+from routing.delta.file_systems import as_pattern, normalize
 from routing.delta.job_outputs import is_maintenance
 from routing.delta.spark_tables import TableSnapshot
-from routing.delta.table_details import TableDetail
+from routing.delta.table_details import TableDetail, has_column_mapping
 from routing.errors import HistoryGap, InputError, StorageError, first_sentence
-from routing.schemas import INPUTS, MESSAGES, ColumnKind
+from routing.schemas import INPUTS, MESSAGES, ColumnKind, Field, Schema
 from routing.sessions.existing_session import ExistingSession, condition
+from routing.tables.cached_frames import small_side
+from routing.tables.frames import frame_of_tuples
 from routing.tables.spark_forms import is_utf8
 from routing.terms import JsonObject
 
@@ -300,11 +302,17 @@ def _number(metrics: JsonObject, name: str) -> int | None:
 
 _LOG = """
 commitInfo struct<operation: string>,
-add struct<path: string, dataChange: boolean, stats: string, deletionVector: struct<storageType: string>>,
+add struct<path: string, partitionValues: map<string, string>, dataChange: boolean, stats: string,
+    deletionVector: struct<storageType: string>>,
 remove struct<path: string, dataChange: boolean>,
+metaData struct<configuration: map<string, string>>,
 damaged string
 """
 _NO_FILE = "PATH_NOT_FOUND"
+_UNMAPPED = "REMOVE COLUMN MAPPING"
+# Columns beside those of messages: the URI of a row's file, and whether its partition values are known.
+_FILE, _KNOWN = "_sbroute_file", "_sbroute_known"
+_NO_VALUES = "Spark names a file of new messages in another way than before: its partition values are unknown"
 
 
 class LogDetection:
@@ -335,19 +343,29 @@ class LogDetection:
         if isinstance(log, ClosedDetection):
             return log
         check_appends(log, table.place)
-        added = {row["add"]["path"]: row["records"] for row in log if row["add"] and row["add"]["dataChange"]}
+        if any(_is_mapped(row) for row in log):
+            return _closed_by_mapping()
+        appends = [row for row in log if row["add"] and row["add"]["dataChange"]]
+        added = {row["add"]["path"]: row["records"] for row in appends}
         if not added:
             return table.no_rows(spark)
         gone = {row["remove"]["path"] for row in log if row["remove"]}
         counts = [None if records is None else int(records) for records in added.values()]
         numbers = [count for count in counts if count is not None]
-        rows = _read_files(spark, table, added, bool(gone.intersection(added)))
+        partitions = {row["add"]["path"]: dict(row["add"]["partitionValues"] or {}) for row in appends}
+        rows = _read_files(spark, table, partitions, bool(gone.intersection(added)))
         files = frozenset(map(unquote, added))
         return AppendedRows(rows, sum(numbers) if len(numbers) == len(counts) else None, files)
 
 
 def _closed_by_mapping() -> ClosedDetection:
     return ClosedDetection("it has column mapping, so that its files cannot be read alone")
+
+
+def _is_mapped(row: Row) -> bool:
+    """Return True if files of a commit, or of one before it, may have other column names than the table."""
+    configuration = (row["metaData"] and row["metaData"]["configuration"]) or {}
+    return has_column_mapping(configuration) or row["operation"] == _UNMAPPED
 
 
 def _read_log(spark: SparkSession, table: MessageVersion, versions: Sequence[int]) -> list[Row] | ClosedDetection:
@@ -385,9 +403,10 @@ def _actions(spark: SparkSession, files: list[str]) -> list[Row]:
             F.col("add"),
             F.get_json_object("add.stats", "$.numRecords").cast("bigint").alias("records"),
             F.col("remove"),
+            F.col("metaData"),
             F.col("damaged").isNotNull().alias("is_damaged"),
         )
-        .where("operation IS NOT NULL OR add IS NOT NULL OR remove IS NOT NULL OR is_damaged")
+        .where("coalesce(operation, add.path, remove.path) IS NOT NULL OR metaData IS NOT NULL OR is_damaged")
         .collect()
     )
 
@@ -403,14 +422,23 @@ def check_appends(log: Iterable[Any], location: str) -> None:
             raise InputError.not_append_only(location, int(row["version"]), operation)
 
 
-def _read_files(spark: SparkSession, table: MessageVersion, paths: Iterable[str], replaced: bool) -> DataFrame:
+def _read_files(
+    spark: SparkSession, table: MessageVersion, partitions: Mapping[str, Mapping[str, str | None]], replaced: bool
+) -> DataFrame:
+    """Read data files by path; ``partitions`` are the partition values of each file, as the log has them.
+
+    The names of folders say nothing: Delta lets a writer encode or choose them at will.
+    """
     # Only the columns of the contract, so that an odd type elsewhere is nobody's trouble; Delta writes no void.
     wanted = columns_of_messages(table.snapshot.read(spark)).schema
-    kept_schema = StructType([field for field in wanted if not isinstance(field.dataType, NullType)])
-    root = table.detail.root
-    files = [as_pattern(_absolute(root, path)) for path in paths]
+    partition_columns = {name for values in partitions.values() for name in values}
+    outside = [field for field in wanted if field.name in partition_columns]
+    inside = [field for field in wanted if field not in outside and not isinstance(field.dataType, NullType)]
+    files = {_absolute(table.detail.root, path): values for path, values in partitions.items()}
     try:
-        rows = spark.read.schema(kept_schema).option("basePath", root).parquet(*files)
+        # Without this option Spark makes columns of folders that are called key=value.
+        reader = spark.read.schema(StructType(inside)).option("recursiveFileLookup", "true")
+        rows = reader.parquet(*map(as_pattern, files))
         # On Spark Connect nothing is looked up before the schema is asked for.
         _ = rows.columns
     except AnalysisException as error:
@@ -419,7 +447,39 @@ def _read_files(spark: SparkSession, table: MessageVersion, paths: Iterable[str]
         raise InputError.full_run_needed(
             f"files that were appended to {table.place!r} since the last run have been vacuumed"
         ) from error
-    return rows
+    return _with_partition_values(spark, rows, files, outside) if outside else rows
+
+
+def _with_partition_values(
+    spark: SparkSession,
+    rows: DataFrame,
+    files: Mapping[str, Mapping[str, str | None]],
+    columns: Sequence[StructField],
+) -> DataFrame:
+    """Add the columns of partitions to the rows of files; each file's values are texts, an empty one is NULL."""
+    by_path = {normalize(path): values for path, values in files.items()}
+    values_by_uri = []
+    for uri in rows.inputFiles():
+        values = by_path[normalize(unquote(uri))]
+        values_by_uri.append(
+            (uri.partition(":")[2].lstrip("/"), *(values.get(column.name) or None for column in columns))
+        )
+    texts = Schema(tuple(Field(name, ColumnKind.STRING) for name in (_FILE, *(column.name for column in columns))))
+    known_values = small_side(frame_of_tuples(spark, values_by_uri, texts).withColumn(_KNOWN, F.lit(True)))
+    typed = {column.name: F.col(column.name).cast(column.dataType) for column in columns}
+    # Each file has one row there.
+    joined = rows.withColumn(_FILE, _file_of_row()).join(known_values.withColumns(typed), _FILE, how="left")
+    return joined.where(_has_values()).drop(_FILE, _KNOWN)
+
+
+def _has_values() -> Column:
+    """Check that the partition values of a row are known: else it would be read wrongly, or be lost."""
+    return F.when(F.col(_KNOWN), True).otherwise(F.raise_error(F.lit(_NO_VALUES)))
+
+
+def _file_of_row() -> Column:
+    """Return the file of a row without the URI's scheme, after which Spark writes one slash or three."""
+    return F.regexp_extract("_metadata.file_path", r"^[^:]*:/*(.*)$", 1)
 
 
 def _absolute(root: str, path: str) -> str:

@@ -153,5 +153,5 @@ def check_files(
     with files_of(table, refused):
         files = [as_pattern(unquote(file)) for file in table.read(spark).inputFiles()]
         if files:
-            # The paths are looked up, the files are not read.
-            _ = spark.read.format("binaryFile").load(files).columns
+            # The paths are looked up, the files are not read. Folders called key=value make no columns.
+            _ = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(files).columns

@@ -10,11 +10,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.config import TableLocation
-from routing.delta.job_outputs import RESTORE, CommitMark, TableCommit, read_mark
+from routing.delta.job_outputs import RESTORE, CommitMark, TableCommit, is_maintenance, read_mark
 from routing.errors import HistoryGap, StorageError
 from routing.sessions.existing_session import condition
 from routing.tables import sql_statements
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 _STORED = re.compile(r"[0-9]{20}\.(?:json\Z|checkpoint\.)")
-# As many of the newest commits are looked at where nothing says how far to go back.
-_LATEST = 20
+# Spark lists as many of the newest commits at first, and ten times as many each time that more are asked for.
+_BLOCK, _GROWTH = 50, 10
 # The property that announces a RESTORE where the session refuses to mark the commit itself.
 ANNOUNCEMENT = "sbroute.restore"
 _TOLD = (
@@ -83,13 +84,46 @@ def _without_gap(commit_infos: CommitInfos, location: TableLocation, version: in
     return commit_infos
 
 
-def latest_commits(asked: HasSession, location: TableLocation) -> list[TableCommit]:
-    """Return the newest commits, in order: some twenty, or as many as the log still has."""
+def read_history(asked: HasSession, location: TableLocation, block: int = _BLOCK) -> Iterator[TableCommit]:
+    """Read the commits of a table, the newest first, as far back as the log goes without a gap.
+
+    They are read while they are asked for: files one by one, Spark's in blocks. Raises StorageError where the log
+    is damaged.
+    """
     files = _files(location)
-    if files:
-        return list(_read(_from_files(files, location, max(files) - _LATEST)))
-    rows = sql_statements.describe_history(asked.spark, location, limit=_LATEST).collect()
-    return list(_read(sorted((int(row["version"]), row.asDict(recursive=True)) for row in rows)))
+    newest_first = _back_through(files, location) if files else _back_by_spark(asked.spark, location, block)
+    # What announces a RESTORE comes before it.
+    waiting: CommitInfos = []
+    for version, info in newest_first:
+        waiting.append((version, info))
+        operation = str(info.get("operation"))
+        is_restore = operation == RESTORE.upper()
+        if not is_restore and (len(waiting) == 1 or not is_maintenance(operation)):
+            yield from reversed([*_read(reversed(waiting))])
+            waiting = []
+    yield from reversed([*_read(reversed(waiting))])
+
+
+def _back_through(files: Mapping[int, Path], location: TableLocation) -> Iterator[tuple[int, CommitInfo]]:
+    version = max(files)
+    while version in files:
+        yield version, _commit_info(files[version], location)
+        version -= 1
+
+
+def _back_by_spark(spark: SparkSession, location: TableLocation, block: int) -> Iterator[tuple[int, CommitInfo]]:
+    """Read commit infos by DESCRIBE HISTORY, which lists the newest first."""
+    limit, oldest = block, None
+    while True:
+        rows = sql_statements.describe_history(spark, location, limit=limit).collect()
+        for row in rows:
+            # A commit that came in meanwhile is newer than those that were read.
+            if oldest is None or row["version"] < oldest:
+                oldest = int(row["version"])
+                yield oldest, row.asDict(recursive=True)
+        if len(rows) < limit:
+            return
+        limit *= _GROWTH
 
 
 def _files(location: TableLocation) -> dict[int, Path]:
@@ -119,16 +153,8 @@ def _commit_info(file: Path, location: TableLocation) -> CommitInfo:
 
 
 def _from_spark(spark: SparkSession, location: TableLocation, after: int) -> CommitInfos:
-    """Read the commit infos by DESCRIBE HISTORY, which lists the newest first, in ever larger parts."""
-    limit = _LATEST
-    while True:
-        rows = sql_statements.describe_history(spark, location, limit=limit).collect()
-        if len(rows) < limit or int(rows[-1]["version"]) <= after + 1:
-            commit_infos = ((int(row["version"]), row.asDict(recursive=True)) for row in rows)
-            return sorted(
-                ((version, info) for version, info in commit_infos if version > after), key=lambda pair: pair[0]
-            )
-        limit *= 10
+    newer = takewhile(lambda commit: commit[0] > after, _back_by_spark(spark, location, _BLOCK))
+    return sorted(newer, key=lambda commit: commit[0])
 
 
 def _read(commit_infos: Iterable[tuple[int, CommitInfo]]) -> Iterator[TableCommit]:
@@ -182,8 +208,15 @@ def _sha256_of(spark: SparkSession, uri: str) -> str | None:
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
+    from routing.delta.file_systems import as_pattern
+
     try:
-        files = spark.read.format("binaryFile").load(uri).select(F.sha2("content", 256).alias("hash")).collect()
+        files = (
+            spark.read.format("binaryFile")
+            .load(as_pattern(uri))
+            .select(F.sha2("content", 256).alias("hash"))
+            .collect()
+        )
     except AnalysisException as error:
         if condition(error) != "PATH_NOT_FOUND":
             raise

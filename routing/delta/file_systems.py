@@ -79,7 +79,7 @@ def look(spark: SparkSession, path: str) -> Folder | ListedFile | None:
             listed = _list(spark, path)
     except FileNotFoundError:
         return None
-    root = _inside(path)
+    root = normalize(path)
     if root in listed:
         return listed[root]
     top: Folder = {}
@@ -103,8 +103,8 @@ def read(spark: SparkSession, files: Sequence[ListedFile]) -> dict[str, bytes]:
     if filled:
         with _errors_of_files(filled[0].path):
             rows = _load(spark, [file.path for file in filled]).select("path", "content").collect()
-        contents_read = {_inside(row["path"]): bytes(row["content"]) for row in rows}
-    content = {file.path: contents_read.get(_inside(file.path), b"") for file in files}
+        contents_read = {normalize(row["path"]): bytes(row["content"]) for row in rows}
+    content = {file.path: contents_read.get(normalize(file.path), b"") for file in files}
     for file in filled:
         if len(content[file.path]) != file.size:
             raise OSError(errno.EIO, "it has changed while it was read", file.path)
@@ -120,10 +120,10 @@ def _list(spark: SparkSession, path: str) -> Mapping[str, ListedFile]:
     rows = frame.select("path", "length", written).collect()
     # Spark returns no row for an empty file.
     empty = (unquote(uri) for uri in frame.inputFiles())
-    files = {_inside(file): ListedFile(file, 0, _EPOCH) for file in empty}
+    files = {normalize(file): ListedFile(file, 0, _EPOCH) for file in empty}
     for row in rows:
         when = _EPOCH + timedelta(microseconds=row["written"])
-        files[_inside(row["path"])] = ListedFile(row["path"], row["length"], when)
+        files[normalize(row["path"])] = ListedFile(row["path"], row["length"], when)
     return files
 
 
@@ -133,7 +133,7 @@ def _load(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     return reader.load([as_pattern(path) for path in paths])
 
 
-def _inside(path: str) -> str:
+def normalize(path: str) -> str:
     """Return a path without scheme and host, which Spark adds, normalised as Spark does it."""
     return posixpath.normpath(re.sub(r"/{2,}", "/", "/" + _BEFORE_PATH.sub("", path)))
 

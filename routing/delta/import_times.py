@@ -44,18 +44,16 @@ def note_unfinished(opener: TableOpener, journal: TableLocation | None) -> list[
     schema = Schema(tuple(field for field in UNFINISHED_IMPORTS if field.name != "rows"))
     keys: dict[tuple[Any, str], set[str]] = {}
     for row in read_rows(journal_table.rows, schema):
-        if row["import_id"] is None or row["started_at"] is None:
-            continue
-        tables = keys.setdefault((row["started_at"], row["import_id"]), set())
+        tables = keys.setdefault((row["started_at"], str(row["import_id"])), set())
         # Part 0 names what is streamed, and holds no rows of a table.
-        tables |= {row["table_key"]} if row["part"] else set()
+        tables |= set() if row["part"] == 0 else {str(row["table_key"])}
     return [
         say_unfinished(started_at, tables) if tables else say_events(started_at)
-        for (started_at, _), tables in sorted(keys.items(), key=lambda item: item[0])
+        for (started_at, _), tables in sorted(keys.items(), key=lambda item: (item[0][0] is None, str(item[0])))
     ]
 
 
-def say_unfinished(started_at: datetime, tables: Iterable[str]) -> str:
+def say_unfinished(started_at: datetime | None, tables: Iterable[str]) -> str:
     """Return the sentence on an import that was ended between its commits, or is at work."""
     names = ", ".join(sorted(tables))
     return (
@@ -64,15 +62,17 @@ def say_unfinished(started_at: datetime, tables: Iterable[str]) -> str:
     )
 
 
-def say_events(started_at: datetime) -> str:
+def say_events(started_at: datetime | None) -> str:
     """Return the sentence on an import of events that was ended between its commits, or is at work."""
     return (
         f"the import of events that began at {begun_at(started_at)} is not finished: the same command completes it"
     )
 
 
-def begun_at(started_at: datetime) -> str:
-    """Return the time of an import as sentences have it."""
+def begun_at(started_at: datetime | None) -> str:
+    """Return the time of an import as sentences have it; None where the journal does not say it."""
+    if started_at is None:
+        return "an unknown time"
     return started_at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

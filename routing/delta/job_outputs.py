@@ -144,8 +144,8 @@ class OutputTables(OutputHistories, Protocol):
     def newest(self, key: str) -> int | None:
         """Return the newest version; None where there is no table."""
 
-    def latest(self, key: str) -> list[TableCommit]:
-        """Return the newest commits, in order: some twenty, or as many as the log still has."""
+    def history(self, key: str) -> Iterable[TableCommit]:
+        """Return the commits of a table, the newest first, as far back as the log goes."""
 
     def table_id(self, key: str) -> str | None:
         """Return the id of a table, which no other has that stood or will stand there; None without a table."""

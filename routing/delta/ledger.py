@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -75,9 +75,9 @@ class JobTables(ABC):
         """Return every commit after a version. Raises HistoryGap."""
         return commits.commits_after(self, self.config.output[key], after)
 
-    def latest(self, key: str) -> list[TableCommit]:
-        """Return the newest commits."""
-        return commits.latest_commits(self, self.config.output[key])
+    def history(self, key: str) -> Iterable[TableCommit]:
+        """Return the commits of a table, the newest first, as far back as the log goes."""
+        return commits.read_history(self, self.config.output[key])
 
     def table_id(self, key: str) -> str | None:
         """Return the table's own id, which stays with it wherever it is moved; None where there is no table."""
@@ -158,7 +158,7 @@ class DeltaTables(JobTables):
             commit_mark.as_text(), adds=True, widens="runs" in self.lacking, turn=turn, order=order
         )
         self._put("runs", frame, how)
-        return any(commit.commit_mark == commit_mark for commit in self.latest("runs"))
+        return any(commit.commit_mark == commit_mark for commit in self.history("runs"))
 
     def _put(self, key: str, rows: DataFrame, how: spark_tables.WriteOptions) -> None:
         location = self.config.output[key]
@@ -289,7 +289,7 @@ class LocalOutputs(JobTables):
             raise self._failed("runs", error) from error
         self.lacking.discard("runs")
         return find_log(location) is not None and any(
-            commit.commit_mark == commit_mark for commit in self.latest("runs")
+            commit.commit_mark == commit_mark for commit in self.history("runs")
         )
 
     @contextmanager
@@ -364,11 +364,11 @@ class ReplacedOutput:
         how = spark_tables.WriteOptions(metadata, adds=False, widens=bool(self.lacks))
         with creating(self.location, self.job):
             spark_tables.put(rows, self.key, self.location, how)
-        latest = commits.latest_commits(ExistingSession(spark), self.location)
-        ours = [commit.version for commit in latest if commit.metadata == metadata]
-        if not ours:
+        history = commits.read_history(ExistingSession(spark), self.location)
+        ours = next((commit.version for commit in history if commit.metadata == metadata), None)
+        if ours is None:
             raise StorageError.failed(self._writing, "its commit is not in the table's history")
-        return max(ours)
+        return ours
 
     @property
     def _writing(self) -> str:

@@ -77,6 +77,8 @@ def begin(tables: OutputTables, run_id: str, *, is_full: bool, attempt: str | No
         unrecorded = _look_at_unrecorded(tables, newest_versions, {run.runs, *account.places})
         return RunStart(run, None, _existing(newest_versions), notes=unrecorded, runs_since=account.since)
     account = _RunsAccount.of(tables, last)
+    if account.unknown_before is not None and not is_full:
+        raise OutputError.runs_unknown(tables.place("runs"), last.run_id, account.unknown_before)
     if account.foreign is not None and not is_full:
         raise OutputError.runs_changed(
             tables.place("runs"), account.foreign.version, account.foreign.operation, account.restorable
@@ -161,7 +163,7 @@ def _record(tables: OutputTables, start: RunStart, row: ReadRow) -> bool:
     turn = FIRST_TURN if start.last is None else start.last.turn
     if tables.record(row, start.run, turn):
         return True
-    if _version_of(_newest_counting(tables.latest("runs"))) != start.runs_since:
+    if _newest_content(tables.history("runs")) != start.runs_since:
         return False
     return tables.record(row, start.run, turn, start.runs_since)
 
@@ -287,7 +289,10 @@ def _look_at_unrecorded(
     """
     notes = []
     for key, version in newest_versions.items():
-        counting = [] if version is None else [c for c in tables.latest(key) if changes_content(key, c)]
+        past = _Past() if version is None else _read_past(tables, key)
+        if not past.shows_content:
+            raise OutputError.unknown_content(key, tables.place(key), past.oldest)
+        counting = [c for c in past.commits if changes_content(key, c)]
         for found_mark in (
             c.commit_mark for c in counting if c.commit_mark is not None and c.commit_mark.runs not in places
         ):
@@ -297,18 +302,65 @@ def _look_at_unrecorded(
     return tuple(notes)
 
 
-def _newest_counting(commits: Iterable[TableCommit]) -> TableCommit | None:
-    """Return the last commit to ``runs`` that is no maintenance."""
-    return next((c for c in reversed([*commits]) if changes_content("runs", c)), None)
+@dataclass(frozen=True)
+class _Past:
+    """The newest commits to a table, in order, as far back as its content is to be explained.
+
+    ``shows_content``: the commits that made the content are among them; False where the log has been cleaned up.
+    """
+
+    commits: tuple[TableCommit, ...] = ()
+    shows_content: bool = True
+
+    @property
+    def oldest(self) -> int:
+        """The version of the oldest of these commits."""
+        return self.commits[0].version
+
+
+def _read_past(tables: OutputTables, key: str, newest: int | None = None) -> _Past:
+    """Read the commits to a table back to the newest content of a run; ``newest`` is the version to start at.
+
+    A RESTORE has the content of an older version, which is what counts then; one to a time may have that of any.
+    """
+    past = list[TableCommit]()
+    content_of, is_of_any_time, shows_content = newest, False, False
+    for c in tables.history(key):
+        if newest is not None and c.version > newest:
+            continue
+        past.append(c)
+        shows_content |= c.version == 0
+        if is_of_any_time or not changes_content(key, c) or (content_of is not None and c.version > content_of):
+            continue
+        if c.is_restore and c.commit_mark is None:
+            content_of, is_of_any_time = c.restored, c.restored is None
+            continue
+        shows_content = True
+        # What nobody has marked may be a change of rows that a run wrote.
+        if c.commit_mark is not None:
+            break
+    return _Past(tuple(reversed(past)), shows_content or not past)
+
+
+_NOT_IN_LOG = -1
+
+
+def _newest_content(newest_first: Iterable[TableCommit]) -> int | None:
+    """Return the version of the last commit to ``runs`` that is no maintenance.
+
+    None where there is none, `_NOT_IN_LOG` where the log has been cleaned up that far.
+    """
+    oldest = 0
+    for c in newest_first:
+        if changes_content("runs", c):
+            return c.version
+        oldest = c.version
+    return None if oldest == 0 else _NOT_IN_LOG
 
 
 def _places_in(commits: Iterable[TableCommit]) -> frozenset[str]:
     """Return where the runs that made these commits to ``runs`` had that table."""
     return frozenset(c.commit_mark.runs for c in commits if c.commit_mark is not None)
-
-
-def _version_of(commit: TableCommit | None) -> int | None:
-    return None if commit is None else commit.version
 
 
 @dataclass(frozen=True)
@@ -318,12 +370,14 @@ class _RunsAccount:
     ``since`` is the version of the newest commit that counts. ``foreign`` is the commit by which its rows are not
     those that runs wrote, ``restorable`` the newest version before in which they are. ``places`` are those of
     ``runs`` by which the runs marked their commits whose rows are gone: the tables may have been moved since.
+    ``unknown_before`` is the oldest version in the log where nothing shows who wrote the newest row.
     """
 
     since: int | None
     foreign: TableCommit | None = None
     restorable: int | None = None
     places: frozenset[str] = frozenset()
+    unknown_before: int | None = None
 
     @classmethod
     def of_no_rows(cls, tables: OutputTables) -> _RunsAccount:
@@ -331,20 +385,21 @@ class _RunsAccount:
 
         Raises StorageError where a run counts that had no row before.
         """
-        commits = [] if tables.newest("runs") is None else tables.latest("runs")
-        newest = _newest_counting(commits)
+        past = _Past() if tables.newest("runs") is None else _read_past(tables, "runs")
+        newest = next((c for c in reversed(past.commits) if changes_content("runs", c)), None)
         if newest is not None and newest.commit_mark is not None and not newest.is_restore:
             raise StorageError.overtaken("runs", tables.place("runs"))
-        return cls(_version_of(newest), places=_places_in(commits))
+        return cls(_newest_content(reversed(past.commits)), places=_places_in(past.commits))
 
     @classmethod
     def of(cls, tables: OutputTables, last: LastRun) -> _RunsAccount:
         """Read the newest commits, up to the version in which the last run was found."""
-        commits = [c for c in tables.latest("runs") if c.version <= last.read_at]
+        past = _read_past(tables, "runs", last.read_at)
+        since, places = _newest_content(reversed(past.commits)), _places_in(past.commits)
         # By version the commit that no run made; None where the rows are those of runs.
         foreign_in = dict[int, TableCommit | None]()
-        foreign = None
-        for c in commits:
+        newest, foreign = None, None
+        for c in past.commits:
             if c.is_restore and c.restored is not None:
                 foreign = foreign_in.get(c.restored)
             elif c.is_restore:
@@ -352,22 +407,41 @@ class _RunsAccount:
             elif changes_content("runs", c):
                 foreign = None if _writer(c) is not None else c
             foreign_in[c.version] = foreign
-        newest = _newest_counting(commits)
+            newest = c if changes_content("runs", c) else newest
+        if foreign is None and not past.shows_content and not _are_recorded(tables, last):
+            return cls(since, places=places, unknown_before=past.oldest)
         if newest is None or (foreign is None and _writer(newest) == last.run_id):
-            return cls(_version_of(newest))
+            return cls(since)
         if foreign is None and not newest.is_restore:
             foreign = newest
         own_versions = [
             version for version, c in foreign_in.items() if c is None and foreign and version < foreign.version
         ]
-        return cls(newest.version, foreign, max(own_versions, default=None), _places_in(commits))
+        return cls(since, foreign, max(own_versions, default=None), places)
 
     def notes(self) -> list[str]:
         """Return the notes that a full run prints on foreign commits to ``runs``."""
+        if self.unknown_before is not None:
+            what = f"its log has been cleaned up before version {self.unknown_before}"
+            doubt = f"{what}, and its newest row may be no run's"
+            return [f"output.runs: {doubt}; what this run records counts from now on"]
         if self.foreign is None:
             return []
         what = f"version {self.foreign.version} ({self.foreign.operation}) was not written by a run"
         return [f"output.runs: {what}; what this run records counts from now on"]
+
+
+def _are_recorded(tables: OutputTables, last: LastRun) -> bool:
+    """Return whether ``runs`` and each output are the tables that the last run recorded, not older than then."""
+    recorded_ids = last.table_ids or {}
+    runs_id = tables.table_id("runs")
+    # The first run records its row before the table has an id.
+    if recorded_ids.get("runs", runs_id) != runs_id:
+        return False
+    if any(recorded_ids.get(key) != tables.table_id(key) for key in last.output_versions):
+        return False
+    newest_versions = {key: tables.newest(key) for key in last.output_versions}
+    return all((newest_versions[key] or 0) >= version for key, version in last.output_versions.items())
 
 
 def _writer(table_commit: TableCommit) -> str | None:

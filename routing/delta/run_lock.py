@@ -1,8 +1,11 @@
 """Allow one run at a time on a local file system, by a lock file beside the table ``runs``.
 
 The holder of the file's lock (flock) works; the operating system lets go of it when that process ends, however
-it ends, so that the file of a killed run is taken over by the next one. Object stores, catalogs and whatever else
-is not this machine's have no such lock: there the last commit of a run decides (`ledger.record`).
+it ends, so that the file of a killed run is taken over by the next one. Windows and some file systems have no such
+lock. There a second file names its owner: host, process and when that process started. The next run takes over the
+file of a process of this host that has ended; that of another host stays until it is removed.
+Object stores, catalogs and whatever else is not this machine's have no lock. There, and
+in any case, the last commit of a run decides (`ledger.record`).
 """
 
 from __future__ import annotations
@@ -11,31 +14,46 @@ import errno
 import json
 import os
 import re
+import shlex
+import socket
 import stat
-from collections.abc import Iterator
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 from routing.config import TableLocation
-from routing.errors import StorageError
+from routing.errors import StorageError, quote
+from routing.terms import JsonObject
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows has no flock; Delta's own conflict check remains.
+except ImportError:  # pragma: no cover - Windows has no flock.
     fcntl = None  # type: ignore[assignment]
+
+# A file system that has no locks, such as some of networks, says so by one of these.
+_NO_LOCKS = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS))
+# One that has no second names for files.
+_NO_LINKS = frozenset((*_NO_LOCKS, errno.EPERM, errno.EMLINK, errno.EINVAL))
+# So many bytes of a lock file are read.
+_MOST = 4096
 
 
 def lock_file(runs: TableLocation) -> Path | None:
     """Return the lock file of a table ``runs``; None where the table is not on this machine's file system."""
     path = re.sub(r"\Afile:(//(?=/))?", "", runs.text)
     # A configuration makes local paths absolute; whatever else is not absolute is a URI.
-    if runs.is_name or runs.is_elsewhere or not Path(path).is_absolute() or fcntl is None:
+    if runs.is_name or runs.is_elsewhere or not Path(path).is_absolute():
         return None
     return Path(path + ".lock")
 
 
-# The lock files of this process, by the descriptors that hold them.
-_files_by_descriptor: dict[int, Path] = {}
+# What removes the lock files of this process, by their names.
+_held: dict[Path, Callable[[], None]] = {}
 
 
 @contextmanager
@@ -48,16 +66,16 @@ def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
     missing_folders = [folder for folder in (file.parent, *file.parents) if not folder.exists()]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _acquire(file, run_id)
+        lock = _acquire(file, run_id)
     except OSError as error:
         raise StorageError.failed(f"locking {file}", error.strerror or str(error)) from error
-    _files_by_descriptor[descriptor] = file
+    _held[file] = lock.remove
     try:
         yield
     finally:
-        del _files_by_descriptor[descriptor]
-        _remove(file, descriptor)
-        os.close(descriptor)
+        del _held[file]
+        lock.remove()
+        lock.close()
         # A run that wrote nothing does not leave empty folders.
         with suppress(OSError):
             for folder in missing_folders:
@@ -66,36 +84,176 @@ def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
 
 def give_up() -> None:
     """Remove the lock files of this process, which is about to end; the system then releases the locks."""
-    for descriptor, file in list(_files_by_descriptor.items()):
+    for remove in list(_held.values()):
         # The thread that holds it may have released it meanwhile.
         with suppress(OSError):
-            _remove(file, descriptor)
+            remove()
 
 
-def _remove(file: Path, descriptor: int) -> None:
-    # If this run's file was removed meanwhile, the file of this name is another run's.
-    if _stands(file, descriptor):
-        file.unlink(missing_ok=True)
-
-
-def _acquire(file: Path, run_id: str) -> int:
-    """Return the open and locked file, which names this process and run."""
-    while True:
-        descriptor = _open(file)
+def _acquire(file: Path, run_id: str) -> SystemLock | OwnedFile:
+    if fcntl is not None:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Between opening and locking, a run that has just ended may have removed the file: then begin again.
-            if _stands(file, descriptor):
-                _write_holder(descriptor, {"pid": os.getpid(), "run_id": run_id})
-                return descriptor
-        except BlockingIOError as error:
-            pid, other = _holder(descriptor)
+            return SystemLock.acquire(file, run_id)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+    return OwnedFile.acquire(file.with_name(f"{file.name}.owner"), run_id)
+
+
+@dataclass(frozen=True)
+class SystemLock:
+    """A lock of the operating system on an open file, which names this process and run."""
+
+    file: Path
+    descriptor: int
+
+    @classmethod
+    def acquire(cls, file: Path, run_id: str) -> SystemLock:
+        """Return the lock. Raises StorageError where another process has it, OSError where there are no locks."""
+        while True:
+            descriptor = _open(file)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Between opening and locking, a run that has just ended may have removed the file: begin again.
+                if _stands(file, descriptor):
+                    _write_holder(descriptor, {"pid": os.getpid(), "run_id": run_id})
+                    return cls(file, descriptor)
+            except BlockingIOError as error:
+                holder = _decode(os.read(descriptor, _MOST))
+                os.close(descriptor)
+                raise StorageError.locked(str(file), _name(holder, "pid"), _name(holder, "run_id")) from error
+            except OSError as error:
+                if error.errno in _NO_LOCKS:
+                    cls(file, descriptor).remove()
+                os.close(descriptor)
+                raise
             os.close(descriptor)
-            raise StorageError.locked(str(file), pid, other) from error
-        except OSError:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
+
+    def remove(self) -> None:
+        """Remove the file. If this run's was removed meanwhile, the file of this name is another run's."""
+        if _stands(self.file, self.descriptor):
+            self.file.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Release the lock."""
+        os.close(self.descriptor)
+
+
+@dataclass(frozen=True)
+class OwnedFile:
+    """A file that stands as long as its owner works; ``content`` names the owner."""
+
+    file: Path
+    content: bytes
+
+    @classmethod
+    def acquire(cls, file: Path, run_id: str) -> OwnedFile:
+        """Return the file. Raises StorageError where another process may have it."""
+        owner = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "process_started": find_process_start(os.getpid()),
+            "run_id": run_id,
+            "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "key": uuid.uuid4().hex,
+        }
+        own = cls(file, json.dumps(owner).encode("utf-8"))
+        while not own._create():
+            other = own._read()
+            if other is None:
+                continue
+            if not _has_ended(_decode(other)):
+                raise own._locked(_decode(other))
+            cls(file, other).remove()
+        return own
+
+    def _create(self) -> bool:
+        """Create the file with its content at once; return False where one stands."""
+        draft = self.file.with_name(f"{self.file.name}.{os.getpid()}")
+        try:
+            draft.write_bytes(self.content)
+            os.link(draft, self.file)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return self._create_in_place()
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def _create_in_place(self) -> bool:
+        try:
+            self.file.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        self.file.write_bytes(self.content)
+        return True
+
+    def _read(self) -> bytes | None:
+        """Return the content of the file of this name; None where it has been removed."""
+        try:
+            if not stat.S_ISREG(self.file.lstat().st_mode):
+                raise StorageError.no_lock_file(str(self.file))
+            with self.file.open("rb") as file:
+                return file.read(_MOST)
+        except FileNotFoundError:
+            return None
+
+    def remove(self) -> None:
+        """Remove the file if its content is this one's: it may be another run's by now."""
+        taken = self.file.with_name(f"{self.file.name}.{os.getpid()}.removed")
+        if self._read() != self.content:
+            return
+        with suppress(FileNotFoundError):
+            self.file.rename(taken)
+            if OwnedFile(taken, b"")._read() != self.content:
+                # Another run took it over in between.
+                taken.rename(self.file)
+            taken.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close nothing: the lock is released when the file is removed."""
+
+    def _locked(self, owner: JsonObject) -> StorageError:
+        names = {name: _name(owner, name) for name in ("run_id", "pid", "host", "since")}
+        described = f"run {quote(names['run_id'])}, process {quote(names['pid'])} on host {quote(names['host'])}"
+        try:
+            seconds = (datetime.now(timezone.utc) - datetime.fromisoformat(names["since"])).total_seconds()
+            age = f"{max(seconds, 0) / 3600:.1f} hours"
+        except (ValueError, TypeError):
+            age = "an unknown time"
+        command = f'del "{self.file}"' if sys.platform == "win32" else f"rm {shlex.quote(str(self.file))}"
+        return StorageError.locked_by_owner(str(self.file), described, age, command)
+
+
+def _has_ended(owner: JsonObject) -> bool:
+    """Return True if an owner is a process of this host that does not run any more."""
+    pid, started = owner.get("pid"), owner.get("process_started")
+    if owner.get("host") != socket.gethostname() or not isinstance(pid, int):
+        return False
+    now = find_process_start(pid)
+    # Another process may have the number by now.
+    return now is None or (isinstance(started, str) and now != started)
+
+
+def find_process_start(pid: int) -> str | None:
+    """Return when a process of this host started, as its system writes it; None where there is no such process."""
+    if sys.platform == "win32":  # pragma: no cover
+        command = f"(Get-Process -Id {pid}).StartTime.Ticks"
+        answer = subprocess.run(
+            ["powershell", "-NoProfile", "-Command", command], capture_output=True, text=True, check=False
+        )
+        return answer.stdout.strip() or None
+    if Path("/proc/self/stat").exists():
+        try:
+            # The name of the program, in brackets, may hold anything.
+            return Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+    answer = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return answer.stdout.strip() or None
 
 
 def _open(file: Path) -> int:
@@ -128,10 +286,14 @@ def _write_holder(descriptor: int, holder: dict[str, object]) -> None:
     os.pwrite(descriptor, json.dumps(holder).encode("utf-8"), 0)
 
 
-def _holder(descriptor: int) -> tuple[str, str]:
-    """Return the process and the run that a lock file names."""
+def _decode(content: bytes) -> JsonObject:
+    """Return the holder that a lock file names; nothing where it is no JSON object."""
     try:
-        holder = json.loads(os.read(descriptor, 4096) or b"{}")
-        return str(holder.get("pid", "unknown")), str(holder.get("run_id", "unknown"))
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return "unknown", "unknown"
+        holder = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return holder if isinstance(holder, dict) else {}
+
+
+def _name(holder: JsonObject, name: str) -> str:
+    return str(holder.get(name, "unknown"))

@@ -36,11 +36,16 @@ class TableDetail:
     @property
     def has_column_mapping(self) -> bool:
         """Whether the files have other names for the columns than the table."""
-        return self.properties.get("delta.columnMapping.mode", "none").lower() != "none"
+        return has_column_mapping(self.properties)
 
     def is_on(self, name: str) -> bool:
         """Return True if a property that is on or off is on; off where the table says nothing of it."""
         return self.properties.get(name, "false").lower() == "true"
+
+
+def has_column_mapping(properties: Mapping[str, str]) -> bool:
+    """Return whether a table with these properties has other column names in its files."""
+    return properties.get("delta.columnMapping.mode", "none").lower() != "none"
 
 
 def find_table_id(asked: HasSession, location: TableLocation) -> str:

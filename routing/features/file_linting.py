@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from routing.errors import InputError, join_bounded, quote
-from routing.features.check.check_sources import FileOptions, ScriptFiles, find_files, read_exports
+from routing.errors import InputError
+from routing.features.check.check_sources import FileOptions, ScriptFiles, find_files, read_exports, say_unread
 from routing.features.check.evidence import FileEvidence, Spot, SubjectKey, subject_key, weigh
 from routing.features.check.gaps import EstateKnowledge
 from routing.features.check.message_results import CheckedEstate
@@ -261,7 +261,7 @@ def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvid
     every = [*scripts.named, *scripts.lying]
     if not export.rows and not every:
         raise InputError(
-            f"there is neither an export nor a script in {join_bounded([quote(path) for path in paths], 'path')}",
+            f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
             "name files of exports, files that end in .sql, or folders of them",
         )
     # A file in another language is no reason to leave the others alone.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from routing.config import JOURNAL, Config
 from routing.delta.import_times import begun_at, say_events
 from routing.delta.opening import TableOpener
-from routing.errors import ContractError, RoutingError, join_bounded
+from routing.errors import ContractError, join_bounded
 from routing.importing import import_order, stored_tables
-from routing.importing.covered_rows import key_of
 from routing.importing.history import TableChanges
 from routing.importing.import_faults import unfit_journal
 from routing.importing.import_journal import (
@@ -20,6 +18,7 @@ from routing.importing.import_journal import (
     SMALL,
     UnfinishedImport,
     UnfitError,
+    check_parts,
     check_release,
     decode_changes,
     list_unfinished,
@@ -44,16 +43,15 @@ def complete_imports(
 ) -> EarlierImports:
     """Complete the imports whose changes stand in the journal; no other import may be at work.
 
-    With ``drops`` they are taken from the journal instead, imports of events too, and what they have written is
-    noted; with ``is_dry_run`` nothing is written. Raises InputError where an import cannot be completed,
-    StorageError.
+    With ``drops`` they are taken from the journal instead, imports of events too. With ``is_dry_run`` nothing is
+    written. Raises InputError where an import cannot be completed, StorageError.
     """
     earlier = EarlierImports()
     store = stored_tables.open_stored(opener, config, ())
     rows = read_rows(store.opened[JOURNAL].rows, SMALL) if JOURNAL in store.opened else []
     unfinished = list_unfinished(rows)
     if drops:
-        earlier.notes += [note for one in unfinished for note in _say_dropped(opener, config, one, is_dry_run)]
+        earlier.notes += [_say_dropped(one, is_dry_run) for one in unfinished]
         if unfinished and not is_dry_run:
             stored_tables.replace_journal(store, [])
         return earlier
@@ -85,6 +83,7 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
     """Write the changes of a stored import, and clear the journal. Raises InputError before any write."""
     try:
         check_release(unfinished)
+        check_parts(unfinished)
         named = {**config.tables, **config.import_tables}
         unknown = [key for key in unfinished.table_keys if key not in named]
         if unknown:
@@ -97,7 +96,7 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
     if later:
         raise unfit_journal(begun_at(unfinished.started_at), join_bounded(later, "part"))
     stored_tables.make_ready(store)
-    others = [row for row in store.rows(JOURNAL) if row["part"] == 0]
+    others = [row for row in store.rows(JOURNAL) if row["import_id"] != unfinished.import_id]
     store.is_journaled = True
     for key in set(APPENDED) & changes.keys():
         changes[key].put = stored_tables.find_new(store, key, changes[key].put)
@@ -108,7 +107,7 @@ def _complete(opener: TableOpener, config: Config, unfinished: UnfinishedImport)
 def _decode(store: stored_tables.StoredTables, unfinished: UnfinishedImport, key: str) -> TableChanges:
     """Decode an import's changes to one table. Raises UnfitError."""
     parts = store.rows(JOURNAL, {"import_id": [unfinished.import_id], "table_key": [key]})
-    return decode_changes(key, parts, stored_tables.find_id(store, key))
+    return decode_changes(unfinished, key, parts, stored_tables.find_id(store, key))
 
 
 def _find_later(imports: Sequence[TableRow], changes: TableChanges) -> list[str]:
@@ -121,47 +120,11 @@ def _values(row: TableRow) -> tuple[Any, ...]:
     return tuple(row.get(name) for name in TABLES[_IMPORTS].names if name != "imported_at")
 
 
-def _say_dropped(
-    opener: TableOpener, config: Config, unfinished: UnfinishedImport, is_dry_run: bool
-) -> Iterator[str]:
-    """Yield a sentence on the rows of a dropped import that stay in the tables."""
+def _say_dropped(unfinished: UnfinishedImport, is_dry_run: bool) -> str:
+    """Return the sentence on a dropped import. Its rows are not decoded: they may be damaged."""
     begun = begun_at(unfinished.started_at)
     done = "would be dropped" if is_dry_run else "was dropped"
     if unfinished.is_of_events:
-        yield f"the import of events that began at {begun} {done}: the same command adds what is missing"
-        return
-    instances: set[str] = set()
-    written = [_count_written(opener, config, unfinished, key, instances) for key in unfinished.table_keys]
-    of = f" of {', '.join(sorted(instances)[:5])}" if instances else ""
-    yield (
-        f"the import that began at {begun} {done}; of its rows stand in the tables: {'; '.join(written)}."
-        f" Import whole exports{of} once"
-    )
-
-
-def _count_written(
-    opener: TableOpener, config: Config, unfinished: UnfinishedImport, key: str, instances: set[str]
-) -> str:
-    """Count the import's rows that a table holds as the import wanted them."""
-    try:
-        store = stored_tables.open_stored(opener, config, [key])
-        change = _decode(store, unfinished, key)
-        rows = [*change.put, *change.remove]
-        instances |= {row["instance_name"] for row in rows}
-        counts = _count_rows(store, key, change)
-    except (UnfitError, RoutingError) as error:
-        return f"tables.{key} cannot be compared ({error})"
-    return f"tables.{key} {counts.total()} of {len(rows)}"
-
-
-def _count_rows(store: stored_tables.StoredTables, key: str, change: TableChanges) -> Counter[str]:
-    if key in APPENDED:
-        return Counter(put=len(change.put) - len(stored_tables.find_new(store, key, change.put)))
-    names = {"instance_name": {row["instance_name"] for row in [*change.put, *change.remove]}}
-    rows_by_key: Mapping[Any, TableRow] = {key_of(key, row): row for row in store.rows(key, names)}
-    put = sum(_equals(rows_by_key.get(key_of(key, row)), row) for row in change.put)
-    return Counter(put=put, remove=sum(key_of(key, row) not in rows_by_key for row in change.remove))
-
-
-def _equals(stored: TableRow | None, wanted: TableRow) -> bool:
-    return stored is not None and all(stored.get(name) == value for name, value in wanted.items())
+        return f"the import of events that began at {begun} {done}: the same command adds what is missing"
+    names = ", ".join(f"tables.{key}" for key in unfinished.table_keys)
+    return f"the import that began at {begun} {done}; {names} may hold a part of it. Import whole exports once"

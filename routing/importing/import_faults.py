@@ -74,7 +74,7 @@ def unfit_journal(begun: str, why: str) -> InputError:
     """Return the error for an import that was ended half-way and cannot be completed any more."""
     return InputError(
         f"the import that began at {begun} is not finished and cannot be completed: {why}",
-        "drop it with --drop-unfinished, which lists what it has written, then import whole exports once",
+        "drop it with --drop-unfinished, then import whole exports once",
     )
 
 

@@ -205,9 +205,9 @@ _Place = TypeVar("_Place", bound=FilePlace)
 def list_files(folder: _Place, notes: list[str], most: int = MOST_FILES) -> list[_Place]:
     """List the files of a folder in the order of their names; a folder of Parquet files is one.
 
-    Files and folders whose names begin with ``.`` or ``_`` are left out. A link to a folder that it lies in is not
-    followed, and a pipe, device or socket is not read: ``notes`` names each. Raises InputError where there are
-    more than ``most`` files or folders, OSError where the system does.
+    Files and folders whose names begin with ``.`` or ``_`` are left out. A link to a folder that it lies in, or to
+    a place outside ``folder``, is not followed, and a pipe, device or socket is not read: ``notes`` names each.
+    Raises InputError where there are more than ``most`` files or folders, OSError where the system does.
     """
     return list(_Listing(folder, notes, most).files_of(folder))
 
@@ -255,10 +255,11 @@ class _Listing(Generic[_Place]):
         if not isinstance(entry, Path):
             return None
         if entry.is_symlink():
-            if entry.is_dir():
-                real = entry.resolve()
-                leads_up = any(real == folder or real in folder.parents for folder in self.above)
-                return "not followed, it is a link to a folder that it lies in" if leads_up else None
             if not entry.exists():
                 return "not read, it is a link to nothing"
+            real = entry.resolve()
+            if entry.is_dir() and any(real == folder or real in folder.parents for folder in self.above):
+                return "not followed, it is a link to a folder that it lies in"
+            if self.above[0] not in real.parents:
+                return "not followed, it is a link to a place outside the folder"
         return None if entry.is_file() or entry.is_dir() else "not read, it is no ordinary file"

@@ -1,13 +1,18 @@
 """Convert what an import is about to write into rows of the table ``unfinished_imports``, and back; plain Python.
 
 A row holds a part of the rows of one table as one JSON object: ``table_id`` is the table that they are for,
-``columns`` their names, ``rows`` a list of values each; times are ISO 8601 in UTC. Part 0 has no rows of a table,
-but says what an import of events reads: ``files`` and ``instance``.
+``columns`` their names, ``rows`` a list of values each; times are ISO 8601 in UTC. ``parts`` is the number of all
+parts of the import, and ``digest``, which comes last, that of the part. Release 0.2.0 stored neither: what it
+stored is completed if no part is doubled and none is missing before another. Part 0 has no rows of a table, but
+says what an import of events reads: ``files`` and ``instance``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +22,7 @@ from typing import Any
 from routing.delta.counted_runs import newer_than, release
 from routing.importing.history import TableChanges
 from routing.schemas import TABLES, ArrayOf, ColumnKind, Schema
-from routing.terms import TableRow
+from routing.terms import JsonObject, TableRow
 
 ORDER = (
     *("databases", "services", "instances", "routes", "dialogs"),
@@ -29,6 +34,8 @@ APPENDED = ("messages", "observed_routing")
 PUT, REMOVE = "put", "remove"
 _PART = 2_000
 _SOURCES = 0
+_DIGEST = re.compile(r',"digest":"([0-9a-f]{64})"\}\Z')
+_OF_DIGEST = ("import_id", "table_key", "action", "part", "release")
 
 
 class UnfitError(ValueError):
@@ -37,12 +44,21 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True)
 class UnfinishedImport:
-    """An import whose rows stand in the journal, and the tables that it writes; none where it streams events."""
+    """An import whose rows stand in the journal, and the tables that it writes; none where it streams events.
+
+    ``parts`` are its rows by table, action and part, and how often each stands there. ``started_at`` is None where
+    the journal does not say it.
+    """
 
     import_id: str
-    started_at: datetime
+    started_at: datetime | None
     releases: tuple[str, ...]
-    table_keys: tuple[str, ...]
+    parts: Mapping[tuple[Any, Any, Any], int]
+
+    @property
+    def table_keys(self) -> tuple[str, ...]:
+        """The tables that it writes, in the order of writing."""
+        return in_order({str(key) for key, _, part in self.parts if part != _SOURCES})
 
     @property
     def is_of_events(self) -> bool:
@@ -52,18 +68,34 @@ class UnfinishedImport:
 
 def list_unfinished(rows: Iterable[TableRow]) -> list[UnfinishedImport]:
     """Return the imports of which the journal has rows, in the columns of `SMALL`, the oldest first."""
-    parts: dict[tuple[datetime, str], list[TableRow]] = {}
+    rows_by_id: dict[str, list[TableRow]] = {}
     for row in rows:
-        parts.setdefault((row["started_at"], row["import_id"]), []).append(row)
-    return [
+        rows_by_id.setdefault(str(row["import_id"]), []).append(row)
+    unfinished = [
         UnfinishedImport(
             import_id,
-            started_at,
-            tuple({row["release"] for row in part_rows}),
-            in_order({row["table_key"] for row in part_rows if row["part"] != _SOURCES}),
+            min((row["started_at"] for row in import_rows if row["started_at"] is not None), default=None),
+            tuple({str(row["release"]) for row in import_rows}),
+            Counter((row["table_key"], row["action"], row["part"]) for row in import_rows),
         )
-        for (started_at, import_id), part_rows in sorted(parts.items(), key=lambda item: item[0])
+        for import_id, import_rows in rows_by_id.items()
     ]
+    return sorted(unfinished, key=lambda one: (one.started_at is None, str(one.started_at), one.import_id))
+
+
+def check_parts(unfinished: UnfinishedImport) -> None:
+    """Raise UnfitError where parts of an import are missing or doubled, as far as their numbers show it."""
+    counts = Counter[tuple[str, str]]()
+    for (key, action, part), times in unfinished.parts.items():
+        if key is None or action not in (PUT, REMOVE) or not isinstance(part, int):
+            raise UnfitError(f"a part of tables.{key} lacks its number, its action or its table")
+        if times > 1:
+            raise UnfitError(f"part {part} of tables.{key} ({action}) stands in the journal {times} times")
+        counts[key, action] += 1
+    for (key, action), count in counts.items():
+        missing = next((n for n in range(1, count + 1) if (key, action, n) not in unfinished.parts), None)
+        if missing is not None:
+            raise UnfitError(f"part {missing} of tables.{key} ({action}) is missing")
 
 
 def in_order(keys: Iterable[str]) -> tuple[str, ...]:
@@ -79,10 +111,19 @@ def encode_changes(
     ``table_ids`` are those of the changed tables, None for one that is still to be made.
     """
     import_columns = {"import_id": import_id, "started_at": started_at, "release": release()}
-    for key, change in changes.items():
-        for action, rows in ((PUT, change.put), (REMOVE, change.remove)):
-            for part, text in enumerate(_encode_parts(key, rows, table_ids[key]), _SOURCES + 1):
-                yield {**import_columns, "table_key": key, "action": action, "part": part, "rows": text}
+    lists = [
+        (key, *one) for key, change in changes.items() for one in ((PUT, change.put), (REMOVE, change.remove))
+    ]
+    part_count = sum(-(-len(rows) // _PART) for _, _, rows in lists)
+    for key, action, rows in lists:
+        for part, text in enumerate(_encode_parts(key, rows, table_ids[key], part_count), _SOURCES + 1):
+            row = {**import_columns, "table_key": key, "action": action, "part": part}
+            yield {**row, "rows": f'{text[:-1]},"digest":"{_digest(row, text[:-1])}"}}'}
+
+
+def _digest(row: TableRow, text: str) -> str:
+    """Return the digest of a part; ``text`` are its rows as JSON, without what follows them."""
+    return hashlib.sha256(json.dumps([*(row[name] for name in _OF_DIGEST), text]).encode()).hexdigest()
 
 
 def encode_sources(import_id: str, started_at: datetime, key: str, sources: Mapping[str, object]) -> TableRow:
@@ -102,12 +143,12 @@ def is_of_sources(row: TableRow, sources: Mapping[str, object]) -> bool:
     return bool(row["part"] == _SOURCES and row["rows"] == json.dumps(sources, sort_keys=True))
 
 
-def _encode_parts(key: str, rows: Sequence[TableRow], table_id: str | None) -> Iterator[str]:
+def _encode_parts(key: str, rows: Sequence[TableRow], table_id: str | None, part_count: int) -> Iterator[str]:
     fields = [(field.name, field.kind == ColumnKind.TIMESTAMP) for field in TABLES[key]]
     columns, remaining = [name for name, _ in fields], iter(rows)
     while some := list(islice(remaining, _PART)):
         values = [[_encode_value(row.get(name), is_time) for name, is_time in fields] for row in some]
-        whole = {"table_id": table_id, "columns": columns, "rows": values}
+        whole = {"table_id": table_id, "columns": columns, "rows": values, "parts": part_count}
         # What is no Unicode is to fail here, before anything is written.
         yield json.dumps(whole, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -123,34 +164,54 @@ def check_release(unfinished: UnfinishedImport) -> None:
         raise UnfitError(f"release {newer} stored it, which is newer than {release()}")
 
 
-def decode_changes(key: str, parts: Iterable[TableRow], table_id: str | None) -> TableChanges:
-    """Decode an import's changes to a table from the journal's rows. Raises UnfitError.
+def decode_changes(
+    unfinished: UnfinishedImport, key: str, parts: Iterable[TableRow], table_id: str | None
+) -> TableChanges:
+    """Decode an import's changes to a table from the journal's rows, whose numbers were checked (`check_parts`).
 
     ``table_id`` is that of the table that stands there, None where none does. Raises UnfitError where the rows are
-    for another one, or cannot be read.
+    for another one, or are not what the import stored.
     """
     changes = TableChanges()
     if key not in ORDER:
         raise UnfitError(f"this release writes no tables.{key}")
     for part in sorted(parts, key=lambda row: row["part"]):
-        try:
-            whole = json.loads(part["rows"])
-            columns, rows, named = whole["columns"], whole["rows"], whole["table_id"]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise UnfitError(f"part {part['part']} of tables.{key} cannot be read") from error
-        if named is not None and named != table_id:
+        whole = _decode_part(unfinished, part)
+        if whole["table_id"] is not None and whole["table_id"] != table_id:
             raise UnfitError(f"tables.{key} is another table than the one that it began to write")
-        if part["action"] not in (PUT, REMOVE):
-            raise UnfitError(f"tables.{key} has an action that is neither put nor remove")
         target_rows = changes.put if part["action"] == PUT else changes.remove
-        target_rows.extend(_decode_rows(key, columns, rows))
+        target_rows.extend(_decode_rows(key, whole["columns"], whole["rows"]))
     return changes
 
 
-def _decode_rows(key: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[TableRow]:
+def _decode_part(unfinished: UnfinishedImport, part: TableRow) -> JsonObject:
+    """Decode the JSON of a part, and check its digest and the number of parts. Raises UnfitError."""
+    name = f"part {part['part']} of tables.{part['table_key']}"
+    text = str(part["rows"])
+    try:
+        whole = _as_object(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise UnfitError(f"{name} cannot be read") from error
+    if "table_id" not in whole or not all(isinstance(whole.get(name), list) for name in ("columns", "rows")):
+        raise UnfitError(f"{name} cannot be read")
+    if "parts" not in whole and "digest" not in whole and newer_than("0.2.0", unfinished.releases) is None:
+        return whole
+    digest = _DIGEST.search(text)
+    if digest is None or digest.group(1) != _digest(part, text[: digest.start()]):
+        raise UnfitError(f"{name} is not what the import stored")
+    if whole["parts"] != len(unfinished.parts):
+        raise UnfitError(f"of its {whole['parts']} parts the journal has {len(unfinished.parts)}")
+    return whole
+
+
+def _as_object(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _decode_rows(key: str, columns: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Iterator[TableRow]:
     schema = TABLES[key]
     kinds = {field.name: field for field in schema}
-    unknown = [name for name in columns if name not in kinds]
+    unknown = [name for name in columns if not isinstance(name, str) or name not in kinds]
     if unknown:
         raise UnfitError(f"tables.{key} has no column {unknown[0]}")
     times = [name for name in columns if kinds[name].kind == ColumnKind.TIMESTAMP]
@@ -168,6 +229,8 @@ def _decode_rows(key: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
         yield row
 
 
+# Half of a character, which JSON can name and no table can hold.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TYPES = {
     ColumnKind.STRING: str,
     ColumnKind.INT: int,
@@ -184,7 +247,7 @@ def _fits(value: Any, kind: Any, is_nullable: bool) -> bool:
         return isinstance(value, list) and all(_fits(one, kind.element, is_nullable=True) for one in value)
     if kind == ColumnKind.TIMESTAMP:
         return isinstance(value, datetime) and value.tzinfo is not None
-    is_right = type(value) is _TYPES[kind]
+    is_right = type(value) is _TYPES[kind] and not (isinstance(value, str) and _SURROGATE.search(value))
     return is_right and (type(value) is not int or abs(value) < 1 << (31 if kind == ColumnKind.INT else 63))
 
 

@@ -72,7 +72,7 @@ def test_operation_by_operation(spark: SparkSession, catalog: str, tmp_path: Pat
     )
     named_first = int(by == "name")
     every = assert_like_the_log_in_memory(delta, LogInMemory(by_name=by == "name"), named_first)
-    assert delta.tables.latest(KEY) == every
+    assert [*delta.tables.history(KEY)] == every[::-1]
     assert delta.tables.commits(KEY, 3) == every[4:]
     assert delta.tables.identity(KEY, len(every)) is None
 

@@ -321,3 +321,21 @@ def test_of_many_groups_the_last_are_counted(tmp_path: Path, capsys: pytest.Capt
     assert "\nand 25 more problems with 25 messages (--verbose lists all)\n" in told
     assert "\n45. DELAYED" in run(capsys, folder, "--verbose")
     assert len(json.loads(run(capsys, folder, "--format", "json"))["groups"]) == 45
+
+
+@pytest.mark.parametrize("command", ["check", "lint"])
+def test_a_script_of_nothing_but_a_missing_file_says_so(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "line 1: the file 'missing.sql' of :r is not read: No such file or directory"
+    file = tmp_path / "main.sql"
+    file.write_text(":r missing.sql\n", encoding="utf-8")
+    folder = shop(tmp_path / "shop", waiting(1, "//nobody"))
+    status = cli.main([command, folder, str(file), *(UNWRAPPED if command == "check" else [])])
+    out, err = capsys.readouterr()
+    assert (told in out + err, status) == (True, 2 if command == "check" else 0)
+    lying = tmp_path / "shop" / "main.sql"
+    file.rename(lying)
+    assert cli.main([command, folder, *(UNWRAPPED if command == "check" else [])]) == 0
+    out, err = capsys.readouterr()
+    assert f"main.sql: not read, no T-SQL statement is found in it, {told}" in out + err

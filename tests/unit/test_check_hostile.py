@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -440,3 +441,43 @@ def test_errors_are_one_harmless_line(
         err = run(capsys, *arguments, status=2)
         assert err.count("\n") == 1
         assert_harmless(err)
+
+
+_BYTES = os.fsdecode(b"und\xff")
+FOLDERS = ["a\x1b[31mred", "line\nsbroute: done", "[bold]x[red]", "bell\x07", "rtl\u202e", "\rcr", _BYTES]
+_HEADER = (
+    "conversation_handle,to_service_name,to_broker_instance,from_service_name,enqueue_time,message_sequence_number,"
+    "message_body,is_conversation_error,transmission_status,is_end_of_dialog,priority,service_contract_name,"
+    "message_type_name\n"
+)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("holds", ["a queue", "nothing", "a folder of that name", "a script of that name"])
+def test_a_hostile_folder_is_printed_harmlessly(
+    name: str, holds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    file = folder / "transmission_queue.csv"
+    if holds == "a folder of that name":
+        (folder / f"sub{name}").mkdir()
+        file = folder / f"sub{name}" / file.name
+    elif holds == "a script of that name":
+        (folder / f"{name}.sql").write_text(":r missing.sql", encoding="utf-8")
+    if holds != "nothing":
+        file.write_text(_HEADER, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    is_read = holds != "nothing" and not (holds == "a folder of that name" and "und" in name)
+    for arguments in ([], ["--format", "json"]):
+        assert cli.main(["check", ".", *arguments]) == (0 if is_read else 2)
+        out, err = capfd.readouterr()
+        told = out + err
+        assert told.replace("\n", "").isprintable()
+        assert "\nsbroute: done" not in f"\n{told}"
+        assert not re.search("[\ud800-\udfff]", told)
+        assert not re.search(r"(?<!\\)\\ud[89a-f]", told)
+        if not is_read and holds != "nothing":
+            assert r"subund\xff: not read, its name is no UTF-8" in told
+        if holds == "a script of that name" and not arguments:
+            assert "the file 'missing.sql' of :r is not read" in " ".join(told.split()) or "no UTF-8" in told

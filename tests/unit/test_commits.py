@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from routing.config import TableLocation
-from routing.delta.commits import ANNOUNCEMENT, commits_after, identity, latest_commits, newest_version
+from routing.delta.commits import ANNOUNCEMENT, commits_after, identity, newest_version, read_history
 from routing.delta.job_outputs import RESTORE, RUN, CommitMark
 from routing.errors import HistoryGap, StorageError
 
+Row = pytest.importorskip("pyspark.sql").Row
 # Nothing here may ask Spark.
 NO_SPARK: Any = None
 RUN_A, RESTORE_4 = CommitMark(RUN, "a", "/out/runs"), CommitMark(RESTORE, "a", "/out/runs", 4)
@@ -95,12 +98,61 @@ def test_commits_that_are_gone_are_told(tmp_path: Path, removed: int, after: int
     assert [commit.version for commit in commits_after(NO_SPARK, table, 2)] == [3]
 
 
-def test_the_latest_are_as_many_as_there_are(tmp_path: Path) -> None:
-    table = log_of(tmp_path, *(written() for _ in range(30)))
-    assert [commit.version for commit in latest_commits(NO_SPARK, table)] == list(range(10, 30))
-    for version in range(25):
-        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
-    assert [commit.version for commit in latest_commits(NO_SPARK, table)] == list(range(25, 30))
+def _versions(table: TableLocation) -> list[int]:
+    return [commit.version for commit in read_history(NO_SPARK, table)]
+
+
+def test_the_history_goes_back_to_the_first_gap(tmp_path: Path) -> None:
+    table = log_of(tmp_path, *(written() for _ in range(130)))
+    assert _versions(table) == [*range(129, -1, -1)]
+    (tmp_path / "_delta_log" / f"{70:020}.json").unlink()
+    assert _versions(table) == [*range(129, 70, -1)]
+
+
+def test_files_are_read_while_they_are_asked_for(tmp_path: Path) -> None:
+    table = log_of(tmp_path, written(), written(), written())
+    (tmp_path / "_delta_log" / f"{0:020}.json").write_text("damaged", encoding="utf-8")
+    history = read_history(NO_SPARK, table)
+    assert [next(history).version, next(history).version] == [2, 1]
+    with pytest.raises(StorageError, match="a line of version 0 is not JSON"):
+        next(history)
+
+
+@pytest.mark.parametrize("between", [0, 60])
+def test_a_restore_has_its_mark_in_the_history_too(tmp_path: Path, between: int) -> None:
+    maintained = [{"operation": "OPTIMIZE"}] * between
+    table = log_of(tmp_path, written(), _announced(RESTORE_4), *maintained, _restored(4), written(), _restored(4))
+    marks = {commit.version: commit.commit_mark for commit in read_history(NO_SPARK, table)}
+    assert {version: mark for version, mark in marks.items() if mark is not None} == {2 + between: RESTORE_4}
+    assert [*marks] == [*range(4 + between, -1, -1)]
+
+
+class _Session:
+    """A session whose DESCRIBE HISTORY lists so many commits; ``limits`` are those that were asked for."""
+
+    def __init__(self, commits: int) -> None:
+        self.commits, self.limits = commits, list[int]()
+
+    @property
+    def spark(self) -> Any:
+        return self
+
+    def sql(self, text: str) -> Any:
+        limit = int(text.rpartition("LIMIT ")[2])
+        self.limits.append(limit)
+        versions = range(self.commits - 1, max(self.commits - 1 - limit, -1), -1)
+        rows = [Row(version=version, operation="WRITE") for version in versions]
+        # Somebody commits between two statements.
+        self.commits += 1
+        return SimpleNamespace(collect=lambda: rows)
+
+
+@pytest.mark.parametrize(("commits", "taken", "limits"), [(200, 50, [50]), (200, 51, [50, 500]), (40, 40, [50])])
+def test_spark_is_asked_for_blocks(commits: int, taken: int, limits: list[int]) -> None:
+    session = _Session(commits)
+    history = read_history(session, TableLocation("post.messages", is_name=True))
+    assert [commit.version for commit in islice(history, taken)] == [*range(commits - 1, commits - 1 - taken, -1)]
+    assert session.limits == limits
 
 
 @pytest.mark.parametrize("line", ["{", "not JSON", '{"add": {"path": "x"}'])

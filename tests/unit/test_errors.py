@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 
 from routing import errors
 from routing.config import ConfigError
-from routing.errors import RoutingError
+from routing.errors import RoutingError, StorageError
 from routing.features.lint.custom_rules import RuleError
 from routing.sessions.existing_session import condition
 from tests.golden_texts import assert_golden
@@ -76,6 +77,8 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "OutputError.other_table": ("runs", "/out/runs", "nightly-17"),
     "OutputError.other_job": ("runs", "/out/runs", "/other/runs"),
     "OutputError.runs_changed": ("/out/runs", 7, "DELETE", 6),
+    "OutputError.runs_unknown": ("/out/runs", "nightly-17", 120),
+    "OutputError.unknown_content": ("resolved_routes", "/out/resolved_routes", 120),
     "HistoryGap.cleaned": ("/out/resolved_routes", 4),
     "NoJavaFault.no_java": ("no Java was found",),
     "EnvironmentFault.no_package": ("pyspark", "local"),
@@ -83,6 +86,12 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "EnvironmentFault.function_taken": ("dialog_id_hash",),
     "StorageError.failed": ("writing output.runs to /out/runs", "No space left on device"),
     "StorageError.locked": ("/out/runs.lock", "4711", "nightly-17"),
+    "StorageError.locked_by_owner": (
+        "/out/runs.lock.owner",
+        "run 'nightly-17', process '4711' on host 'etl-2'",
+        "2.5 hours",
+        "rm /out/runs.lock.owner",
+    ),
     "StorageError.no_lock_file": ("/out/runs.lock",),
     "StorageError.damaged_log": ("/out/runs", 7),
     "StorageError.imported_meanwhile": ("routes", "/data/routes"),
@@ -130,7 +139,7 @@ def test_a_text_is_one_line_with_its_hint_in_brackets(name: str) -> None:
 
 
 def test_exit_codes() -> None:
-    codes = {kind.__name__: kind.exit_code for kind in _kinds()}
+    codes = {kind.__name__: kind("text").exit_code for kind in _kinds()}
     assert codes == {
         "RoutingError": 3,
         "ContractError": 2,
@@ -208,3 +217,51 @@ def test_the_condition_of_an_error_of_java() -> None:
         error.java_exception = java  # type: ignore[attr-defined]
         assert condition(error) == told
     assert condition(ValueError()) == ""
+
+
+LASTING = [
+    OSError(errno.EROFS, "Read-only file system"),
+    OSError(errno.ENOSPC, "No space left on device"),
+    OSError(errno.EACCES, "Permission denied"),
+    OSError(errno.EOPNOTSUPP, "Operation not supported"),
+    Exception("Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)"),
+    Exception("Generic LocalFileSystem error: Unable to open file: (os error 30)"),
+    Exception("An error occurred while calling o1.save.\n: java.io.IOException: No space left on device"),
+    Exception("org.apache.hadoop.security.AccessControlException: Permission denied: user=x"),
+    OSError("Error writing bytes to file. Detail: [errno 28] No space left on device"),
+]
+PASSING = [
+    OSError(errno.ETIMEDOUT, "Connection timed out"),
+    OSError(errno.EIO, "Input/output error"),
+    OSError(errno.EAGAIN, "Permission denied"),
+    TimeoutError("timed out"),
+    Exception("Failed to commit transaction: 3 (os error 110)"),
+    Exception("os error 28"),
+]
+
+
+def _led_to(cause: BaseException, links: int) -> RoutingError:
+    """The error that a command ends with, some errors after its cause."""
+    for _ in range(links):
+        try:
+            raise RuntimeError("a step failed") from cause
+        except RuntimeError as error:
+            cause = error
+    try:
+        raise StorageError.failed("writing output.runs to /out/runs", "a step failed") from cause
+    except StorageError as error:
+        return error
+
+
+@pytest.mark.parametrize("links", [0, 2])
+def test_faults_that_last_end_with_another_code_than_those_that_pass(links: int) -> None:
+    for causes, code in ((LASTING, 2), (PASSING, 3)):
+        assert [_led_to(cause, links).exit_code for cause in causes] == [code] * len(causes)
+
+
+def test_the_text_of_an_error_of_this_package_decides_nothing() -> None:
+    """It quotes what others wrote, such as the name of a folder."""
+    assert StorageError.failed("writing to /out/No space left on device", "it timed out").exit_code == 3
+    first = StorageError("a", None)
+    first.__cause__ = first
+    assert first.exit_code == 3

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,124 @@ def test_garbage_of_whoever_holds_the_lock(tmp_path: Path) -> None:
             only_run(TableLocation(str(tmp_path / "runs")), "second"),
         ):
             pytest.fail("two at once")
+
+
+def _refuse_locks(monkeypatch: pytest.MonkeyPatch, number: int = errno.EOPNOTSUPP) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, None])
+@pytest.mark.parametrize("links", [True, False])
+def test_where_nothing_can_be_locked_a_file_names_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None, links: bool
+) -> None:
+    """None: as on Windows, which has no flock."""
+    if number is None:
+        monkeypatch.setattr(run_lock, "fcntl", None)
+    else:
+        _refuse_locks(monkeypatch, number)
+    if not links:
+        monkeypatch.setattr(os, "link", _no_links)
+    runs, file = TableLocation(str(tmp_path / "out" / "runs")), tmp_path / "out" / "runs.lock.owner"
+    with only_run(runs, "first"):
+        assert [one.name for one in file.parent.iterdir()] == ["runs.lock.owner"]
+        owner = _told(file)
+        assert (owner["host"], owner["pid"], owner["run_id"]) == (socket.gethostname(), os.getpid(), "first")
+        with pytest.raises(StorageError) as caught, only_run(runs, "second"):
+            pytest.fail("two at once")
+        assert caught.value.exit_code == 3
+        assert str(caught.value) == (
+            f"another run is at work on these tables: run 'first', process '{os.getpid()}' on host"
+            f" '{socket.gethostname()}', holds '{file}' for 0.0 hours (run again when it has ended;"
+            f" if that process is gone: rm {file})"
+        )
+        assert _told(file) == owner
+    assert list(tmp_path.iterdir()) == []
+
+
+def _no_links(*_: object) -> None:
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_the_file_of_a_process_that_has_ended_is_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = (
+        "import errno, fcntl\n"
+        "def refuse(*_):\n    raise OSError(errno.ENOLCK, 'no locks')\n"
+        f"fcntl.flock = refuse\n{_HOLDER}"
+    )
+    runs = TableLocation(str(tmp_path / "runs"))
+    _refuse_locks(monkeypatch)
+    with subprocess.Popen(
+        [sys.executable, "-c", program, runs.text], stdout=subprocess.PIPE, text=True, env=_environment()
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StorageError, match="run 'nightly'"), only_run(runs, "second"):
+            pytest.fail("two at once")
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(timeout=30)
+    assert _told(tmp_path / "runs.lock.owner")["run_id"] == "nightly"
+    with only_run(runs, "second"):
+        assert _told(tmp_path / "runs.lock.owner")["run_id"] == "second"
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"host": "elsewhere", "pid": 999_999_999}, "process '999999999' on host 'elsewhere'.* for 2.0 hours"),
+        ({"host": None}, "on host 'None'"),
+        ({"pid": "x"}, "process 'x'"),
+        ({"since": "yesterday", "host": "elsewhere"}, "for an unknown time"),
+        # Another process has the number by now.
+        ({"process_started": "1"}, None),
+        ({"pid": 999_999_999}, None),
+    ],
+)
+def test_whose_file_is_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object], told: str | None
+) -> None:
+    _refuse_locks(monkeypatch)
+    since = (datetime.now(timezone.utc) - timedelta(hours=2)).isoformat()
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "run_id": "other", "since": since, **changed}
+    file = tmp_path / "runs.lock.owner"
+    file.write_text(json.dumps(owner), encoding="utf-8")
+    runs = TableLocation(str(tmp_path / "runs"))
+    if told is None:
+        with only_run(runs, "mine"):
+            assert _told(file)["run_id"] == "mine"
+        assert not file.exists()
+    else:
+        with pytest.raises(StorageError, match=told) as caught, only_run(runs, "mine"):
+            pytest.fail("locked")
+        assert (caught.value.exit_code, _told(file)) == (3, owner)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "5"])
+def test_an_owner_that_nobody_can_read_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    _refuse_locks(monkeypatch)
+    file = tmp_path / "runs.lock.owner"
+    file.write_text(content, encoding="utf-8")
+    with (
+        pytest.raises(StorageError, match=r"run 'unknown', process 'unknown' on host 'unknown'.*rm "),
+        only_run(TableLocation(str(tmp_path / "runs")), "mine"),
+    ):
+        pytest.fail("locked")
+    assert file.read_text(encoding="utf-8") == content
+
+
+def test_an_owner_is_not_written_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _refuse_locks(monkeypatch)
+    (tmp_path / "runs.lock.owner").symlink_to(tmp_path / "made")
+    with pytest.raises(StorageError, match="is a link"), only_run(TableLocation(str(tmp_path / "runs")), "mine"):
+        pytest.fail("locked")
+    assert not (tmp_path / "made").exists()
 
 
 def _symbolic(victim: Path, file: Path) -> None:

@@ -15,10 +15,11 @@ from routing.importing.catalog import StandIns, TimeFormats
 from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
 from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
 from routing.importing.import_faults import unreadable_file
-from routing.importing.import_files import list_files, on_this_disk
+from routing.importing.import_files import as_shown, list_files, on_this_disk
 from routing.importing.spelling import NameSpelling, say_servers
 from routing.importing.tsql.script_reader import ReadScript, read_comments, read_file, servers_in
 from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
+from routing.render.wording import printable
 from routing.terms import MSDB
 
 # Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
@@ -162,7 +163,7 @@ def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tup
         folder = _folder_of(file)
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
         below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
-        yield file, instance or next(iter(below), top.name) or _ANY_INSTANCE
+        yield file, instance or as_shown(next(iter(below), top.name)) or _ANY_INSTANCE
 
 
 def _databases(
@@ -182,7 +183,7 @@ def _databases(
             folder = _folder_of(file)
             is_own = len(folders) > 1 and folder != top and folder.name.casefold() not in of_instance
             only = users[0] if len(users) == 1 else None
-            yield file, names_by_file[file] or only or (folder.name if is_own else UNNAMED_DATABASE)
+            yield file, names_by_file[file] or only or (as_shown(folder.name) if is_own else UNNAMED_DATABASE)
 
 
 def _all(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
@@ -264,12 +265,22 @@ def _say_several(parts: _Parts, whose: Mapping[str, str | None], databases: Mapp
 # What can be wrong with a check, each phrased once; all of it means exit code 2.
 
 
-def no_queue(paths: Sequence[str]) -> InputError:
-    """Return the error that the paths hold no transmission queue."""
+_SHOWN_NOTES, _SHOWN_CHARACTERS = 3, 300
+
+
+def no_queue(paths: Sequence[str], notes: Sequence[str] = ()) -> InputError:
+    """Return the error that the paths hold no transmission queue; ``notes`` say what was not read."""
     return InputError(
-        f"there is no transmission queue in {join_bounded([quote(path) for path in paths], 'path')}",
+        f"there is no transmission queue in {say_unread(paths, notes)}",
         "export sys.transmission_queue; sbroute import queries prints the T-SQL for it",
     )
+
+
+def say_unread(paths: Sequence[str], notes: Sequence[str]) -> str:
+    """Return the paths, and the first notes on what was not read in them."""
+    named = join_bounded([quote(path) for path in paths], "path")
+    unread = [printable(note[:_SHOWN_CHARACTERS]) for note in notes[:_SHOWN_NOTES]]
+    return f"{named}; {join_bounded(unread, 'note', len(notes))}" if notes else named
 
 
 def no_row(rejected: Sequence[str]) -> InputError:
@@ -453,7 +464,8 @@ def _read_by_instance(
     servers: dict[str | None, set[str | None]] = {}
     read: dict[str | None, ReadScript] = {}
     try:
-        for server in servers_in(file, options.variables):
+        # A script without any batch is read for what is wrong in it, such as a missing file of :r.
+        for server in servers_in(file, options.variables) or (None,):
             name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
             servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
         for instance, theirs in servers.items():

@@ -189,7 +189,7 @@ def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
     exports, scripts = find_files(paths)
     export, options = read_exports(exports, options, needed=_QUEUE)
     if _QUEUE not in export.rows:
-        raise no_queue(paths)
+        raise no_queue(paths, export.notes)
     return weigh(export, scripts, options)
 
 

@@ -233,6 +233,81 @@ def test_a_log_that_was_cleaned_up(tables: LogsInMemory, monkeypatch: pytest.Mon
     assert len(protocol.begin(tables, "next", is_full=True).notes) == len(KEYS)
 
 
+MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES")
+
+
+def _maintained(tables: LogsInMemory, key: str, commits: int = 120) -> None:
+    for number in range(commits):
+        tables.by_hand(key, MAINTENANCE[number % len(MAINTENANCE)])
+
+
+def test_another_jobs_rows_are_found_below_any_maintenance() -> None:
+    log = Log("id").and_then("WRITE", frozenset({"x"}), OTHERS.as_text())
+    tables = LogsInMemory(KEYS, {"resolved_routes": log})
+    _maintained(tables, "resolved_routes")
+    with pytest.raises(OutputError, match="holds what runs recorded in 'elsewhere/runs' wrote"):
+        protocol.begin(tables, "first", is_full=True)
+    # A change by hand does not make them nobody's.
+    tables.by_hand("resolved_routes", "UPDATE", frozenset({"y"}))
+    with pytest.raises(OutputError, match="holds what runs recorded in 'elsewhere/runs' wrote"):
+        protocol.begin(tables, "first", is_full=True)
+
+
+def test_a_row_of_somebody_is_found_below_any_maintenance(tables: LogsInMemory) -> None:
+    tables.by_hand("runs", "WRITE", tables.logs["runs"].rows())
+    _maintained(tables, "runs")
+    with pytest.raises(OutputError, match=r"version 1 .*.RESTORE it to version 0, or run once"):
+        protocol.begin(tables, "next", is_full=False)
+    assert len(protocol.begin(tables, "next", is_full=True).notes) == 1
+
+
+@pytest.mark.parametrize("is_cleaned", [False, True])
+@pytest.mark.parametrize("what", OF_RUNS)
+def test_runs_put_back_and_maintained(tables: LogsInMemory, what: str, is_cleaned: bool) -> None:
+    """The turns of runs are known by the RESTORE, and by the end of the log where that is gone."""
+    _three_runs(tables)
+    OF_RUNS[what](tables)
+    kept = [row["run_id"] for row in told(tables)]
+    _maintained(tables, "runs")
+    if is_cleaned:
+        tables.cleaned["runs"] = len(tables.logs["runs"].entries) - 20
+    jobs = (Job("next"), Job("later"), Job("last"))
+    assert [_refusal(job, tables) for job in jobs] == [None, None, None]
+    assert [row["run_id"] for row in told(tables)] == [*kept, "next", "later", "last"]
+    assert _is_as_expected(tables)
+
+
+def test_a_row_that_does_not_fit_the_tables_is_refused_where_the_log_is_gone(
+    tables: LogsInMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _maintained(tables, "runs")
+    tables.cleaned["runs"] = 100
+    assert protocol.begin(tables, "next", is_full=False).notes == ()
+    last = tables.last_run()
+    assert last is not None
+    assert last.table_ids
+    ids = {key: value for key, value in last.table_ids.items() if key != "resolved_routes"}
+    monkeypatch.setattr(tables, "last_run", lambda _=None: replace(last, table_ids=ids))
+    with pytest.raises(
+        OutputError, match=r"before version 100, .*run once with --set resolve.mode=full"
+    ) as caught:
+        protocol.begin(tables, "next", is_full=False)
+    assert caught.value.exit_code == 2
+    [note] = protocol.begin(tables, "next", is_full=True).notes
+    assert "may be no run's" in note
+
+
+@pytest.mark.parametrize("mode", ["full", "incremental"])
+def test_rows_of_unknown_writers_are_not_replaced_where_no_run_counts(mode: str) -> None:
+    log = Log("id").and_then("WRITE", frozenset({"x"}), OTHERS.as_text())
+    tables = LogsInMemory(KEYS, {"resolved_routes": log})
+    _maintained(tables, "resolved_routes")
+    tables.cleaned["resolved_routes"] = 60
+    with pytest.raises(OutputError, match=r"before version 60, .*--set output.resolved_routes=") as caught:
+        protocol.begin(tables, "first", is_full=mode == "full")
+    assert caught.value.exit_code == 2
+
+
 @pytest.mark.parametrize(("mark", "is_refused"), [(OWN, False), (OTHERS, True), (None, False)])
 def test_a_first_run_where_something_stands(mark: CommitMark | None, is_refused: bool) -> None:
     """A killed first run is replaced, another job's tables are not; of rows without a mark there is a note."""
