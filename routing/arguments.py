@@ -10,10 +10,20 @@ from datetime import datetime
 from functools import cache, wraps
 from typing import Any, ForwardRef, TypeVar, get_args, get_origin
 
-from routing.errors import ArgumentFault
+from routing.errors import ContractError, describe_value
 
 _MOST_HINTS = 2
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ArgumentFault(ContractError, TypeError):
+    """An argument of a call from Python is of another kind than the function takes."""
+
+    @classmethod
+    def of_kind(cls, name: str, value: object, kinds: Sequence[str], hint: str | None) -> ArgumentFault:
+        """Name an argument, its value and the kinds that the function takes."""
+        wanted = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
+        return cls(f"argument {name} is {describe_value(value)}, not {wanted}", hint)
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,9 @@ from routing.errors import (
     quote,
 )
 from routing.importing.import_files import as_shown, is_writable
-from routing.process import CommandProgress, is_lasting
+from routing.process import CommandProgress
 from routing.render.wording import printable
+from routing.storage_faults import find_lasting_fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -369,7 +370,7 @@ def _run_to_end(options: argparse.Namespace, console: CommandConsole) -> int:
         if isinstance(error, RoutingError):
             status = error.exit_code
         else:
-            status = EXIT_CONTRACT if is_lasting(error) else EXIT_FAILED
+            status = EXIT_FAILED if find_lasting_fault(error) is None else EXIT_CONTRACT
         if status == EXIT_FAILED:
             from routing.sessions.session import java_logs
 

@@ -6,14 +6,12 @@ Messages are one sentence, built in one place, and bounded: lists are cut, value
 from __future__ import annotations
 
 import difflib
-import errno
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import PurePath
 
-from routing.process import is_lasting
+from routing.storage_faults import LASTING, find_lasting_fault
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -224,16 +222,6 @@ class InputError(ContractError):
             f"the input tables have {join_bounded(faults, 'faulty row', total)}",
             "correct these rows; nothing was written",
         )
-
-
-class ArgumentFault(ContractError, TypeError):
-    """An argument of a call from Python is of another kind than the function takes."""
-
-    @classmethod
-    def of_kind(cls, name: str, value: object, kinds: Sequence[str], hint: str | None) -> ArgumentFault:
-        """Say what an argument is, and what the function takes in its place."""
-        wanted = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
-        return cls(f"argument {name} is {describe_value(value)}, not {wanted}", hint)
 
 
 class RecordedAlready(InputError):
@@ -473,13 +461,13 @@ class StorageError(RoutingError):
 
     @property
     def exit_code(self) -> int:
-        """The status with which the command line ends: 2 for a fault that lasts (`is_lasting`)."""
-        return EXIT_CONTRACT if is_lasting(self) else EXIT_FAILED
+        """The status with which the command line ends: 2 for a fault that lasts."""
+        return EXIT_FAILED if find_lasting_fault(self) is None else EXIT_CONTRACT
 
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:
         """Say that Spark or the storage failed while the command was doing something."""
-        hints = {os.strerror(number): hint for number, hint in _DISK_FAULTS.items()}
+        hints = {os.strerror(number): hint for number, hint in LASTING.items()}
         hint = next((hint for words, hint in hints.items() if why.startswith(words)), "once the cause is gone")
         return cls(f"the run failed while {doing}: {why}", f"run again {hint}")
 
@@ -540,64 +528,6 @@ class StorageError(RoutingError):
         )
 
 
-class InternalError(RoutingError):
-    """The run's own accounts do not agree, which is a fault of this program."""
-
-    @classmethod
-    def counts(cls, read: int, resolved: int, rejected: int) -> InternalError:
-        """Say that the rows read are not the rows resolved plus the rows rejected."""
-        return cls(
-            f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
-        )
-
-    @classmethod
-    def pending(cls, delayed: int, stored: int) -> InternalError:
-        """Say that the messages to be tried again are not those of ``pending_messages``."""
-        return cls(
-            f"{delayed} messages were left delayed, but pending_messages holds {stored}; the run is not recorded"
-        )
-
-    @classmethod
-    def delayed(cls, left: int, present: int, version: int) -> InternalError:
-        """Say that messages which a full run left delayed are not among those that it read."""
-        return cls(f"{left} messages were left delayed, but {present} are in version {version} of tables.messages")
-
-    @classmethod
-    def candidates(cls, expected: int, stored: int) -> InternalError:
-        """Say that candidates of messages were lost or doubled on their way into the table."""
-        return cls(f"the messages have {expected} candidates, but {stored} rows were written")
-
-    @classmethod
-    def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
-        """Say that the rows read are not the rows traced plus the rows rejected."""
-        return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
-
-
-# Faults of a disk that last, as every system writes them. Libraries wrap them in words of their own.
-_DISK_FAULTS = {
-    errno.ENOSPC: "once there is room",
-    errno.EDQUOT: "once the quota has room",
-    errno.EROFS: "once the file system is mounted to be written to, or name another location",
-    errno.EACCES: "once this user may write there, or name another location",
-    errno.EPERM: "once this user may write there, or name another location",
-}
-
-
-def find_disk_fault(error: BaseException) -> int | None:
-    """Return the number of a lasting fault of a disk, such as ENOSPC, that an error or one of its causes names."""
-    causes = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
-        causes.append(cause)
-    for one in causes:
-        if isinstance(one, OSError) and one.errno in _DISK_FAULTS:
-            return one.errno
-        for number in _DISK_FAULTS:
-            # "(os error 28)" is Rust's, "[Errno 28]" Arrow's; Java writes the words.
-            if re.search(rf"\(os error {number}\)|\[[Ee]rrno {number}\]|: {os.strerror(number)}$", str(one), re.M):
-                return number
-    return None
-
-
 def first_sentence(error: BaseException) -> str:
     """Return the first line of an error of Spark or Java, shortened: what a user can act on.
 
@@ -609,7 +539,7 @@ def first_sentence(error: BaseException) -> str:
         # py4j's own words say nothing; what went wrong is in the last cause.
         causes = [text for text in lines if text.startswith((": ", "Caused by: "))]
         line = causes[-1].removeprefix(": ").removeprefix("Caused by: ").strip() if causes else line
-    fault = find_disk_fault(error)
+    fault = find_lasting_fault(error)
     if fault is not None and not isinstance(error, OSError):
         words = os.strerror(fault)
         before = line.partition(words)[0].rstrip(": ").rpartition(": ")[2] if words in line else line

@@ -13,7 +13,6 @@ import atexit
 import errno
 import gc
 import os
-import re
 import signal
 import sys
 import threading
@@ -279,36 +278,3 @@ def no_search_for_cycles() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-# Faults that last: the same command fails again until somebody changes the storage or a permission.
-_LASTING = frozenset(
-    (
-        *(errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM),
-        *(errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.ENOTDIR, errno.ENAMETOOLONG),
-    )
-)
-# The same in the texts of delta-rs, Arrow and Java, which hide the number.
-_NUMBERS = "|".join(str(number) for number in sorted(_LASTING))
-_LASTING_TEXT = re.compile(
-    rf"\(os error (?:{_NUMBERS})\)|\[errno (?:{_NUMBERS})\]"
-    "|No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
-    "|Operation not supported|Function not implemented|AccessDeniedException|AccessControlException",
-    re.IGNORECASE,
-)
-
-
-def is_lasting(error: BaseException) -> bool:
-    """Return True if an error, or a cause of it, is a fault of the storage that lasts; False for time-outs."""
-    seen = set[int]()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        if isinstance(cause, OSError) and cause.errno is not None:
-            if cause.errno in _LASTING:
-                return True
-        # An error of this package quotes what others wrote, such as the name of a folder.
-        elif not type(cause).__module__.startswith("routing.") and _LASTING_TEXT.search(str(cause)):
-            return True
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    return False

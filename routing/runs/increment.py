@@ -19,11 +19,11 @@ from routing.delta.appended_rows import RecordedVersion, check_detectable, check
 from routing.delta.job_outputs import LastRun
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import TableSnapshot
-from routing.errors import InternalError, OutputError
+from routing.errors import OutputError
 from routing.messages import openers, pending, results, validate
 from routing.messages.job import ResolveJob
 from routing.messages.lookups import RunLookups
-from routing.runs.run_work import Stages
+from routing.runs.run_work import InternalError, Stages
 from routing.schemas import MESSAGES, OUTPUTS, PENDING_MESSAGES, REJECTED_MESSAGES, ROUTE_REQUESTS
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import at_once, has_arrow, with_columns_of

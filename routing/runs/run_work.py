@@ -17,11 +17,45 @@ from routing.delta.opening import TableOpener
 from routing.delta.protocol import RunStart
 from routing.delta.spark_tables import Input
 from routing.engines.traffic_tables import count_by, open_traffic
-from routing.errors import InternalError, RoutingError, StorageError, first_sentence
+from routing.errors import RoutingError, StorageError, first_sentence
 from routing.plan.checked_inputs import ResolveOptions
 from routing.tables.read_rows import count_by_files
 from routing.tables.table_columns import Filter, Table
 from routing.terms import JsonObject, Outcome, Reason, Word
+
+
+class InternalError(RoutingError):
+    """The run's own accounts do not agree, which is a fault of this program."""
+
+    @classmethod
+    def counts(cls, read: int, resolved: int, rejected: int) -> InternalError:
+        """Say that the rows read are not the rows resolved plus the rows rejected."""
+        return cls(
+            f"{read} messages were read, but {resolved} resolved and {rejected} rejected; the run is not recorded"
+        )
+
+    @classmethod
+    def pending(cls, delayed: int, stored: int) -> InternalError:
+        """Say that the messages to be tried again are not those of ``pending_messages``."""
+        return cls(
+            f"{delayed} messages were left delayed, but pending_messages holds {stored}; the run is not recorded"
+        )
+
+    @classmethod
+    def delayed(cls, left: int, present: int, version: int) -> InternalError:
+        """Say that messages which a full run left delayed are not among those that it read."""
+        return cls(f"{left} messages were left delayed, but {present} are in version {version} of tables.messages")
+
+    @classmethod
+    def candidates(cls, expected: int, stored: int) -> InternalError:
+        """Say that candidates of messages were lost or doubled on their way into the table."""
+        return cls(f"the messages have {expected} candidates, but {stored} rows were written")
+
+    @classmethod
+    def paths(cls, read: int, traced: int, rejected: int) -> InternalError:
+        """Say that the rows read are not the rows traced plus the rows rejected."""
+        return cls(f"{read} messages were read, but {traced} traced and {rejected} rejected")
+
 
 # The seconds of a run's stages, and what becomes of Spark's errors in them.
 

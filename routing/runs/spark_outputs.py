@@ -18,7 +18,7 @@ from routing.delta.counted_runs import leave_out_missing
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import AsItIs, Input
 from routing.engines.traffic_tables import count_by
-from routing.errors import ContractError, InternalError, RoutingError, StorageError, first_sentence, quote
+from routing.errors import ContractError, RoutingError, StorageError, first_sentence, quote
 from routing.messages.candidate_ranks import MESSAGE_ROW, route_candidates
 from routing.messages.compiling import StageClock, compile_tables
 from routing.messages.dialog_hash import FUNCTION
@@ -27,7 +27,7 @@ from routing.messages.results import message_paths
 from routing.plan.candidate_lists import MOST_CANDIDATES, CandidateLists
 from routing.plan.checked_inputs import ResolveOptions
 from routing.rules.timeline import as_utc
-from routing.runs.run_work import TRACE_ALL, Progress, Stages, WrittenPaths, count_paths
+from routing.runs.run_work import TRACE_ALL, InternalError, Progress, Stages, WrittenPaths, count_paths
 from routing.runs.spark_runs import open_inputs
 from routing.schemas import MESSAGE_PATHS, ROUTE_CANDIDATES, Schema
 from routing.tables.cached_frames import FRAME_LIMITS, FrameCache, FrameLimits, released_on_failure

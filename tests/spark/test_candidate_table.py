@@ -11,8 +11,9 @@ from deltalake import DeltaTable
 
 from routing.cli import main
 from routing.delta.counted_runs import release
-from routing.errors import InternalError, OutputError
+from routing.errors import OutputError
 from routing.runs import spark_outputs
+from routing.runs.run_work import InternalError
 from routing.schemas import ROUTE_CANDIDATES
 from tests.frames import arrow_of
 from tests.stored import config_of, config_text, store, store_local, written

@@ -10,9 +10,9 @@ import pytest
 
 from routing.config import ConfigError
 from routing.delta.counted_runs import release
-from routing.errors import InternalError, OutputError
+from routing.errors import OutputError
 from routing.runs import spark_outputs
-from routing.runs.run_work import Progress
+from routing.runs.run_work import InternalError, Progress
 from tests.estate_rows import message, small_estate
 from tests.frames import rows_of
 from tests.stored import config_of, save_estate, store, written

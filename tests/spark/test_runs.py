@@ -16,9 +16,10 @@ import pytest
 import routing
 from routing import cli
 from routing.delta.counted_runs import release
-from routing.errors import InputError, InternalError, StorageError
+from routing.errors import InputError, StorageError
 from routing.messages import results
 from routing.runs import spark_runs
+from routing.runs.run_work import InternalError
 from tests.estate_rows import message, small_estate
 from tests.frames import rows_of, with_moments
 from tests.hooks import hooked

@@ -12,7 +12,8 @@ import pyarrow
 import pytest
 
 import routing
-from routing.errors import ArgumentFault, InputError
+from routing.arguments import ArgumentFault
+from routing.errors import InputError
 from routing.tables.given_tables import take_tables
 from routing.tables.read_rows import columns_of
 from tests.estate_rows import small_estate

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from routing import cli
-from routing.errors import StorageError, find_disk_fault, first_sentence
+from routing.errors import StorageError, first_sentence
+from routing.storage_faults import find_lasting_fault
 from tests.estate_rows import small_estate
 from tests.stored import save_job
 
@@ -39,7 +40,7 @@ DENIED = "Generic LocalFileSystem error: Unable to open file /out/a.parquet: Per
 )
 def test_a_fault_of_the_disk_comes_first(text: str, number: int | None, sentence: str) -> None:
     error = RuntimeError(text)
-    assert find_disk_fault(error) == number
+    assert find_lasting_fault(error) == number
     assert first_sentence(error) == sentence
 
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from routing import errors
+from routing.arguments import ArgumentFault
 from routing.config import ConfigError
 from routing.errors import RoutingError, StorageError
 from routing.features.lint.custom_rules import RuleError
+from routing.runs.run_work import InternalError
 from routing.sessions.existing_session import condition
 from tests.golden_texts import assert_golden
 
@@ -34,6 +36,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.no_output": ("job.yaml", "message_paths", "trace --all"),
     "OutputError.out_is_taken": ("/data/routes", "is tables.routes of the configuration"),
     "InputError.missing_table": ("routes", "/data/routes"),
+    "InputError.lost_table": ("dialogs", "/data/dialogs", "4c2f"),
     "InputError.missing_version": ("routes", "/data/routes", 9, 7),
     "InputError.unreadable_version": ("routes", 3, "files of it are gone"),
     "InputError.without_versions": ("main.broker.messages",),
@@ -107,7 +110,13 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 
 def _kinds() -> list[type[RoutingError]]:
     found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RoutingError)]
-    return [*(kind for kind in found if kind.__module__ == errors.__name__), ConfigError, RuleError]
+    return [
+        *(kind for kind in found if kind.__module__ == errors.__name__),
+        ConfigError,
+        RuleError,
+        ArgumentFault,
+        InternalError,
+    ]
 
 
 def _constructors() -> Iterator[str]:

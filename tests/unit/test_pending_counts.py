@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from routing.errors import InternalError
-from routing.runs.run_work import ResolvedGroup, check_pending
+from routing.runs.run_work import InternalError, ResolvedGroup, check_pending
 
 if TYPE_CHECKING:
     from routing.runs.spark_runs import SparkWork

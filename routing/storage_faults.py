@@ -1,0 +1,56 @@
+"""Tell faults of the storage that last, such as a full disk, from those that pass, such as a time-out."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+# The same command fails again until somebody changes the storage or a permission. Each with what to wait for.
+_WRITABLE = "once this user may write there, or name another location"
+LASTING = {
+    errno.ENOSPC: "once there is room",
+    errno.EDQUOT: "once the quota has room",
+    errno.EROFS: "once the file system is mounted to be written to, or name another location",
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+    errno.EOPNOTSUPP: "with a location whose file system can do this",
+    errno.ENOTSUP: "with a location whose file system can do this",
+    errno.ENOSYS: "with a location whose file system can do this",
+    errno.ENOTDIR: "with a location whose parents are folders",
+    errno.ENAMETOOLONG: "with a shorter location",
+}
+"""The numbers of lasting faults, each with the end of a hint that begins with "run again"."""
+# Rust writes "(os error 28)" and Arrow "[errno 28]". Java writes the words after a colon, or the exception's name.
+_WORDS = {os.strerror(number).lower(): number for number in LASTING}
+_DENIED = ("accessdeniedexception", "accesscontrolexception")
+_TEXT = re.compile(
+    rf"\(os error (\d+)\)|\[errno (\d+)\]|(?:^|: )({'|'.join(_WORDS)})\b|({'|'.join(_DENIED)})", re.I | re.M
+)
+
+
+def find_lasting_fault(error: BaseException) -> int | None:
+    """Return the number of a fault that lasts, from an error or one of its causes; None where there is none."""
+    seen = set[int]()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        number = _number_of(cause)
+        if number in LASTING:
+            return number
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return None
+
+
+def _number_of(error: BaseException) -> int | None:
+    """Return the number that one error has, or that its text names."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    # An error of this package quotes what others wrote, such as the name of a folder.
+    if type(error).__module__.startswith("routing."):
+        return None
+    for rust, arrow, words, denied in _TEXT.findall(str(error)):
+        number = errno.EACCES if denied else _WORDS[words.lower()] if words else int(rust or arrow)
+        if number in LASTING:
+            return number
+    return None
