@@ -13,6 +13,8 @@ from routing.features.check.path_ends import IS_DROPPED, OF_ROUTES, KnowledgeGap
 from routing.features.check.remedies import AskStuck, HopToMend, find_remedies, remedy_of, remedy_of_silence
 from routing.features.check.status_advice import StatusAdviser
 from routing.features.check.stuck_groups import (
+    NOTHING_NEAR,
+    KnownInstances,
     MessageRemedy,
     NearMiss,
     NearMisses,
@@ -22,6 +24,7 @@ from routing.features.check.stuck_groups import (
 )
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
+from routing.rules.estate import SharedTuple
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
 from routing.terms import MSDB, Outcome, SortKey, Word
@@ -243,8 +246,12 @@ class _Facts(NamedTuple):
 class _Help(NamedTuple):
     """The near misses of messages, and their remedies."""
 
-    near: tuple[NearMiss, ...] = ()
+    near: SharedTuple[NearMiss] = NOTHING_NEAR
     remedies: tuple[PlacedRemedy, ...] = ()
+
+
+def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
+    return near if isinstance(near, SharedTuple) else SharedTuple(near)
 
 
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
@@ -279,6 +286,7 @@ class _Adviser:
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services = frozenset(services)
+        self._instances = KnownInstances.of(estate.instances)
         self._statuses = StatusAdviser(estate, index, addresses, self._services)
         self._known: dict[tuple[object, ...], _Help] = {}
 
@@ -297,9 +305,9 @@ class _Adviser:
     def _help(self, result: MessageResult, verdict: Verdict) -> _Help:
         if result.path is not None:
             near, remedies = find_remedies(result.path, result.row["instance_name"], self._on_path_of(result))
-            return _Help(tuple(near), tuple(remedies))
+            return _Help(_shared(near), tuple(remedies))
         stuck = self._stuck(result, verdict)
-        return _Help(tuple(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
+        return _Help(_shared(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
 
     def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
         """Find the near misses and remedies that all possible verdicts of a message have in common.
@@ -312,7 +320,7 @@ class _Adviser:
             helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
             remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
             common = remedies.pop() if len(remedies) == 1 else ()
-            self._known[alike] = _Help(near_in_common([helped.near for helped in helps]), common)
+            self._known[alike] = _Help(_shared(near_in_common([helped.near for helped in helps])), common)
         helped = self._known[alike]
         is_contradicted = all(
             one.compared is not None and one.compared.agreement is NumberAgreement.CONTRADICTS
@@ -361,7 +369,7 @@ class _Adviser:
         broker = mended.verdict.broker_instance
         near = self._index.of(hop.instance_name, hop.scope, service, broker, self._time_of(result))
         return StuckGroup(
-            instances=self._estate.instances,
+            instances=self._instances,
             addresses=self._addresses,
             instance=hop.instance_name,
             database=mended.database,
@@ -370,14 +378,14 @@ class _Adviser:
             broker=broker,
             verdict=mended.verdict,
             near=near,
-            services_in_use=self._services - {service},
+            services_in_use=self._services,
             back_to=(row["instance_name"], row["database_name"]) if is_return else None,
         )
 
     def _stuck(self, result: MessageResult, verdict: Verdict) -> StuckGroup:
         name, service, broker = result.row["instance_name"], result.row["to_service_name"], verdict.broker_instance
         return StuckGroup(
-            instances=self._estate.instances,
+            instances=self._instances,
             addresses=self._addresses,
             instance=name,
             database=result.row["database_name"],
@@ -386,7 +394,7 @@ class _Adviser:
             broker=broker,
             verdict=verdict,
             near=self._index.of(name, result.scope, service, broker, self._time_of(result)),
-            services_in_use=self._services - {service},
+            services_in_use=self._services,
             from_service=result.row["from_service_name"],
         )
 

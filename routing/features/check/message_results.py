@@ -16,7 +16,7 @@ from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge
 from routing.rules import text
-from routing.rules.estate import SqlInstance
+from routing.rules.estate import SharedTuple, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.observed import ReasonComparison
 from routing.rules.rejecting import rejections
@@ -205,14 +205,14 @@ def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
     Only msdb is asked from several databases: what is not known of another one can tell who comes first.
     """
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
-    for result in results:
-        gaps[_wish(result)] |= {gap for gap in result.gaps if gap.what in _MAY_COME}
-    gaps_of_results = (
-        sorted(gaps[_wish(result)], key=lambda gap: gap.place) if _asks_msdb(result) else [] for result in results
-    )
+    for wish, some in {(_wish(result), result.gaps) for result in results if result.gaps}:
+        gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
+    ordered = {wish: SharedTuple(sorted(some, key=lambda gap: gap.place)) for wish, some in gaps.items() if some}
     return [
-        replace(result, verdict=None, gaps=tuple(result_gaps)) if result_gaps else result
-        for result, result_gaps in zip(results, gaps_of_results, strict=True)
+        replace(result, verdict=None, gaps=ordered[_wish(result)])
+        if _wish(result) in ordered and _asks_msdb(result)
+        else result
+        for result in results
     ]
 
 
@@ -258,7 +258,7 @@ class _InstanceMessages:
         verdict = self._judge.verdict(message, dialog)
         gaps = self.knowledge.of_verdict(self.name, verdict)
         if gaps:
-            return MessageResult(plain, handle, status_text, None, tuple(gaps), message, possible=(verdict,))
+            return MessageResult(plain, handle, status_text, None, gaps, message, possible=(verdict,))
         return MessageResult(plain, handle, status_text, verdict, message=message)
 
     def _read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:

@@ -11,7 +11,13 @@ from routing.features.check.message_results import ON_ITS_WAY, CheckedEstate, Me
 from routing.features.check.remedies import remedy_of
 from routing.features.check.service_remedies import end_conversations, end_dead_dialog, tell_twins_apart
 from routing.features.check.status_facts import ReportedStatus
-from routing.features.check.stuck_groups import MessageRemedy, NearMisses, PlacedRemedy, StuckGroup
+from routing.features.check.stuck_groups import (
+    KnownInstances,
+    MessageRemedy,
+    NearMisses,
+    PlacedRemedy,
+    StuckGroup,
+)
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import WORDS, StatusTrouble, find_trouble
 from routing.plan.verdicts import MessageJudge, may_ask
@@ -153,7 +159,9 @@ class StatusAdviser:
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services = frozenset(services)
-        self._network = EstateNetwork(estate.instances)
+        self._instances = KnownInstances.of(estate.instances)
+        self._network = EstateNetwork(self._instances)
+        self._judge = MessageJudge(self._network, is_exact=True)
 
     def answer(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
@@ -223,13 +231,13 @@ class StatusAdviser:
         name, service = owners[0].name, row["to_service_name"]
         t = self._estate.times[row["instance_name"]]
         arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
-        verdict = MessageJudge(self._network, is_exact=True).verdict(arriving, NO_DIALOG)
+        verdict = self._judge.verdict(arriving, NO_DIALOG)
         if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
             return None
         broker = verdict.broker_instance
         near = self._index.of(name, MSDB, service, broker, t)
-        group_facts = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
-        return PlacedRemedy(name, remedy_of(StuckGroup(*group_facts, self._services - {service})))
+        group_facts = self._instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        return PlacedRemedy(name, remedy_of(StuckGroup(*group_facts, self._services)))
 
     def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         row, verdict = result.row, result.verdict
