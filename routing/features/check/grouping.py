@@ -289,6 +289,7 @@ class _Adviser:
         self._instances = KnownInstances.of(estate.instances)
         self._statuses = StatusAdviser(estate, index, addresses, self._services)
         self._known: dict[tuple[object, ...], _Help] = {}
+        self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
     def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
         """Find near misses and remedies for a message, here or on its path."""
@@ -332,10 +333,14 @@ class _Adviser:
         """Return True if all routes that decide are known; other things may be unknown."""
         knowledge = self._estate.knowledge
         return not any(
-            gap.what in OF_ROUTES
+            self._is_about_routes(knowledge.of_verdict(result.row["instance_name"], verdict))
             for result, verdict in supposed
-            for gap in knowledge.of_verdict(result.row["instance_name"], verdict)
         )
+
+    def _is_about_routes(self, gaps: tuple[KnowledgeGap, ...]) -> bool:
+        if gaps not in self._about_routes:
+            self._about_routes[gaps] = any(gap.what in OF_ROUTES for gap in gaps)
+        return self._about_routes[gaps]
 
     def make(self, results: Iterable[MessageResult], helped: _Help) -> MessageGroup:
         """Return the group of messages with one result."""

@@ -204,8 +204,9 @@ def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
 
     Only msdb is asked from several databases: what is not known of another one can tell who comes first.
     """
+    asking = {_wish(result) for result in results if _asks_msdb(result)}
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
-    for wish, some in {(_wish(result), result.gaps) for result in results if result.gaps}:
+    for wish, some in {(_wish(result), result.gaps) for result in results if _wish(result) in asking}:
         gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
     ordered = {wish: SharedTuple(sorted(some, key=lambda gap: gap.place)) for wish, some in gaps.items() if some}
     return [
