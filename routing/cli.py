@@ -36,7 +36,7 @@ from routing.commands import (
     trace,
 )
 from routing.commands.command_context import at_least_one
-from routing.commands.terminal_streams import open_line, tell_besides, tell_result
+from routing.commands.terminal_streams import PlainLines, open_line, tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -175,7 +175,8 @@ class CommandConsole:
         self._json = options.log_format == "json"
         self._width: int | None = options.width
         self._color: str = options.color
-        self._line_below = None if self._quiet or self._json else open_line()
+        is_silent = self._quiet or self._json
+        self._line_below = None if is_silent else open_line() or PlainLines(options.command)
         self.command_progress.output = self
 
     def close(self) -> None:
@@ -245,6 +246,11 @@ class CommandConsole:
             self.note(text)
         with nullcontext() if self._line_below is None else self._line_below.during(text, left or text):
             yield
+
+    def say(self, text: str) -> None:
+        """Show how far the activity has come."""
+        if self._line_below is not None:
+            self._line_below.say(text)
 
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -282,13 +282,15 @@ def check(
     at: datetime | None = None,
     then: Sequence[str] = (),
     clock: datetime | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
 
     ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
     what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
     or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
-    force. ``clock`` is the time of now: a note names what says that it is of a later time. Raises InputError where
+    force. ``clock`` is the time of now: a note names what says that it is of a later time. ``say``
+    is called with how far the check has come. Raises InputError where
     no queue is among the files, one cannot be read, or nothing tells whose a script is.
     """
     options = FileOptions(
@@ -296,7 +298,7 @@ def check(
     )
     evidence = gather(paths, options)
     estate = CheckedEstate.of(evidence, _times(evidence, at))
-    results = follow_results(estate, decide_all(estate))
+    results = follow_results(estate, decide_all(estate, say), say=say)
     return Check(at, estate, results, _try(estate, then, options, at) if then else None)
 
 

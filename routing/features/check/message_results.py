@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -164,8 +164,15 @@ class CheckedEstate:
         return EstateKnowledge(self.evidence, self.instances)
 
 
-def decide_all(estate: CheckedEstate) -> list[MessageResult]:
-    """Return the results of all messages of the queues: every row that was read, and not rejected, is one."""
+SAID_EVERY = 1_000
+"""So many messages are judged before it is said how far the check has come."""
+
+
+def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: None) -> list[MessageResult]:
+    """Return the results of all messages of the queues: every row that was read, and not rejected, is one.
+
+    ``say`` is called with how many messages are judged.
+    """
     evidence, knowledge = estate.evidence, estate.knowledge
     rows = TableColumns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
@@ -173,13 +180,16 @@ def decide_all(estate: CheckedEstate) -> list[MessageResult]:
     by_instance: dict[str, list[tuple[TableRow, TableRow]]] = defaultdict(list)
     for plain, row in zip(evidence.rows["messages"], rows, strict=True):
         by_instance[row["instance_name"]].append((plain, row))
-    results = []
+    results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible = PossibleVerdicts(estate.instances, estate.times)
     for name, theirs in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible)
         messages.find_openers(row for _, row in theirs)
         ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
-        results += [messages.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
+        for plain, row in ordered:
+            if len(results) % SAID_EVERY == 0:
+                say(f"judged {len(results):,} of {count:,} messages")
+            results.append(messages.judge(plain, row, observed[name, row["message_id"]]))
     results += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
     return _hold_back(results)
 

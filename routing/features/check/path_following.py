@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from routing.features.check.evidence import FileEvidence
 from routing.features.check.gaps import EstateKnowledge
-from routing.features.check.message_results import CheckedEstate, MessageResult
+from routing.features.check.message_results import SAID_EVERY, CheckedEstate, MessageResult
 from routing.features.check.path_ends import (
     NO_WAY_FOLLOWED,
     JudgedWays,
@@ -104,14 +104,24 @@ _Names = tuple[Hashable, ...]
 
 
 def follow_results(
-    estate: CheckedEstate, results: Sequence[MessageResult], most_ways: int = MOST_WAYS
+    estate: CheckedEstate,
+    results: Sequence[MessageResult],
+    most_ways: int = MOST_WAYS,
+    *,
+    say: Callable[[str], None] = lambda text: None,
 ) -> list[MessageResult]:
     """Return the results, those of messages that leave their instance with their paths.
 
-    At most ``most_ways`` ways are followed of the messages of one database to one service by one route.
+    At most ``most_ways`` ways are followed of the messages of one database to one service by one route. ``say`` is
+    called with how many messages are followed.
     """
-    follower = MessageFollower(estate, most_ways)
-    return [replace(result, path=follower.follow(result)) for result in results]
+    follower, followed = MessageFollower(estate, most_ways), list[MessageResult]()
+    for number, result in enumerate(results):
+        if number % SAID_EVERY == 0:
+            say(f"followed {number:,} of {len(results):,} messages")
+        path = follower.follow(result)
+        followed.append(result if path is None else replace(result, path=path))
+    return followed
 
 
 class MessageFollower:
