@@ -257,7 +257,7 @@ BETWEEN_LINES = 10.0
 
 
 class PlainLines(LiveLine):
-    """The same steps where standard error is a pipe or a file: a line of plain text from time to time.
+    """Lines of plain text on the same steps, where standard error is a pipe or a file.
 
     A command that ends within ``pause`` seconds prints none.
     """
@@ -286,7 +286,7 @@ class PlainLines(LiveLine):
         return time.monotonic() - self._printed >= self._pause * 0.9
 
     def _take_away(self) -> None:
-        """Leave what is printed."""
+        """Keep printed lines: nothing is taken away from a pipe."""
 
     def _leave(self, left: str) -> None:
-        """Print nothing of a step that has ended."""
+        """Print no line for a step that has ended."""

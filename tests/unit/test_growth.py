@@ -13,7 +13,9 @@ import pytest
 
 from routing.features.check import check_report
 from routing.features.check.checking import check
+from routing.features.explain import judging
 from routing.importing.catalog import delimited
+from routing.rules.text import likeness
 from tests.large_estates import LARGE
 
 SMALL = 25
@@ -63,3 +65,20 @@ def test_cells_that_fill_up_a_line_are_looked_at_once() -> None:
         assert [row for _, row in found.rows] == [{"database_name": "Orders", "name": "//orders"}]
 
     assert grows(work, 500) < MOST_GROWTH
+
+
+def test_a_long_name_is_folded_once_however_many_names_it_is_compared_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = "//Stock" + "x" * 1_000
+    folded: list[str] = []
+
+    def fold(name: str) -> str:
+        folded.append(name)
+        return likeness(name)
+
+    monkeypatch.setattr(judging, "likeness", fold)
+    names = [f"//other{number}" for number in range(50)]
+    assert judging.find_spellings([*names, asked.lower(), asked, None], asked) == [asked.lower()]
+    assert folded.count(asked) == 2
+    assert len(folded) == 53

@@ -42,7 +42,8 @@ cli.open_line = lambda: terminal_streams.open_line(pause)
 def command(options, console):
     def see_line():
         # Until the line is drawn, where there is one, and drawn anew.
-        line, is_seen = console._line_below, console._line_below is None
+        line = console._line_below
+        is_seen = line is None or isinstance(line, terminal_streams.PlainLines)
         while not is_seen:
             time.sleep(0.01)
             with line._lock:
