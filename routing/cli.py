@@ -36,7 +36,7 @@ from routing.commands import (
     trace,
 )
 from routing.commands.command_context import at_least_one
-from routing.commands.terminal_streams import open_line, tell_besides, tell_result
+from routing.commands.terminal_streams import PlainLines, open_line, tell_besides, tell_result
 from routing.errors import (
     EXIT_CONTRACT,
     EXIT_DONE,
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 COMMON_OPTIONS = "common options"
 """The title of the options that every command has."""
-# Stages that take fewer seconds get no line of their own in a pipe.
-_SHORT = 0.5
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
@@ -178,9 +176,8 @@ class CommandConsole:
         self._json = options.log_format == "json"
         self._width: int | None = options.width
         self._color: str = options.color
-        # Newcomers wait for the demo, perhaps in a pipe; other commands are silent there.
-        self._shows_stages = options.command == "demo" and not self._quiet
-        self._line_below = None if self._quiet or self._json else open_line()
+        is_silent = self._quiet or self._json
+        self._line_below = None if is_silent else open_line() or PlainLines(options.command)
         self.command_progress.output = self
 
     def close(self) -> None:
@@ -235,7 +232,7 @@ class CommandConsole:
     def progress(self, what: Progress) -> None:
         """Report that a stage begins or has ended: on a terminal's live line, or as JSON in a scheduler's log."""
         has_ended = what.seconds is not None
-        if what.seconds is not None and (self._json or (self._writes_stages() and what.seconds >= _SHORT)):
+        if has_ended and self._json:
             self.note(str(what), fields=what.fields())
         if self._line_below is not None:
             if has_ended:
@@ -243,16 +240,18 @@ class CommandConsole:
             else:
                 self._line_below.begin(what.stage)
 
-    def _writes_stages(self) -> bool:
-        return self._json or (self._shows_stages and self._line_below is None)
-
     @contextmanager
     def during(self, text: str, left: str | None = None) -> Iterator[None]:
         """Show an activity; on a terminal ``left``, or the text, stays with its seconds."""
-        if self._writes_stages():
+        if self._json:
             self.note(text)
         with nullcontext() if self._line_below is None else self._line_below.during(text, left or text):
             yield
+
+    def say(self, text: str) -> None:
+        """Show how far the activity has come."""
+        if self._line_below is not None:
+            self._line_below.say(text)
 
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""

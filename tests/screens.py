@@ -35,5 +35,8 @@ class Busy:
         """A step."""
         return nullcontext()
 
+    def say(self, text: str) -> None:
+        """Nothing is shown of how far an activity has come."""
+
     def watch(self, spark: SparkSession) -> None:
         """A session."""

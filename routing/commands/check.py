@@ -88,19 +88,22 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     times = shared_arguments.times(options)
     stand_ins = shared_arguments.stand_ins(options, times, console)
-    done = check(
-        options.paths,
-        instance=stand_ins.instance_name,
-        database=stand_ins.database_name,
-        exported_at=stand_ins.exported_at,
-        times=times,
-        variables=variables(options.variables),
-        addresses=shared_arguments.addresses(options),
-        at=moment_or_none(options.at, "--at"),
-        then=options.then,
-        clock=datetime.now(timezone.utc),
-    )
-    _print(done, options, console)
+    with console.during("reading the files", left="checked"):
+        done = check(
+            options.paths,
+            instance=stand_ins.instance_name,
+            database=stand_ins.database_name,
+            exported_at=stand_ins.exported_at,
+            times=times,
+            variables=variables(options.variables),
+            addresses=shared_arguments.addresses(options),
+            at=moment_or_none(options.at, "--at"),
+            then=options.then,
+            clock=datetime.now(timezone.utc),
+            say=console.say,
+        )
+        console.say("describing what keeps the messages")
+        _print(done, options, console)
     if options.html is not None:
         _write_page(done, options.html, console)
     # Scripts to try are judged as they are in force.

@@ -54,6 +54,9 @@ class Console(Protocol):
     def during(self, text: str, left: str | None = None) -> AbstractContextManager[None]:
         """Show an activity; ``left`` is the text that stays once it is done."""
 
+    def say(self, text: str) -> None:
+        """Show how far the activity has come."""
+
     def watch(self, spark: SparkSession) -> None:
         """Show from now on how far Spark has come with its tasks."""
 

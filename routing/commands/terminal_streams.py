@@ -74,6 +74,7 @@ Tasks = tuple[int, int]
 class _Step(NamedTuple):
     name: str
     begun: float
+    shown: str
 
 
 def open_line(pause: float = _PAUSE) -> LiveLine | None:
@@ -114,13 +115,19 @@ class LiveLine:
     def begin(self, name: str) -> None:
         """Begin a step within those that are under way."""
         with self._lock:
-            self._steps.append(_Step(name, time.monotonic()))
+            self._steps.append(_Step(name, time.monotonic(), name))
             self._tasks = None
             if self._drawer is None:
                 self._drawer = threading.Thread(target=self._keep_drawing, name="live line", daemon=True)
                 self._drawer.start()
             elif self._console is not None:
                 self._draw()
+
+    def say(self, text: str) -> None:
+        """Show a text in place of the innermost step's name: how far it has come."""
+        with self._lock:
+            if self._steps:
+                self._steps[-1] = self._steps[-1]._replace(shown=text)
 
     def end(self, name: str, left: str | None = None) -> None:
         """End a step and the steps within it; ``left`` is the line that stays.
@@ -134,8 +141,7 @@ class LiveLine:
             del self._steps[len(names) - 1 - names[::-1].index(name) :]
             self._tasks = None
             if left is not None:
-                with self.aside():
-                    tell_besides(f"{left}\n")
+                self._leave(left)
 
     @contextmanager
     def during(self, name: str, left: str) -> Iterator[None]:
@@ -154,6 +160,10 @@ class LiveLine:
         with self._lock:
             self._take_away()
             yield
+
+    def _leave(self, left: str) -> None:
+        with self.aside():
+            tell_besides(f"{left}\n")
 
     def close(self) -> None:
         """Remove the line for good, within a second, whatever the terminal does."""
@@ -223,7 +233,7 @@ class LiveLine:
 
         from routing.render.wording import printable
 
-        name, room = Text(printable(step.name), no_wrap=True, overflow="crop"), self._width() - 1
+        name, room = Text(printable(step.shown), no_wrap=True, overflow="crop"), self._width() - 1
         tails = [f"{_GAP}{int(time.monotonic() - step.begun)} s"]
         if self._tasks is not None:
             done, total = self._tasks
@@ -240,3 +250,43 @@ class LiveLine:
             return min(os.get_terminal_size(self._terminal.fileno()).columns or console_width, console_width)
         except OSError:
             return console_width
+
+
+BETWEEN_LINES = 10.0
+"""Seconds between two lines of progress where standard error is no terminal."""
+
+
+class PlainLines(LiveLine):
+    """Lines of plain text on the same steps, where standard error is a pipe or a file.
+
+    A command that ends within ``pause`` seconds prints none.
+    """
+
+    def __init__(self, command: str, pause: float = BETWEEN_LINES) -> None:
+        super().__init__(sys.stderr, pause)
+        self._command = command
+        self._started = self._printed = time.monotonic()
+
+    def close(self) -> None:
+        """Print no more lines."""
+        self._is_closed.set()
+
+    def _draw(self) -> None:
+        if self._is_closed.is_set() or not self._steps or not self._is_due():
+            return
+        from routing.render.wording import printable
+
+        tasks = "" if self._tasks is None else f", {self._tasks[0]:,} of {self._tasks[1]:,} tasks"
+        seconds = int(time.monotonic() - self._started)
+        tell_besides(f"{self._command}: {printable(self._steps[-1].shown)}{tasks} ({seconds} s)\n")
+        self._printed = time.monotonic()
+
+    def _is_due(self) -> bool:
+        """Return True if the last line is old; a step that begins prints none by itself."""
+        return time.monotonic() - self._printed >= self._pause * 0.9
+
+    def _take_away(self) -> None:
+        """Keep printed lines: nothing is taken away from a pipe."""
+
+    def _leave(self, left: str) -> None:
+        """Print no line for a step that has ended."""

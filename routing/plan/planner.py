@@ -79,10 +79,9 @@ class Planner:
         return self.timeline(key, instance).at(t)
 
     def _find(self, key: RoutingKey, instance: SqlInstance) -> DecisionTimeline:
-        if self._is_exact:
-            return DecisionTimeline(ConcerningRoutes.of(key, instance))
         # A signature takes longer to make than a key, and fewer keys have it.
-        shared = instance.name, key.database, signature(key, instance)
+        brought = key.broker if self._is_exact else None
+        shared = instance.name, key.database, brought, signature(key, instance)
         timeline = self._shared.get(shared)
         if timeline is None:
             timeline = DecisionTimeline(ConcerningRoutes.of(key, instance))

@@ -12,10 +12,10 @@ from routing.rules.estate import (
     IMPLIED_LOCAL,
     REPLY,
     AddressKind,
-    Database,
     EstateRoute,
     NameAddress,
     RoutesByBroker,
+    ServiceHolders,
     SqlInstance,
     address_of_name,
 )
@@ -72,7 +72,7 @@ def signature(key: RoutingKey, instance: SqlInstance) -> Hashable:
     broker = _broker_that_counts(instance, key.broker, (*named, *arriving))
     return (
         scope == ARRIVALS,
-        scope if any(holder.name == scope for holder in holders) else None,
+        scope if scope in holders.names else None,
         instance.tie(named),
         instance.scope_facts(scope),
         None if key.database is None else instance.tie(arriving),
@@ -116,7 +116,7 @@ class RouteSearch(NamedTuple):
     match: RouteMatch | None
     pick: str | None
     routes: tuple[EstateRoute, ...]
-    holders: tuple[Database, ...]
+    holders: ServiceHolders
     situation: ChoiceSituation
     choice: TierChoice
     end: ChoiceEnd

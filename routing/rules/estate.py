@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 from routing.rules import text
 from routing.terms import BROKER_CONFIGURATION_SERVICE, LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB
@@ -135,6 +136,64 @@ class Database:
         return cls(name, text.broker_id(service_broker_guid), is_broker_enabled is not False)
 
 
+T = TypeVar("T")
+
+
+class SharedTuple(tuple[T, ...]):
+    """A long tuple that many keys have in common: its hash is computed once."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return tuple.__hash__(self)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __reduce__(self) -> tuple[type[SharedTuple[T]], tuple[tuple[T, ...]]]:
+        # Hashes of text differ from process to process.
+        return type(self), (tuple(self),)
+
+
+class ServiceHolders(SharedTuple[Database]):
+    """The databases of an instance that hold one service, by name.
+
+    Many databases may hold it and many messages ask for it, so what is asked of them is found once.
+    """
+
+    @cached_property
+    def by_broker(self) -> Mapping[str | None, ServiceHolders]:
+        """The holders with each broker instance; None for all of them."""
+        fitting: dict[str | None, list[Database]] = {None: list(self)}
+        for holder in self:
+            if holder.broker is not None:
+                fitting.setdefault(holder.broker, []).append(holder)
+        return {broker: ServiceHolders(holders) for broker, holders in fitting.items()}
+
+    @cached_property
+    def able(self) -> tuple[str, ...]:
+        """The names of those whose broker is on, in their order."""
+        return tuple(holder.name for holder in self if holder.is_enabled)
+
+    @cached_property
+    def able_names(self) -> frozenset[str]:
+        """The same names, to look one up."""
+        return frozenset(self.able)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all of them, to look one up."""
+        return frozenset(holder.name for holder in self)
+
+
+NO_HOLDERS = ServiceHolders()
+
+
 RoutesByService = Mapping[str | None, tuple[EstateRoute, ...]]
 """The routes of a database by the service that they name, None for any, in the order of their names."""
 
@@ -154,7 +213,7 @@ class SqlInstance:
     own_addresses: frozenset[str] = frozenset()
     databases: Mapping[str, Database] = field(default_factory=dict)
     routes: Mapping[str, RoutesByService] = field(default_factory=dict)
-    holders: Mapping[str, tuple[Database, ...]] = field(default_factory=dict)
+    holders: Mapping[str, ServiceHolders] = field(default_factory=dict)
     is_forwarding_known: bool = True
     has_routes: bool = False
 
@@ -234,16 +293,17 @@ class SqlInstance:
     def scope_facts(self, database: str) -> Hashable:
         """Return whether a database's broker is on, and `tie` of its `unnamed` routes; found once for all keys."""
         if database not in self._scope_facts:
-            self._scope_facts[database] = (self.is_enabled(database), self.tie(self.unnamed(database)))
+            facts = self.is_enabled(database), self.tie(self.unnamed(database))
+            self._scope_facts[database] = SharedTuple(facts)
         return self._scope_facts[database]
 
     @cached_property
     def _scope_facts(self) -> dict[str, Hashable]:
         return {}
 
-    def holders_of(self, service: str | None) -> tuple[Database, ...]:
+    def holders_of(self, service: str | None) -> ServiceHolders:
         """Return the databases that hold a service, by name."""
-        return () if service is None else self.holders.get(service, ())
+        return NO_HOLDERS if service is None else self.holders.get(service, NO_HOLDERS)
 
 
 def by_name(route: EstateRoute) -> tuple[str, int]:
@@ -352,9 +412,10 @@ def _add_routes(
     }
 
 
-def _order_holders(holding: Mapping[str, list[Database]]) -> dict[str, tuple[Database, ...]]:
+def _order_holders(holding: Mapping[str, list[Database]]) -> dict[str, ServiceHolders]:
     return {
-        service: tuple(sorted(holders, key=lambda database: database.name)) for service, holders in holding.items()
+        service: ServiceHolders(sorted(holders, key=lambda database: database.name))
+        for service, holders in holding.items()
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import lcm
 from typing import NamedTuple
 
@@ -295,13 +296,19 @@ class _Walk:
         if verdict.outcome is Outcome.FORWARDED and left is not None:
             left -= 1
         onward = here._replace(hops_remaining=left, tested=tested, nodes=self._nodes(here, last))
-        onward_paths = []
+        # Each is one way at least: more than may still be followed only tell that there are more.
+        most = self._most_ways - len(self.paths) + 1
+        return list(islice(self._onward(onward, instance, hop, last), most))[::-1]
+
+    def _onward(
+        self, onward: _Ahead, instance: SqlInstance, hop: PathHop, last: RouteSearch | None
+    ) -> Iterator[_Ahead]:
+        """Yield the ways on from a hop, to each address that the transport may take, and each instance there."""
         for name, address in () if last is None else last.possible_addresses(self.message.to.address):
             is_reported = (name, address) == (hop.route_name, hop.address)
             taken_hop = hop if is_reported else replace(hop, route_name=name, address=address)
-            hops = (*here.hops, taken_hop)
-            onward_paths += [onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance)]
-        return onward_paths[::-1]
+            hops = (*onward.hops, taken_hop)
+            yield from (onward._replace(hops=hops, owner=owner) for owner in self._owners(address, instance))
 
     def _owners(self, address: str | None, here: SqlInstance) -> tuple[SqlInstance | None, ...]:
         # An address that is read from a name and not known is one that no known instance has.

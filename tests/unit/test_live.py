@@ -21,7 +21,9 @@ from typing import Any
 import pytest
 
 from routing.commands import terminal_streams
+from routing.features.check.checking import check
 from routing.sessions.existing_session import count_tasks
+from tests.large_estates import many_messages
 from tests.signalled import ROOT, TOLD
 from tests.terminals import open_terminal, read_all, see, start_on
 
@@ -40,7 +42,8 @@ cli.open_line = lambda: terminal_streams.open_line(pause)
 def command(options, console):
     def see_line():
         # Until the line is drawn, where there is one, and drawn anew.
-        line, is_seen = console._line_below, console._line_below is None
+        line = console._line_below
+        is_seen = line is None or isinstance(line, terminal_streams.PlainLines)
         while not is_seen:
             time.sleep(0.01)
             with line._lock:
@@ -477,3 +480,29 @@ def test_the_tasks_of_all_active_stages(
     session: Any = SimpleNamespace(sparkContext=Context())
     ask: Callable[[], terminal_streams.Tasks | None] = count_tasks(session)
     assert ask() == told
+
+
+def test_in_a_pipe_a_line_says_now_and_then_how_far_a_command_has_come(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = terminal_streams.PlainLines("check", pause=0.05)
+    with lines.during("reading the files", "checked"):
+        lines.say("judged 120,000 of 200,000 messages")
+        time.sleep(0.4)
+    lines.close()
+    printed = capsys.readouterr().err.splitlines()
+    assert 0 < len(printed) < 9
+    for line in printed:
+        assert re.fullmatch(r"check: judged 120,000 of 200,000 messages \(\d+ s\)", line)
+
+
+def test_in_a_pipe_nothing_is_said_of_what_ends_soon(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = terminal_streams.PlainLines("check")
+    with lines.during("reading the files", "checked"):
+        lines.say("judged 1 of 2 messages")
+    lines.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_check_says_how_many_messages_it_has_judged(tmp_path: Path) -> None:
+    said: list[str] = []
+    check([str(many_messages(tmp_path, 3, 1))], say=said.append)
+    assert said == ["judged 0 of 3 messages", "followed 0 of 3 messages"]

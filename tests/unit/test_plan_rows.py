@@ -11,7 +11,7 @@ from typing import Any
 from routing.plan.checked_inputs import instances_of as columns_as_instances
 from routing.plan.key_rows import CHOICE, KEY, DecidedKeys, KeyDecider, KeyRow, TimelineRows, decide_keys
 from routing.rules.deciding import Decision, RoutingKey
-from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
+from routing.rules.estate import AddressKind, Database, EstateRoute, ServiceHolders, SqlInstance
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB
@@ -137,7 +137,7 @@ def _twins(rng: random.Random, instance: SqlInstance) -> Iterator[SqlInstance]:
     ids = [r.broker for r in routes]
     databases = instance.databases
     table = rng.choice([*instance.routes.values(), {}])
-    every = tuple(databases[name] for name in sorted(databases))
+    every = ServiceHolders(databases[name] for name in sorted(databases))
     others = {
         "same": instance,
         "forwarding": replace(instance, is_forwarding=not instance.is_forwarding),
@@ -163,7 +163,9 @@ def _twins(rng: random.Random, instance: SqlInstance) -> Iterator[SqlInstance]:
 
 def _with_databases(instance: SqlInstance, databases: Mapping[str, Database]) -> SqlInstance:
     """An instance with other databases of the same names, which hold the same services."""
-    holders = {service: tuple(databases[h.name] for h in held) for service, held in instance.holders.items()}
+    holders = {
+        service: ServiceHolders(databases[h.name] for h in held) for service, held in instance.holders.items()
+    }
     return replace(instance, databases=databases, holders=holders)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import count as itertools_count
+from typing import TypeVar
 
 from routing.features.check.path_ends import KnowledgeGap
 from routing.features.explain.background import StatusText
@@ -27,6 +28,7 @@ SYSNAME, LONGEST_TEXT = 128, 256
 UNNAMED_DATABASE = "(not named)"
 """A database of whose exports nothing tells the name: statements do not name it."""
 _SHOWN = 80
+_T = TypeVar("_T")
 # What tools read before the server does: sqlcmd's variables, placeholders of migration tools, and places of a
 # template that are to be filled in. A replacement character stands where an encoding could not be read: the real
 # name is another. And `*/` would end a comment that somebody puts around the statement.
@@ -188,10 +190,10 @@ def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
         yield f"and {total - SHOWN:,} more (--format json has all)"
 
 
-def shorten(sentences: Iterable[str], most: int | None) -> Iterator[str]:
-    """Yield the first ``most`` sentences and how many more there are; all of them where that is None."""
-    every = list(sentences)
-    yield from every[:most]
+def shorten(things: Iterable[_T], most: int | None, state: Callable[[_T], str] = str) -> Iterator[str]:
+    """Yield sentences on the first ``most`` things and how many more there are; on all where that is None."""
+    every = list(things)
+    yield from map(state, every[:most])
     if most is not None and len(every) > most:
         yield f"and {len(every) - most:,} more (--verbose lists all)"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -15,8 +15,9 @@ from routing.features.check.evidence import FileEvidence, gather, try_scripts
 from routing.features.check.gaps import EstateKnowledge
 from routing.features.check.grouping import MessageGroup, group
 from routing.features.check.message_results import CheckedEstate, MessageResult, decide_all
-from routing.features.check.path_ends import KnowledgeGap
+from routing.features.check.path_ends import KnowledgeGap, PathWay
 from routing.features.check.path_following import follow_results
+from routing.features.check.stuck_groups import NearMiss
 from routing.features.explain.path_sentences import quote_name
 from routing.features.file_linting import FileKnowledge
 from routing.features.lint.catalogue import BY_CODE, Severity
@@ -75,6 +76,9 @@ class BearingFindings:
         self._by_place: dict[_Place, list[int]] = defaultdict(list)
         self._by_broker: dict[str, list[int]] = defaultdict(list)
         self._by_group: dict[int, list[LintFinding]] = {}
+        self._by_near: dict[Sequence[NearMiss], frozenset[int]] = {}
+        # The groups, and so the ways, last as long as this.
+        self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
         for number, one in enumerate(self._findings):
             self._by_place[one.instance_name, one.database_name, one.object].append(number)
             if one.code == _LOST_REQUESTS:
@@ -94,12 +98,38 @@ class BearingFindings:
         return self._by_group[id(group)]
 
     def _bearing_on(self, group: MessageGroup) -> Iterator[LintFinding]:
-        numbers = {number for place in set(_places(group)) for number in self._by_place.get(place, ())}
+        numbers = self._at(_own_places(group)) | self._near(group.near)
+        for way in () if group.path is None else group.path.all_ways:
+            numbers |= self._on_way(way, group)
         numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
         for one in (self._findings[number] for number in sorted(numbers)):
             # Where a message is known to wait for a route, where its request goes may still not be.
             if one not in self._uncertain or (_is_known(group) and one.code != _LOST_REQUESTS):
                 yield one
+
+    def _at(self, places: Iterable[_Place]) -> set[int]:
+        return {number for place in set(places) for number in self._by_place.get(place, ())}
+
+    def _near(self, near: Sequence[NearMiss]) -> frozenset[int]:
+        """Return the findings about what messages just miss; groups share what is near."""
+        if near not in self._by_near:
+            places = ((miss.instance, miss.database, name) for miss in near for name in (miss.name, miss.service))
+            self._by_near[near] = frozenset(self._at(places))
+        return self._by_near[near]
+
+    def _on_way(self, way: PathWay, group: MessageGroup) -> set[int]:
+        """Return the findings about what messages meet on a way; groups share ways, but not their services."""
+        if id(way) not in self._by_way:
+            self._by_way[id(way)] = frozenset(self._at(_places_on(way))), _databases_on(way)
+        numbers, met = self._by_way[id(way)]
+        row = group.first.row
+        names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
+        return self._at((instance, database, name) for instance, database in met for name in names) | numbers
+
+    @cached_property
+    def _objects(self) -> frozenset[str | None]:
+        """The names that findings are about."""
+        return frozenset(name for _, _, name in self._by_place)
 
 
 def _is_known(group: MessageGroup) -> bool:
@@ -109,21 +139,30 @@ def _is_known(group: MessageGroup) -> bool:
     return group.is_failing and not group.path.gaps
 
 
-def _places(group: MessageGroup) -> Iterator[_Place]:
-    """Yield instance, database and name of everything that the messages meet or just miss, there and back."""
-    for miss in group.near:
-        yield from ((miss.instance, miss.database, name) for name in (miss.name, miss.service))
+def _own_places(group: MessageGroup) -> Iterator[_Place]:
+    """Yield instance, database and name of everything that the messages meet where they are sent."""
     row = group.first.row
     databases = {None, row["database_name"], group.first.scope}
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
-    for one in () if group.path is None else group.path.all_ways:
-        services = {row["to_service_name"], row.get("from_service_name")}
-        for hop in one.hop_path.hops:
-            if hop.reason is Reason.ROUTE_REQUESTED:
-                yield hop.instance_name, hop.scope, BROKER_CONFIGURATION_SERVICE
-            met = {None, hop.scope, *_databases_at(hop)}
-            names = {*met, *services, hop.route_name, hop.address, hop.rerouted_from, *group.brokers}
-            yield from ((hop.instance_name, database, name) for database, name in product(met, names))
+
+
+def _places_on(way: PathWay) -> Iterator[_Place]:
+    """Yield instance, database and name of everything that any message meets on a way."""
+    for hop in way.hop_path.hops:
+        if hop.reason is Reason.ROUTE_REQUESTED:
+            yield hop.instance_name, hop.scope, BROKER_CONFIGURATION_SERVICE
+        met = {None, hop.scope, *_databases_at(hop)}
+        names = {*met, hop.route_name, hop.address, hop.rerouted_from}
+        yield from ((hop.instance_name, database, name) for database, name in product(met, names))
+
+
+def _databases_on(way: PathWay) -> set[tuple[str, str | None]]:
+    """Return the databases that messages meet on a way, with their instances; None for the instance itself."""
+    return {
+        (hop.instance_name, database)
+        for hop in way.hop_path.hops
+        for database in (None, hop.scope, *_databases_at(hop))
+    }
 
 
 def _databases_at(hop: PathHop) -> Iterator[str]:
@@ -243,13 +282,15 @@ def check(
     at: datetime | None = None,
     then: Sequence[str] = (),
     clock: datetime | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Check:
     """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
 
     ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
     what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
     or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
-    force. ``clock`` is the time of now: a note names what says that it is of a later time. Raises InputError where
+    force. ``clock`` is the time of now: a note names what says that it is of a later time. ``say``
+    is called with how far the check has come. Raises InputError where
     no queue is among the files, one cannot be read, or nothing tells whose a script is.
     """
     options = FileOptions(
@@ -257,7 +298,7 @@ def check(
     )
     evidence = gather(paths, options)
     estate = CheckedEstate.of(evidence, _times(evidence, at))
-    results = follow_results(estate, decide_all(estate))
+    results = follow_results(estate, decide_all(estate, say), say=say)
     return Check(at, estate, results, _try(estate, then, options, at) if then else None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,8 +10,8 @@ from routing.features.check.evidence import FileEvidence
 from routing.features.check.path_ends import KnowledgeGap, MissingKnowledge
 from routing.rules import text
 from routing.rules.deciding import RouteSearch
-from routing.rules.estate import AddressKind, Database, SqlInstance
-from routing.rules.locating import locate
+from routing.rules.estate import AddressKind, Database, SharedTuple, SqlInstance
+from routing.rules.locating import list_influential_holders
 from routing.rules.resolving import Verdict
 from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
 
@@ -129,13 +129,19 @@ class EstateKnowledge:
     def may_be_at(self, address: str) -> list[str]:
         """Return the instances that are called like the host of an address, and whose own are not known."""
         host = text.host(address)
-        machine = None if host is None else host.partition(".")[0]
-        unknown = (MissingKnowledge.ENDPOINT, MissingKnowledge.ADDRESSES)
-        return [
-            name
-            for name in sorted(self.instances)
-            if text.fold(name.partition("\\")[0]) in (machine, host) and self._endpoint(name) in unknown
-        ]
+        if host is None:
+            return []
+        machines = dict.fromkeys((host.partition(".")[0], host))
+        return sorted(name for machine in machines for name in self._without_addresses.get(machine, ()))
+
+    @cached_property
+    def _without_addresses(self) -> dict[str, list[str]]:
+        """The instances whose own addresses are not known, by machine."""
+        by_machine: dict[str, list[str]] = {}
+        for name in self.instances:
+            if self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.ADDRESSES):
+                by_machine.setdefault(text.fold(name.partition("\\")[0]), []).append(name)
+        return by_machine
 
     def _has_messages(self, instance: str, database: str) -> bool:
         return (instance, database) in self._queues
@@ -149,12 +155,12 @@ class EstateKnowledge:
         rows = [*self.evidence.rows["messages"], *self.evidence.without_endpoint]
         return {(row["instance_name"], row["database_name"]) for row in rows}
 
-    def of_verdict(self, instance: str, verdict: Verdict) -> list[KnowledgeGap]:
-        """List the gaps that a verdict rests on; empty where it is certain."""
+    def of_verdict(self, instance: str, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
+        """Return the gaps that a verdict rests on; empty where it is certain. Equal gaps are one object."""
         decision = verdict.decision
         if decision is None:
             # An expired dialog comes before anything else.
-            return []
+            return ()
         searches = [decision.first]
         is_requested = verdict.requested_in is not None
         if decision.again is not None and verdict.requested_in != decision.first.scope:
@@ -162,7 +168,21 @@ class EstateKnowledge:
         gaps = {gap for search in searches for gap in self._of_search(instance, search, is_requested=is_requested)}
         if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
             gaps.add(KnowledgeGap(instance, None, MissingKnowledge.ADDRESSES))
-        return sorted(gaps, key=lambda gap: gap.place)
+        holders = [] if is_requested else [self._unread_holders(instance, search) for search in searches]
+        return self._in_order(frozenset(gaps), tuple(one for one in holders if one))
+
+    def _in_order(
+        self, gaps: frozenset[KnowledgeGap], holders: tuple[tuple[KnowledgeGap, ...], ...]
+    ) -> tuple[KnowledgeGap, ...]:
+        """Return gaps in their order, as one object where they are those of other verdicts."""
+        place = gaps, tuple(map(id, holders))
+        if place not in self._ordered:
+            self._ordered[place] = SharedTuple(sorted(gaps.union(*holders), key=lambda gap: gap.place))
+        return self._ordered[place]
+
+    @cached_property
+    def _ordered(self) -> dict[Hashable, tuple[KnowledgeGap, ...]]:
+        return {}
 
     def _of_search(self, name: str, search: RouteSearch, *, is_requested: bool) -> Iterator[KnowledgeGap]:
         if search.match is None:
@@ -178,7 +198,9 @@ class EstateKnowledge:
         if is_requested:
             # Who asks for a route waits for the answer, whatever else there is.
             return
-        yield from self._unread_holders(name, search)
+        databases = self.databases(name)
+        if databases is not None and _hangs_on_services(search) and search.location.destination is None:
+            yield databases
         lacks_forwarding = self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.FORWARDING)
         if lacks_forwarding and search.end.reason is Reason.FORWARDING_DISABLED:
             yield KnowledgeGap(name, None, MissingKnowledge.FORWARDING)
@@ -194,31 +216,44 @@ class EstateKnowledge:
         machine = text.fold(name.partition("\\")[0])
         return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
 
-    def _unread_holders(self, name: str, search: RouteSearch) -> Iterator[KnowledgeGap]:
-        """Yield gaps of databases that may hold the service, where that would make a difference."""
-        is_located = search.location.destination is not None
-        databases = self.databases(name)
-        if databases is not None and _hangs_on_services(search) and not is_located:
-            yield databases
-        for database in self.instances[name].databases.values():
-            gap = self.services(name, database.name)
-            if (
-                gap is None
-                or database.name in _SYSTEM_DATABASES
-                or (is_located and gap.what is MissingKnowledge.ALL_SERVICES)
-            ):
-                continue
-            if _hangs_on_services(search) and self._would_change(name, search, database):
-                yield gap
+    def _unread_holders(self, name: str, search: RouteSearch) -> tuple[KnowledgeGap, ...]:
+        """Return the gaps of databases that may hold the service, where that would make a difference.
 
-    def _would_change(self, name: str, search: RouteSearch, database: Database) -> bool:
-        """Return True if it would make a difference that a database holds the service."""
-        if search.step is MatchingStep.NO_MATCH:
-            # A LOCAL route is implied then, whatever the id of the holder (step 6).
-            return True
-        holders = sorted({*search.holders, database}, key=lambda holder: holder.name)
-        location = locate(self.instances[name], tuple(holders), search.sender, search.known_broker)
-        return location != search.location
+        They are found once for all messages that the same holders, and the same broker instance, decide on.
+        """
+        if search.match is None or not self._unread_services(name) or not _hangs_on_services(search):
+            return ()
+        is_located, is_free = search.location.destination is not None, search.step is MatchingStep.NO_MATCH
+        sender = search.sender if is_located and search.known_broker is None else None
+        place = name, is_located, is_free, search.known_broker, search.holders, sender
+        if place not in self._influential:
+            unread = {
+                database: gap
+                for database, gap in self._unread_services(name)
+                if not is_located or gap.what is not MissingKnowledge.ALL_SERVICES
+            }
+            # Without a match a LOCAL route is implied, whatever the id of the holder (step 6).
+            asked = search.holders, search.sender, search.known_broker
+            found = unread if is_free else list_influential_holders(self.instances[name], unread, *asked)
+            self._influential[place] = tuple(unread[database] for database in found)
+        return self._influential[place]
+
+    @cached_property
+    def _influential(self) -> dict[Hashable, tuple[KnowledgeGap, ...]]:
+        return {}
+
+    def _unread_services(self, name: str) -> Sequence[tuple[Database, KnowledgeGap]]:
+        """Return the databases of an instance that may hold a service, with the gaps; not those of the system."""
+        if name not in self._unread:
+            gaps = ((one, self.services(name, one.name)) for one in self.instances[name].databases.values())
+            self._unread[name] = [
+                (one, gap) for one, gap in gaps if gap is not None and one.name not in _SYSTEM_DATABASES
+            ]
+        return self._unread[name]
+
+    @cached_property
+    def _unread(self) -> dict[str, Sequence[tuple[Database, KnowledgeGap]]]:
+        return {}
 
 
 def _hangs_on_services(search: RouteSearch) -> bool:

@@ -13,7 +13,9 @@ from routing.features.check.path_ends import IS_DROPPED, OF_ROUTES, KnowledgeGap
 from routing.features.check.remedies import AskStuck, HopToMend, find_remedies, remedy_of, remedy_of_silence
 from routing.features.check.status_advice import StatusAdviser
 from routing.features.check.stuck_groups import (
+    NOTHING_NEAR,
     EstateAddresses,
+    KnownInstances,
     MessageRemedy,
     NearMiss,
     NearMisses,
@@ -25,6 +27,7 @@ from routing.features.check.stuck_groups import (
 )
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
+from routing.rules.estate import SharedTuple
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
 from routing.terms import MSDB, Outcome, SortKey, Word
@@ -246,8 +249,12 @@ class _Facts(NamedTuple):
 class _Help(NamedTuple):
     """The near misses of messages, and their remedies."""
 
-    near: tuple[NearMiss, ...] = ()
+    near: SharedTuple[NearMiss] = NOTHING_NEAR
     remedies: tuple[PlacedRemedy, ...] = ()
+
+
+def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
+    return near if isinstance(near, SharedTuple) else SharedTuple(near)
 
 
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
@@ -286,8 +293,10 @@ class _Adviser:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services = frozenset(services)
         self._new_names = NewRouteNames()
+        self._instances = KnownInstances.of(estate.instances)
         self._statuses = StatusAdviser(estate, index, addresses, self._services, self._new_names)
         self._known: dict[tuple[object, ...], _Help] = {}
+        self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
     def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
         """Find near misses and remedies for a message, here or on its path."""
@@ -304,9 +313,9 @@ class _Adviser:
     def _help(self, result: MessageResult, verdict: Verdict) -> _Help:
         if result.path is not None:
             near, remedies = find_remedies(result.path, result.row["instance_name"], self._on_path_of(result))
-            return _Help(tuple(near), tuple(remedies))
+            return _Help(_shared(near), tuple(remedies))
         stuck = self._stuck(result, verdict)
-        return _Help(tuple(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
+        return _Help(_shared(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
 
     def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
         """Find the near misses and remedies that all possible verdicts of a message have in common.
@@ -319,7 +328,7 @@ class _Adviser:
             helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
             remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
             common = remedies.pop() if len(remedies) == 1 else ()
-            self._known[alike] = _Help(near_in_common([helped.near for helped in helps]), common)
+            self._known[alike] = _Help(_shared(near_in_common([helped.near for helped in helps])), common)
         helped = self._known[alike]
         is_contradicted = all(
             one.compared is not None and one.compared.agreement is NumberAgreement.CONTRADICTS
@@ -331,10 +340,14 @@ class _Adviser:
         """Return True if all routes that decide are known; other things may be unknown."""
         knowledge = self._estate.knowledge
         return not any(
-            gap.what in OF_ROUTES
+            self._is_about_routes(knowledge.of_verdict(result.row["instance_name"], verdict))
             for result, verdict in supposed
-            for gap in knowledge.of_verdict(result.row["instance_name"], verdict)
         )
+
+    def _is_about_routes(self, gaps: tuple[KnowledgeGap, ...]) -> bool:
+        if gaps not in self._about_routes:
+            self._about_routes[gaps] = any(gap.what in OF_ROUTES for gap in gaps)
+        return self._about_routes[gaps]
 
     def make(self, results: Iterable[MessageResult], helped: _Help) -> MessageGroup:
         """Return the group of messages with one result."""
@@ -368,7 +381,7 @@ class _Adviser:
         broker = mended.verdict.broker_instance
         near = self._index.of(hop.instance_name, hop.scope, service, broker, self._time_of(result))
         return StuckGroup(
-            instances=self._estate.instances,
+            instances=self._instances,
             addresses=self._addresses,
             instance=hop.instance_name,
             database=mended.database,
@@ -377,7 +390,7 @@ class _Adviser:
             broker=broker,
             verdict=mended.verdict,
             near=near,
-            services_in_use=self._services - {service},
+            services_in_use=self._services,
             back_to=(row["instance_name"], row["database_name"]) if is_return else None,
             new_names=self._new_names,
         )
@@ -385,7 +398,7 @@ class _Adviser:
     def _stuck(self, result: MessageResult, verdict: Verdict) -> StuckGroup:
         name, service, broker = result.row["instance_name"], result.row["to_service_name"], verdict.broker_instance
         return StuckGroup(
-            instances=self._estate.instances,
+            instances=self._instances,
             addresses=self._addresses,
             instance=name,
             database=result.row["database_name"],
@@ -394,7 +407,7 @@ class _Adviser:
             broker=broker,
             verdict=verdict,
             near=self._index.of(name, result.scope, service, broker, self._time_of(result)),
-            services_in_use=self._services - {service},
+            services_in_use=self._services,
             from_service=result.row["from_service_name"],
             new_names=self._new_names,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge
 from routing.rules import text
-from routing.rules.estate import SqlInstance
+from routing.rules.estate import SharedTuple, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.observed import ReasonComparison
 from routing.rules.rejecting import rejections
@@ -164,8 +164,15 @@ class CheckedEstate:
         return EstateKnowledge(self.evidence, self.instances)
 
 
-def decide_all(estate: CheckedEstate) -> list[MessageResult]:
-    """Return the results of all messages of the queues: every row that was read, and not rejected, is one."""
+SAID_EVERY = 1_000
+"""So many messages are judged before it is said how far the check has come."""
+
+
+def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: None) -> list[MessageResult]:
+    """Return the results of all messages of the queues: every row that was read, and not rejected, is one.
+
+    ``say`` is called with how many messages are judged.
+    """
     evidence, knowledge = estate.evidence, estate.knowledge
     rows = TableColumns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
@@ -173,13 +180,16 @@ def decide_all(estate: CheckedEstate) -> list[MessageResult]:
     by_instance: dict[str, list[tuple[TableRow, TableRow]]] = defaultdict(list)
     for plain, row in zip(evidence.rows["messages"], rows, strict=True):
         by_instance[row["instance_name"]].append((plain, row))
-    results = []
+    results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible = PossibleVerdicts(estate.instances, estate.times)
     for name, theirs in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible)
         messages.find_openers(row for _, row in theirs)
         ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
-        results += [messages.judge(plain, row, observed[name, row["message_id"]]) for plain, row in ordered]
+        for plain, row in ordered:
+            if len(results) % SAID_EVERY == 0:
+                say(f"judged {len(results):,} of {count:,} messages")
+            results.append(messages.judge(plain, row, observed[name, row["message_id"]]))
     results += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
     return _hold_back(results)
 
@@ -204,15 +214,16 @@ def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
 
     Only msdb is asked from several databases: what is not known of another one can tell who comes first.
     """
+    asking = {_wish(result) for result in results if _asks_msdb(result)}
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
-    for result in results:
-        gaps[_wish(result)] |= {gap for gap in result.gaps if gap.what in _MAY_COME}
-    gaps_of_results = (
-        sorted(gaps[_wish(result)], key=lambda gap: gap.place) if _asks_msdb(result) else [] for result in results
-    )
+    for wish, some in {(_wish(result), result.gaps) for result in results if _wish(result) in asking}:
+        gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
+    ordered = {wish: SharedTuple(sorted(some, key=lambda gap: gap.place)) for wish, some in gaps.items() if some}
     return [
-        replace(result, verdict=None, gaps=tuple(result_gaps)) if result_gaps else result
-        for result, result_gaps in zip(results, gaps_of_results, strict=True)
+        replace(result, verdict=None, gaps=ordered[_wish(result)])
+        if _wish(result) in ordered and _asks_msdb(result)
+        else result
+        for result in results
     ]
 
 
@@ -258,7 +269,7 @@ class _InstanceMessages:
         verdict = self._judge.verdict(message, dialog)
         gaps = self.knowledge.of_verdict(self.name, verdict)
         if gaps:
-            return MessageResult(plain, handle, status_text, None, tuple(gaps), message, possible=(verdict,))
+            return MessageResult(plain, handle, status_text, None, gaps, message, possible=(verdict,))
         return MessageResult(plain, handle, status_text, verdict, message=message)
 
     def _read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from routing.features.check.evidence import FileEvidence
 from routing.features.check.gaps import EstateKnowledge
-from routing.features.check.message_results import CheckedEstate, MessageResult
+from routing.features.check.message_results import SAID_EVERY, CheckedEstate, MessageResult
 from routing.features.check.path_ends import (
     NO_WAY_FOLLOWED,
     JudgedWays,
@@ -104,14 +104,24 @@ _Names = tuple[Hashable, ...]
 
 
 def follow_results(
-    estate: CheckedEstate, results: Sequence[MessageResult], most_ways: int = MOST_WAYS
+    estate: CheckedEstate,
+    results: Sequence[MessageResult],
+    most_ways: int = MOST_WAYS,
+    *,
+    say: Callable[[str], None] = lambda text: None,
 ) -> list[MessageResult]:
     """Return the results, those of messages that leave their instance with their paths.
 
-    At most ``most_ways`` ways are followed of the messages of one database to one service by one route.
+    At most ``most_ways`` ways are followed of the messages of one database to one service by one route. ``say`` is
+    called with how many messages are followed.
     """
-    follower = MessageFollower(estate, most_ways)
-    return [replace(result, path=follower.follow(result)) for result in results]
+    follower, followed = MessageFollower(estate, most_ways), list[MessageResult]()
+    for number, result in enumerate(results):
+        if number % SAID_EVERY == 0:
+            say(f"followed {number:,} of {len(results):,} messages")
+        path = follower.follow(result)
+        followed.append(result if path is None else replace(result, path=path))
+    return followed
 
 
 class MessageFollower:
@@ -124,7 +134,9 @@ class MessageFollower:
         self._planner = PathPlanner(self._network, is_exact=True, most_ways=most_ways)
         self._found: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
         self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
+        self._of_unnamed: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
         self._distinct: dict[MessagePath, MessagePath] = {}
+        self._named_services = frozenset(_named_services(estate.instances))
 
     def follow(self, result: MessageResult) -> MessagePath | None:
         """Return the path of a message; None where it does not leave its instance, or has no verdict."""
@@ -144,11 +156,26 @@ class MessageFollower:
         group = names[:4]
         if self._ways_left[group] <= 0:
             return NO_WAY_FOLLOWED
-        picks, path = self._follow(message, verdict, from_service, hashed)
+        picks, path = self._follow_once(message, verdict, from_service, hashed)
         self._ways_left[group] -= len(path.there)
-        path = self._distinct.setdefault(path, path)
         followed_paths.append((picks, hashed % picks, path))
         return path
+
+    def _follow_once(
+        self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
+    ) -> tuple[int, MessagePath]:
+        """Follow a message, those to services that nothing names once: they go the same ways."""
+        is_named = message.service in self._named_services or text.address_in_name(message.service) is not None
+        names = _names_of(message, verdict, from_service)
+        place = (*names[:2], *names[3:], message.hops_remaining, id(verdict.decision))
+        for picks, rest, path in () if is_named else self._of_unnamed[place]:
+            if hashed % picks == rest:
+                return picks, path
+        picks, path = self._follow(message, verdict, from_service, hashed)
+        path = self._distinct.setdefault(path, path)
+        if not is_named:
+            self._of_unnamed[place].append((picks, hashed % picks, path))
+        return picks, path
 
     def _follow(
         self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
@@ -269,6 +296,14 @@ def _cut(
     if hop_path.ending is Ending.NOT_KNOWN and hop_path.instance is not None:
         unread = [knowledge.databases(hop_path.instance), knowledge.routes(hop_path.instance, MSDB)]
     return PathWay.of_way(hop_path, is_return=is_return, gaps=[gap for gap in unread if gap is not None])
+
+
+def _named_services(instances: Mapping[str, SqlInstance]) -> Iterator[str | None]:
+    """Yield the services that databases hold and routes name: no other makes a difference by its name."""
+    for instance in instances.values():
+        yield from instance.holders
+        for routes in instance.routes.values():
+            yield from routes
 
 
 def _names_of(message: RoutedMessage, verdict: Verdict, from_service: str | None) -> _Names:

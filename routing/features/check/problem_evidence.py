@@ -171,7 +171,7 @@ def _list_near(near: Sequence[NearMiss], most: int | None) -> Iterator[str]:
             return f"near: route {named(miss.name)} of {place} names {named(miss.service)}: {why}"
         return f"near: {place} holds service {named(miss.name)}: {why}"
 
-    yield from shorten(map(state, near), most)
+    yield from shorten(near, most, state)
 
 
 def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from routing.features.check.service_remedies import end_conversations, end_dead_
 from routing.features.check.status_facts import ReportedStatus
 from routing.features.check.stuck_groups import (
     EstateAddresses,
+    KnownInstances,
     MessageRemedy,
     NearMisses,
     NewRouteNames,
@@ -161,7 +162,9 @@ class StatusAdviser:
     ) -> None:
         self._estate, self._index, self._addresses = estate, index, addresses
         self._services, self._new_names = frozenset(services), new_names
-        self._network = EstateNetwork(estate.instances)
+        self._instances = KnownInstances.of(estate.instances)
+        self._network = EstateNetwork(self._instances)
+        self._judge = MessageJudge(self._network, is_exact=True)
 
     def answer(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
@@ -231,13 +234,13 @@ class StatusAdviser:
         name, service = owners[0].name, row["to_service_name"]
         t = self._estate.times[row["instance_name"]]
         arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
-        verdict = MessageJudge(self._network, is_exact=True).verdict(arriving, NO_DIALOG)
+        verdict = self._judge.verdict(arriving, NO_DIALOG)
         if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
             return None
         broker = verdict.broker_instance
         near = self._index.of(name, MSDB, service, broker, t)
-        group_facts = self._estate.instances, self._addresses, name, None, MSDB, service, broker, verdict, near
-        stuck = StuckGroup(*group_facts, self._services - {service}, new_names=self._new_names)
+        group_facts = self._instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        stuck = StuckGroup(*group_facts, self._services, new_names=self._new_names)
         return PlacedRemedy(name, remedy_of(stuck))
 
     def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -14,8 +14,16 @@ from routing.features.check import check_phrases
 from routing.importing.tsql.sqlcmd import write_server
 from routing.rules import text
 from routing.rules.deciding import Decision, RouteSearch
-from routing.rules.estate import AddressKind, Database, EstateRoute, SqlInstance
+from routing.rules.estate import (
+    AddressKind,
+    Database,
+    EstateRoute,
+    ServiceHolders,
+    SharedTuple,
+    SqlInstance,
+)
 from routing.rules.locating import has_id
+from routing.rules.matching import UNNAMED
 from routing.rules.resolving import Verdict
 from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, likeness, list_name_differences
 from routing.terms import LOOPBACK_HOSTS, SortKey
@@ -44,50 +52,152 @@ class NearMiss:
     differences: tuple[str, ...]
 
 
+NOTHING_NEAR: SharedTuple[NearMiss] = SharedTuple()
+
+
+class KnownInstances(dict[str, SqlInstance]):
+    """All known instances, and which databases of them hold a service: found once for all messages."""
+
+    @classmethod
+    def of(cls, instances: Mapping[str, SqlInstance]) -> KnownInstances:
+        """Return instances as such, themselves if they are already."""
+        return instances if isinstance(instances, KnownInstances) else cls(instances)
+
+    def holders_of(self, service: str | None, broker: str | None = None) -> Sequence[tuple[str, Database]]:
+        """Return the databases that hold a service and have an id, with and by their instances' names."""
+        place = service, broker
+        if place not in self._fitting:
+            holders = self._holders.get(service, ())
+            self._fitting[place] = [one for one in holders if has_id(one[1], broker)]
+        return self._fitting[place]
+
+    def instances_with(self, service: str, broker: str | None) -> frozenset[str]:
+        """Return the instances of `holders_of`."""
+        place = service, broker
+        if place not in self._holding:
+            self._holding[place] = frozenset(name for name, _ in self.holders_of(*place))
+        return self._holding[place]
+
+    def brokers_of(self, service: str) -> frozenset[str | None]:
+        """Return the ids of the databases that hold a service."""
+        if service not in self._brokers:
+            self._brokers[service] = frozenset(holder.broker for _, holder in self.holders_of(service))
+        return self._brokers[service]
+
+    @cached_property
+    def _holders(self) -> dict[str | None, list[tuple[str, Database]]]:
+        by_service: dict[str | None, list[tuple[str, Database]]] = {}
+        for name, instance in sorted(self.items()):
+            for service, holders in instance.holders.items():
+                by_service.setdefault(service, []).extend((name, holder) for holder in holders)
+        return by_service
+
+    @cached_property
+    def _fitting(self) -> dict[tuple[str | None, str | None], Sequence[tuple[str, Database]]]:
+        return {}
+
+    @cached_property
+    def _holding(self) -> dict[tuple[str, str | None], frozenset[str]]:
+        return {}
+
+    @cached_property
+    def _brokers(self) -> dict[str, frozenset[str | None]]:
+        return {}
+
+
 _HeldService = tuple[str, Database, str]
+
+
+class _NearHolders(NamedTuple):
+    """The databases that hold services of near names: by service, and by id, under None all of them."""
+
+    by_service: dict[str, list[_HeldService]]
+    by_broker: dict[str | None, list[_HeldService]]
+
+    def add(self, held: _HeldService) -> None:
+        """Add a database with a service."""
+        _, holder, service = held
+        self.by_service.setdefault(service, []).append(held)
+        for broker in {None, holder.broker}:
+            self.by_broker.setdefault(broker, []).append(held)
+
+
+_NO_NEAR_HOLDERS = _NearHolders({}, {})
 
 
 class NearMisses:
     """Routes and services of all known instances, found by what near names have in common.
 
-    Built once, in one pass over the estate; a question looks at what is near alone.
+    Built once, in one pass over the estate; a question looks at what is near alone, and is answered once.
     """
 
     def __init__(self, instances: Mapping[str, SqlInstance]) -> None:
         self._instances = instances
         self._routes: dict[tuple[str, str], _Table] = {}
+        self._found: dict[Hashable, SharedTuple[NearMiss]] = {}
 
     @cached_property
-    def _services(self) -> dict[str, list[_HeldService]]:
-        holders_by_likeness: dict[str, list[_HeldService]] = {}
+    def _services(self) -> dict[str, _NearHolders]:
+        holders_by_likeness: dict[str, _NearHolders] = {}
         for instance in self._instances.values():
             for service, holders in instance.holders.items():
-                near = holders_by_likeness.setdefault(likeness(service), [])
-                near += [(instance.name, holder, service) for holder in holders]
+                near = holders_by_likeness.setdefault(likeness(service), _NearHolders({}, {}))
+                for holder in holders:
+                    near.add((instance.name, holder, service))
         return holders_by_likeness
 
-    def of(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> tuple[NearMiss, ...]:
+    def of(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> SharedTuple[NearMiss]:
         """Find the routes and services that a message just missed at a time (microseconds).
 
         ``scope`` is the database whose routes were searched, ``broker`` the id that the message is bound to, None
         while it is open. First routes of the scope, those with the fewest differences before others; then
         services, the instance's own before others. Each by its names.
         """
-        routes = sorted(self._near_routes(instance, scope, service, broker, t), key=_few_first)
-        services = sorted(self._near_services(instance, service, broker), key=_few_first)
-        services.sort(key=lambda near: near.instance != instance)
-        return (*dict.fromkeys(routes), *services)
+        routes, services = (
+            self._routes_near(instance, scope, service, broker, t),
+            self._services_near(instance, service, broker),
+        )
+        return SharedTuple((*routes, *services)) if routes else services
+
+    def _routes_near(
+        self, instance: str, scope: str, service: str, broker: str | None, t: int
+    ) -> SharedTuple[NearMiss]:
+        table = self._table(instance, scope)
+        if not table.near(service):
+            return NOTHING_NEAR
+        counted = broker if broker is None or broker in table.brokers(service) else UNNAMED
+        place = ROUTE, instance, scope, service, counted, t
+        if place not in self._found:
+            routes = sorted(self._near_routes(instance, scope, service, broker, t), key=_few_first)
+            self._found[place] = SharedTuple(dict.fromkeys(routes))
+        return self._found[place]
+
+    def _services_near(self, instance: str, service: str, broker: str | None) -> SharedTuple[NearMiss]:
+        near = self._near_holders(service)
+        if not near.by_service:
+            return NOTHING_NEAR
+        # An id that nothing near has is as good as any other.
+        place = SERVICE, instance, service, broker if broker in near.by_broker else UNNAMED
+        if place not in self._found:
+            services = sorted(self._near_services(instance, service, broker), key=_few_first)
+            services.sort(key=lambda near: near.instance != instance)
+            self._found[place] = SharedTuple(services)
+        return self._found[place]
+
+    def _near_holders(self, service: str) -> _NearHolders:
+        return self._services.get(likeness(service), _NO_NEAR_HOLDERS)
 
     def _near_routes(
         self, instance: str, scope: str, service: str, broker: str | None, t: int
     ) -> Iterator[NearMiss]:
         table = self._table(instance, scope)
+        live = table.live_names(t)
         for route in table.near(service):
             route_differences = list_name_differences(service, route.service or "")
             if broker is not None and route.broker not in (None, broker):
                 route_differences.append(OTHER_BROKER)
             if not route.is_live(t):
-                if table.is_live(route, t):
+                if route.name in live:
                     continue
                 route_differences.append(
                     NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED
@@ -97,11 +207,16 @@ class NearMisses:
                 yield NearMiss(ROUTE, instance, scope, name, route.service, route.broker, tuple(route_differences))
 
     def _near_services(self, instance: str, service: str, broker: str | None) -> Iterator[NearMiss]:
-        near = self._services.get(likeness(service), [])
+        near = self._near_holders(service)
         # An id that a known holder of the service has is no old one.
-        is_current = any(held_service == service and has_id(holder, broker) for _, holder, held_service in near)
-        for where, holder, held_service in near:
-            service_differences = list_name_differences(service, held_service)
+        with_id = near.by_broker.get(broker, [])
+        is_current = any(held_service == service for _, _, held_service in with_id)
+        spellings = {held: list_name_differences(service, held) for held in near.by_service}
+        # Of holders of the service itself only those with the id can differ then.
+        others = (one for held, holders in near.by_service.items() if held != service for one in holders)
+        own = with_id if is_current else near.by_service.get(service, [])
+        for where, holder, held_service in chain((one for one in own if one[2] == service), others):
+            service_differences = list(spellings[held_service])
             if not is_current and not has_id(holder, broker):
                 service_differences.append(OTHER_BROKER)
             if where == instance and has_id(holder, broker) and not holder.is_enabled:
@@ -144,20 +259,30 @@ class _Table:
 
     def __init__(self, by_service: Mapping[str | None, tuple[EstateRoute, ...]]) -> None:
         self._near: dict[str, list[EstateRoute]] = {}
-        self._versions: dict[str | None, list[EstateRoute]] = {}
+        self._every: list[EstateRoute] = []
+        self._live: dict[int, frozenset[str | None]] = {}
+        self._brokers: dict[str, frozenset[str | None]] = {}
         for service, routes in by_service.items():
             if service is not None:
                 self._near.setdefault(likeness(service), []).extend(routes)
-            for route in routes:
-                self._versions.setdefault(route.name, []).append(route)
+            self._every += routes
 
     def near(self, service: str) -> list[EstateRoute]:
         """Return the routes that name a service like this one."""
         return self._near.get(likeness(service), [])
 
-    def is_live(self, route: EstateRoute, t: int) -> bool:
-        """Return True if another version of the route is in force: then this one is past, or still to come."""
-        return any(version.is_live(t) for version in self._versions[route.name])
+    def brokers(self, service: str) -> frozenset[str | None]:
+        """Return the ids of the routes that name a service like this one."""
+        like = likeness(service)
+        if like not in self._brokers:
+            self._brokers[like] = frozenset(route.broker for route in self.near(service))
+        return self._brokers[like]
+
+    def live_names(self, t: int) -> frozenset[str | None]:
+        """Return the names of which a version is in force: any other is past, or still to come."""
+        if t not in self._live:
+            self._live[t] = frozenset(route.name for route in self._every if route.is_live(t))
+        return self._live[t]
 
 
 def _few_first(near: NearMiss) -> SortKey:
@@ -275,9 +400,9 @@ class StuckGroup:
     ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
     network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``broker`` is the id
     that the messages are bound to. ``near`` is what `NearMisses` finds for the scope. ``services_in_use`` are
-    names of services that messages are sent to: a route that names one stays. ``back_to`` is the instance and the
-    database that acknowledgements go back to, None for messages; ``from_service`` the service that sent them, None
-    where that is not known.
+    names of services that messages are sent to, their own too: a route that names another one stays. ``back_to``
+    is the instance and the database that acknowledgements go back to, None for messages; ``from_service`` the
+    service that sent them, None where that is not known.
     """
 
     instances: Mapping[str, SqlInstance]
@@ -320,29 +445,27 @@ class StuckGroup:
         return self.database is None and not self.here.is_forwarding
 
     @property
-    def holders_here(self) -> tuple[Database, ...]:
+    def holders_here(self) -> ServiceHolders:
         """The databases of the sender's instance that hold the service, whatever their ids."""
         return self.here.holders_of(self.service)
 
     @property
     def fitting_here(self) -> list[Database]:
         """Those of them that the messages may be delivered to, once their brokers are on."""
-        return [holder for holder in self.holders_here if has_id(holder, self.last.known_broker)]
+        return list(self.holders_here.by_broker.get(self.last.known_broker, ()))
 
     def holders_elsewhere(self) -> list[tuple[str, Database]]:
         """List databases of other known instances that hold the service and have the id, with instances."""
-        return [
-            (name, holder)
-            for name, instance in sorted(self.instances.items())
-            if name != self.instance
-            for holder in instance.holders_of(self.service)
-            if has_id(holder, self.last.known_broker)
-        ]
+        holders = self._known.holders_of(self.service, self.last.known_broker)
+        return [(name, holder) for name, holder in holders if name != self.instance]
 
     def target(self) -> str | None:
         """Return the only other instance that holds the service; None where none or several do."""
-        holding_instances = {name for name, _ in self.holders_elsewhere()}
-        return holding_instances.pop() if len(holding_instances) == 1 else None
+        holding_instances = self._known.instances_with(self.service, self.last.known_broker)
+        if len(holding_instances) > 2:
+            return None
+        elsewhere = holding_instances - {self.instance}
+        return next(iter(elsewhere)) if len(elsewhere) == 1 else None
 
     def create_route(self, database: str, clause: str | None) -> str | None:
         """Write CREATE ROUTE for a new route to the service; None where a name cannot be pasted."""
@@ -356,13 +479,12 @@ class StuckGroup:
 
     def is_needed(self, service: str | None) -> bool:
         """Return True if a service of this very name is in use, or any known instance holds it."""
-        is_held = any(instance.holders_of(service) for instance in self.instances.values())
-        return is_held or service in self.services_in_use
+        is_in_use = service in self.services_in_use and service != self.service
+        return is_in_use or bool(self._known.holders_of(service))
 
     def is_current(self, broker: str | None) -> bool:
         """Return True if a known database that holds the service has this id today."""
-        holders = (each for instance in self.instances.values() for each in instance.holders_of(self.service))
-        return broker is not None and any(holder.broker == broker for holder in holders)
+        return broker is not None and broker in self._known.brokers_of(self.service)
 
     def missed_route(self, near: NearMiss) -> EstateRoute | None:
         """Return the route that a near miss tells of, the last of its versions."""
@@ -390,6 +512,10 @@ class StuckGroup:
         if target is None or not self.addresses.of(target):
             return True
         return route.compared in {text.comparable_address(address) for address in self.addresses.of(target)}
+
+    @cached_property
+    def _known(self) -> KnownInstances:
+        return KnownInstances.of(self.instances)
 
     @property
     def _decision(self) -> Decision:

@@ -260,7 +260,7 @@ class RemedyFacts:
 
         ``in_routes`` are the instance's name and the address of each of its routes.
         """
-        alike = {name for name in set(tables["services"].values["name"]) if _is_like(name, service)}
+        alike = _find_alike(tables["services"].values["name"], service)
         named = tables["instances"].rows("instance_name", "addresses")
         return cls(
             instances_of({**tables, "services": tables["services"].naming("name", alike)}),
@@ -273,11 +273,13 @@ class RemedyFacts:
 
 def find_spellings(names: Collection[str | None], service: str) -> list[str]:
     """Return the names that differ from that of a service in case, blanks or slashes alone."""
-    return sorted(name for name in set(names) if name != service and name is not None and _is_like(name, service))
+    return sorted(_find_alike(names, service) - {service})
 
 
-def _is_like(name: str | None, service: str) -> bool:
-    return name is not None and likeness(name) == likeness(service)
+def _find_alike(names: Iterable[str | None], service: str) -> set[str]:
+    """Return the names like that of a service, which may be very long."""
+    asked = likeness(service)
+    return {name for name in set(names) if name is not None and likeness(name) == asked}
 
 
 def find_remedy(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> MessageRemedy | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from routing.errors import InputError
@@ -118,11 +119,12 @@ def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
     for row in export.rows.get("databases", []):
         row["instance_name"] = spelling.instance(row["instance_name"])
     names = [row for row in export.rows.get("databases", []) if MARKER not in row]
-    listed = {(row["instance_name"], row["name"]) for row in names}
+    spellings = Counter(
+        (instance, name.casefold()) for instance, name in {(row["instance_name"], row["name"]) for row in names}
+    )
     for row in names:
         # Two databases that differ in case alone are both listed.
-        others = {name for instance, name in listed if instance == row["instance_name"] and name != row["name"]}
-        is_new = any(name.casefold() == row["name"].casefold() for name in others)
+        is_new = spellings[row["instance_name"], row["name"].casefold()] > 1
         row["name"] = spelling.database(row["instance_name"], row["name"], is_new=is_new)
     for view, rows in export.rows.items():
         for row in rows if view != "databases" else ():

@@ -337,6 +337,14 @@ def _is_such_a_row(layout: tuple[str, ...], line: CellLine, view: CatalogView, p
     return all(values.get(column.name) not in (None, "") for column in view.columns if column.required)
 
 
+def _without_filling(cells: tuple[ExportCell, ...], count: int) -> tuple[ExportCell, ...]:
+    """Return cells without the empty ones after the first ``count``, with which spreadsheets fill lines up."""
+    end = len(cells)
+    while end > count and not cells[end - 1].text.strip():
+        end -= 1
+    return cells[:end]
+
+
 def _fill(
     columns: tuple[str, ...], block: Sequence[CellLine], padded: bool, *, is_all_quoted: bool = False
 ) -> ResultSet:
@@ -346,10 +354,7 @@ def _fill(
         if line.number in errors:
             result_set.rejected.append((line.number, SERVER_SAID))
             continue
-        cells = line.cells
-        # Spreadsheets may fill lines up with empty cells.
-        while len(cells) > len(columns) and not cells[-1].text.strip():
-            cells = cells[:-1]
+        cells = _without_filling(line.cells, len(columns))
         if len(cells) != len(columns):
             why = f"it has {len(cells)} cells, the header {len(columns)}"
             result_set.rejected.append((line.number, why))

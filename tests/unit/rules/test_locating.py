@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
-from routing.rules.estate import Database, SqlInstance
-from routing.rules.locating import DestinationLocation, has_id, is_reply, locate
+from routing.rules.estate import Database, ServiceHolders, SqlInstance
+from routing.rules.locating import DestinationLocation, has_id, is_reply, list_influential_holders, locate
 from routing.terms import Reason
 from tests.unit.rules.made import NOWHERE, B, C, D
 
@@ -90,12 +92,31 @@ def test_a_database_has_the_id(database: str, broker: str | None, expected: bool
 def test_the_destination(
     holders: list[str], sender: str | None, broker: str | None, expected: DestinationLocation
 ) -> None:
-    assert locate(HUB, tuple(LISTED[name] for name in holders), sender, broker) == expected
+    assert locate(HUB, ServiceHolders(LISTED[name] for name in holders), sender, broker) == expected
 
 
 def test_two_databases_of_one_id() -> None:
     """A doubled id is for lint to tell: the first holder by name that is able has it (D5)."""
-    twins = (Database("A", B, False), Database("B", B, True), Database("C", B, True))
+    twins = ServiceHolders([Database("A", B, False), Database("B", B, True), Database("C", B, True)])
     hub = SqlInstance("hub", databases={one.name: one for one in twins})
     assert locate(hub, twins, "C", B) == DestinationLocation("B", None)
     assert locate(hub, twins, "C", None) == DestinationLocation("C", None)
+
+
+_ASKED = [None, "Aged", "Orders", "Stock", "Unlisted"]
+
+
+@pytest.mark.parametrize("broker", [None, B, C, D, NOWHERE])
+@pytest.mark.parametrize("sender", _ASKED)
+def test_a_holder_is_influential_if_the_location_differs_with_it(sender: str | None, broker: str | None) -> None:
+    """For each set of holders it is what comparing the locations with and without each candidate says."""
+    for size in range(len(LISTED) + 1):
+        for held in combinations(sorted(LISTED.values(), key=lambda one: one.name), size):
+            location = locate(HUB, ServiceHolders(held), sender, broker)
+            expected = []
+            for candidate in LISTED.values():
+                widened = sorted({*held, candidate}, key=lambda one: one.name)
+                if locate(HUB, ServiceHolders(widened), sender, broker) != location:
+                    expected.append(candidate)
+            asked = LISTED.values(), ServiceHolders(held), sender, broker
+            assert list_influential_holders(HUB, *asked) == expected

@@ -1,0 +1,126 @@
+"""Folders of exports that are large in one thing, to see how work grows: each is made with a size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.exported import database, endpoint, export, route, waiting
+
+_LOCAL = [route("AutoCreatedLocal")]
+
+
+def _many_databases(count: int) -> list[dict[str, Any]]:
+    msdb = database("msdb", "d4d4d4d4", 4)
+    return [msdb, *(database(f"Db{each:06}", f"0d{each:06}", each + 5) for each in range(count))]
+
+
+def _shop(folder: Path, databases: list[dict[str, Any]], **views: Any) -> Path:
+    endpoints = [{"endpoint_id": 1, "is_message_forwarding_enabled": 0, "machine_name": "SHOP", "port": 4022}]
+    return export(folder, databases=databases, service_broker_endpoints=endpoints, **views)
+
+
+def _by_number(make: Callable[[int], list[dict[str, Any]]], count: int) -> dict[str, list[dict[str, Any]]]:
+    return {f"Db{each:06}": make(each) for each in range(count)}
+
+
+def many_databases(folder: Path, count: int) -> Path:
+    """Databases that each hold a service, and send a message to one that nobody holds."""
+    return _shop(
+        folder,
+        _many_databases(count),
+        routes={
+            "msdb": _LOCAL,
+            **_by_number(lambda each: [route("AutoCreatedLocal")], count),
+        },
+        services={"msdb": [], **_by_number(lambda each: [{"name": f"//service{each}"}], count)},
+        conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
+        transmission_queue=_by_number(lambda each: [waiting(each, f"//nowhere{each}")], count),
+    )
+
+
+def many_unread_databases(folder: Path, count: int) -> Path:
+    """Databases that each send a message; the services of none of them were exported."""
+    return _shop(
+        folder,
+        _many_databases(count),
+        routes={
+            "msdb": _LOCAL,
+            **_by_number(lambda each: [route("AutoCreatedLocal")], count),
+        },
+        conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
+        transmission_queue=_by_number(lambda each: [waiting(each, f"//nowhere{each}")], count),
+    )
+
+
+def many_holders(folder: Path, count: int) -> Path:
+    """Databases that all hold one service, and each send it a message."""
+    return _shop(
+        folder,
+        _many_databases(count),
+        routes={
+            "msdb": _LOCAL,
+            **_by_number(lambda each: [route("AutoCreatedLocal")], count),
+        },
+        services={"msdb": [], **_by_number(lambda each: [{"name": "//any"}], count)},
+        conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
+        transmission_queue=_by_number(lambda each: [waiting(each, "//any")], count),
+    )
+
+
+def many_broken_holders(folder: Path, count: int) -> Path:
+    """Databases with their brokers off that all hold one service, and each send it a message."""
+    databases = [
+        {**one, "is_broker_enabled": int(one["name"] == "msdb" or one["database_id"] % 2)}
+        for one in _many_databases(count)
+    ]
+    return _shop(
+        folder,
+        databases,
+        routes={"msdb": _LOCAL, **_by_number(lambda each: [route("Gone", "//other")], count)},
+        services={"msdb": [], **_by_number(lambda each: [{"name": "//any"}], count)},
+        conversation_endpoints=_by_number(lambda each: [endpoint(each)], count),
+        transmission_queue=_by_number(lambda each: [waiting(each, "//Any")], count),
+    )
+
+
+def many_routes_for_any_service(folder: Path, count: int, address: str = "tcp://far{}:4022") -> Path:
+    """A database with routes for any service, and a message to each of as many services."""
+    return _shop(
+        folder,
+        _many_databases(1),
+        routes={
+            "msdb": _LOCAL,
+            "Db000000": [route(f"Any{each}", None, address.format(each)) for each in range(count)],
+        },
+        services={"msdb": [], "Db000000": [{"name": "//from"}]},
+        conversation_endpoints={"Db000000": [endpoint(each, far_service=f"//any{each}") for each in range(count)]},
+        transmission_queue={"Db000000": [waiting(each, f"//any{each}") for each in range(count)]},
+    )
+
+
+def many_messages(folder: Path, count: int, services: int) -> Path:
+    """Messages of a database to services, each of a dialog of its own; no route leads to any of them."""
+    return _shop(
+        folder,
+        _many_databases(1),
+        routes={"msdb": _LOCAL, "Db000000": [route("ToOther", "//other", "tcp://far:4022")]},
+        services={"msdb": [], "Db000000": [{"name": "//from"}]},
+        conversation_endpoints={
+            "Db000000": [endpoint(each, far_service=f"//any{each % services}") for each in range(count)]
+        },
+        transmission_queue={"Db000000": [waiting(each, f"//any{each % services}") for each in range(count)]},
+    )
+
+
+LARGE: Mapping[str, Callable[[Path, int], Path]] = {
+    "databases": many_databases,
+    "unread databases": many_unread_databases,
+    "holders": many_holders,
+    "broken holders": many_broken_holders,
+    "routes for any service": many_routes_for_any_service,
+    "local routes for any service": lambda folder, count: many_routes_for_any_service(folder, count, "LOCAL"),
+    "messages to few services": lambda folder, count: many_messages(folder, count, max(count // 40, 1)),
+    "messages to missing services": lambda folder, count: many_messages(folder, count, count),
+}

@@ -1,0 +1,84 @@
+"""Work must grow as its input does: calls of functions are counted, for seconds differ between machines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from routing.features.check import check_report
+from routing.features.check.checking import check
+from routing.features.explain import judging
+from routing.importing.catalog import delimited
+from routing.rules.text import likeness
+from tests.large_estates import LARGE
+
+SMALL = 25
+MOST_GROWTH = 6.0
+"""At four times the size, the work may be six times as much."""
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """Count the calls of functions, those of Python itself included."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def grows(work: Callable[[int], object], small: int = SMALL) -> float:
+    """Return how many times the calls are at four and sixteen times a size, what every size costs aside."""
+    work(small)
+    first, second, third = (count_calls(partial(work, size)) for size in (small, 4 * small, 16 * small))
+    return (third - second) / (second - first)
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_check_grows_as_its_files_do(kind: str, tmp_path: Path) -> None:
+    def work(size: int) -> None:
+        done = check([str(tmp_path / str(size))])
+        check_report.make_document(done)
+
+    for size in (SMALL, 4 * SMALL, 16 * SMALL):
+        LARGE[kind](tmp_path / str(size), size)
+    assert grows(work) < MOST_GROWTH
+
+
+def test_cells_that_fill_up_a_line_are_looked_at_once() -> None:
+    def work(size: int) -> None:
+        line = f"Orders,//orders{',' * size}\n"
+        [found] = delimited.result_sets(f"database_name,name\n{line}", "services.csv", None)
+        assert [row for _, row in found.rows] == [{"database_name": "Orders", "name": "//orders"}]
+
+    assert grows(work, 500) < MOST_GROWTH
+
+
+def test_a_long_name_is_folded_once_however_many_names_it_is_compared_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = "//Stock" + "x" * 1_000
+    folded: list[str] = []
+
+    def fold(name: str) -> str:
+        folded.append(name)
+        return likeness(name)
+
+    monkeypatch.setattr(judging, "likeness", fold)
+    names = [f"//other{number}" for number in range(50)]
+    assert judging.find_spellings([*names, asked.lower(), asked, None], asked) == [asked.lower()]
+    assert folded.count(asked) == 2
+    assert len(folded) == 53
