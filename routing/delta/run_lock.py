@@ -20,7 +20,7 @@ import stat
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -52,8 +52,8 @@ def lock_file(runs: TableLocation) -> Path | None:
     return Path(path + ".lock")
 
 
-# What removes the lock files of this process, by their names.
-_held: dict[Path, Callable[[], None]] = {}
+# The locks of this process, by identity: the file of one may have been removed and made again by another.
+_held: dict[int, SystemLock | OwnedFile] = {}
 
 
 @contextmanager
@@ -69,11 +69,11 @@ def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
         lock = _acquire(file, run_id)
     except OSError as error:
         raise StorageError.failed(f"locking {file}", error.strerror or str(error)) from error
-    _held[file] = lock.remove
+    _held[id(lock)] = lock
     try:
         yield
     finally:
-        del _held[file]
+        del _held[id(lock)]
         lock.remove()
         lock.close()
         # A run that wrote nothing does not leave empty folders.
@@ -84,10 +84,10 @@ def only_run(runs: TableLocation, run_id: str) -> Iterator[None]:
 
 def give_up() -> None:
     """Remove the lock files of this process, which is about to end; the system then releases the locks."""
-    for remove in list(_held.values()):
+    for lock in list(_held.values()):
         # The thread that holds it may have released it meanwhile.
         with suppress(OSError):
-            remove()
+            lock.remove()
 
 
 def _acquire(file: Path, run_id: str) -> SystemLock | OwnedFile:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -55,6 +56,19 @@ def _with_prefixes(spark: SparkSession, folder: Path, rows: list[dict[str, Any]]
     _by_spark(spark, folder, rows, **options)
 
 
+def _in_other_folders(spark: SparkSession, folder: Path, rows: list[dict[str, Any]]) -> None:
+    """As writers do it that use prefixes and leave partition columns out of their files."""
+    _by_delta_rs(spark, folder, rows)
+    log = max((folder / "_delta_log").glob("*.json"))
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for number, add in enumerate(line["add"] for line in lines if "add" in line):
+        moved = folder / f"x{number}" / Path(add["path"]).name
+        moved.parent.mkdir(exist_ok=True)
+        (folder / unquote(add["path"])).rename(moved)
+        add["path"] = str(moved.relative_to(folder))
+    log.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+
+
 def _with_empty_texts(spark: SparkSession, folder: Path, rows: list[dict[str, Any]]) -> None:
     """As by Spark, with empty texts in the log in the place of null, which mean the same by Delta's protocol."""
     _by_spark(spark, folder, rows)
@@ -72,7 +86,7 @@ def _told(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(str({name: row[name] or None for name in sorted(MESSAGES.names)}) for row in rows)
 
 
-@pytest.mark.parametrize("write", [_by_delta_rs, _by_spark, _with_prefixes, _with_empty_texts])
+@pytest.mark.parametrize("write", [_by_delta_rs, _by_spark, _with_prefixes, _in_other_folders, _with_empty_texts])
 def test_new_rows_are_those_of_a_full_read(spark: SparkSession, tmp_path: Path, write: Any) -> None:
     folder = tmp_path / "odd=name é" / "messages"
     write(spark, folder, [message(90, "//far")])
