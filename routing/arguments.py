@@ -13,7 +13,7 @@ from typing import Any, ForwardRef, TypeVar, get_args, get_origin
 from routing.errors import ContractError, describe_value
 
 _MOST_HINTS = 2
-F = TypeVar("F", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ArgumentFault(ContractError, TypeError):
@@ -32,7 +32,7 @@ class ArgumentKind:
 
     name: str
     takes: Callable[[Any], bool]
-    hint: str | None = None
+    advice: str | None = None
 
 
 def _is_sequence_of_texts(value: Any) -> bool:
@@ -79,7 +79,7 @@ _KINDS = {
 }
 
 
-def checked(function: F) -> F:
+def checked(function: Function) -> Function:
     """Check the arguments of each call of a function, or of each new object of a class.
 
     Raises ArgumentFault, which names the argument, its value and what to give.
@@ -113,7 +113,7 @@ def _check(function: Callable[..., Any], name: str, annotation: object, value: o
         return
     kinds = _kinds_of(str(annotation), function)
     if not any(kind.takes(value) for kind in kinds):
-        hints = [kind.hint for kind in kinds if kind.hint][:_MOST_HINTS]
+        hints = [kind.advice for kind in kinds if kind.advice][:_MOST_HINTS]
         raise ArgumentFault.of_kind(name, value, [kind.name for kind in kinds], "; ".join(hints) or None)
 
 
@@ -123,7 +123,7 @@ def _kinds_of(annotation: str, function: Callable[..., Any]) -> tuple[ArgumentKi
     return tuple(_kinds_in(ast.parse(annotation, mode="eval").body, known))
 
 
-def _kinds_in(node: ast.expr, known: Mapping[str, Any]) -> Iterator[ArgumentKind]:
+def _kinds_in(node: ast.AST, known: Mapping[str, object]) -> Iterator[ArgumentKind]:
     """Yield the kinds of an annotation: those of a union, and of a name that stands for one."""
     if isinstance(node, ast.BinOp):
         yield from _kinds_in(node.left, known)

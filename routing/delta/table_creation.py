@@ -137,14 +137,15 @@ def _find_leftover(folder: Path, job: str) -> list[Path] | None:
     files = []
     for place, folders, names in os.walk(folder):
         below = Path(place).relative_to(folder).as_posix()
-        pattern = _DATA_FILE if below == "." else _LOG_FILE
+        in_log = below != "."
         children = {name if below == "." else f"{below}/{name}" for name in folders}
         paths = [Path(place, name) for name in names]
         if not children <= _FOLDERS or any(Path(place, name).is_symlink() for name in folders):
             return None
         for path in paths:
             status = path.lstat()
-            if not (pattern.fullmatch(path.name) and S_ISREG(status.st_mode) and status.st_mtime_ns >= since):
+            is_own = _LOG_FILE.fullmatch(path.name) if in_log else _DATA_FILE.fullmatch(path.name)
+            if not (is_own and S_ISREG(status.st_mode) and status.st_mtime_ns >= since):
                 return None
         files += paths
     return files

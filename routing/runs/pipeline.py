@@ -37,9 +37,6 @@ from routing.terms import DEFAULT_BROADCAST_LIMIT, LOCAL_ENGINE, MISSING_ROUTE_N
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_MOST_SHOWN = 1_000_000
-"""The number of messages that a notebook counts unasked."""
-
 
 @dataclass(frozen=True)
 class Resolution:
@@ -54,6 +51,7 @@ class Resolution:
         rejected_messages: rows that cannot be resolved, with reasons.
         frame_cache: the frames that the session keeps.
         messages: the number of messages read.
+        most_counted: the number of messages above which a notebook shows no summary by itself.
 
     Example:
         >>> with routing.resolve(spark, tables) as resolution:
@@ -66,6 +64,7 @@ class Resolution:
     rejected_messages: DataFrame
     frame_cache: FrameCache = field(default_factory=FrameCache)
     messages: int | None = None
+    most_counted: int = 1_000_000
 
     def __enter__(self) -> Self:
         return self
@@ -97,7 +96,7 @@ class Resolution:
 
     def _repr_html_(self) -> str:
         """Return the summary for a notebook; of many messages only their number, for to count them takes a run."""
-        if self.messages is not None and self.messages > _MOST_SHOWN:
+        if self.messages is not None and self.messages > self.most_counted:
             return (
                 f"<p>{self.messages:,} messages. <code>summary()</code> counts them by outcome and reason, in one"
                 " pass over all messages.</p>"

@@ -84,10 +84,6 @@ def _missing_table(stand: Stand) -> None:
     stand.tables["services"] = stand.folder / "nowhere"
 
 
-def _optional_table_that_is_not_there(stand: Stand) -> None:
-    stand.tables["dialogs"] = stand.folder / "nowhere"
-
-
 def _plain_files_as_input(stand: Stand) -> None:
     stand.tables["routes"] = stand.file("csv/routes.csv").parent
 
@@ -131,7 +127,6 @@ def _broken_yaml(stand: Stand) -> None:
 
 BAD = (
     _missing_table,
-    _optional_table_that_is_not_there,
     _plain_files_as_input,
     _missing_catalog_table,
     _missing_column,
@@ -179,3 +174,18 @@ def test_settings_for_spark_s_start_come_too_late_in_a_file_that_it_reads(
     monkeypatch.setattr(session, "is_given", lambda: False)
     with pytest.raises(ConfigError, match=r"too early for spark\.driver\.memory \(copy the file"):
         command_context.load(options)
+
+
+def test_optional_tables_that_are_not_there_are_left_out(
+    spark: SparkSession, stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One at a path, and one of a catalog."""
+    stand = Stand(stored, tmp_path)
+    stand.tables["dialogs"] = tmp_path / "nowhere"
+    stand.overrides.append("tables.route_requests=no_such_schema.route_requests")
+    assert stand.resolve() == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    assert notes == [
+        f"note: tables.dialogs: no table at '{tmp_path / 'nowhere'}', so it is left out",
+        "note: tables.route_requests: no table at 'no_such_schema.route_requests', so it is left out",
+    ]

@@ -135,7 +135,7 @@ def _breaches(law: Law, nodes: Iterable[ast.AST]) -> list[str]:
 
 _READERS = ("append_detection", "appended_rows", "commits", "file_systems", "spark_tables")
 # Rooms below the features that open tables, or read them whatever they are given as.
-_ENGINE_ASKERS = ("tables/table_columns.py", "tables/read_rows.py", "delta/opening.py")
+_ENGINE_ASKERS = ("tables/table_columns.py", "tables/read_rows.py", "tables/given_tables.py", "delta/opening.py")
 # What is banned, and the only rooms that may.
 EVERYWHERE: dict[str, tuple[Law, tuple[str, ...]]] = {
     # How far it has come with its tasks Spark tells there alone.

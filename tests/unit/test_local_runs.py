@@ -375,8 +375,11 @@ def test_a_job_has_a_session(folder: Path) -> None:
 
 
 def test_a_given_session_is_not_for_it(folder: Path) -> None:
+    class SparkSession:
+        """Stands for a session, which is not asked anything."""
+
     with pytest.raises(ContractError, match="needs no Spark session"):
-        routing.run(None, _config(folder, "resolve.engine=local"))  # type: ignore[arg-type]
+        routing.run(SparkSession(), _config(folder, "resolve.engine=local"))  # type: ignore[arg-type]
 
 
 def test_the_demo(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_messages(tmp_path: Path, told: Told) -> None:
     stored_messages(tmp_path)
     asked = ("messages", "--config", str(tmp_path / "job.yaml"), "--waiting", "--format", "json")
     listed = json.loads(told_apart((*_NO_SPARK, "rich"), *asked))
-    assert [row["message_id"] for row in listed["messages"]] == ["a4", "a2", "a3", "a7"]
+    assert [row["message_id"] for row in listed["messages"]] == ["a3", "a7", "a2", "a4"]
     assert "3 of 4 messages that wait are stuck" in told(*asked[:-2])
 
 

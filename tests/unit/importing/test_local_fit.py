@@ -87,6 +87,7 @@ def test_a_path_that_deltalake_mistakes_goes_by_spark(tmp_path: Path, name: str)
     with pytest.raises(AssertionError, match="Spark was started"):
         _put_service(where)
     Path(where.text, "_delta_log").mkdir(parents=True)
+    Path(where.text, "_delta_log", f"{0:020d}.json").touch()
     with pytest.raises(AssertionError, match="Spark was started"):
         no_spark().find("tables.services", where)
 
