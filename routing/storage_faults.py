@@ -1,4 +1,4 @@
-"""Tell faults of the storage that last, such as a full disk, from those that pass, such as a time-out."""
+"""Recognise lasting faults of the storage, such as a full disk. Others, such as a time-out, pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TEXT = re.compile(
 
 
 def find_lasting_fault(error: BaseException) -> int | None:
-    """Return the number of a fault that lasts, from an error or one of its causes; None where there is none."""
+    """Return the number of the lasting fault in an error or its causes, or None."""
     seen = set[int]()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -43,7 +43,7 @@ def find_lasting_fault(error: BaseException) -> int | None:
 
 
 def _number_of(error: BaseException) -> int | None:
-    """Return the number that one error has, or that its text names."""
+    """Return the number of one error, or the one in its text."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
     # An error of this package quotes what others wrote, such as the name of a folder.

@@ -48,7 +48,7 @@ def check_vacant(key: str, location: TableLocation, job: str) -> None:
 
 
 def is_vacant(location: TableLocation, job: str) -> bool:
-    """Return True if the folder is missing, empty, or holds only what a creation by this job left."""
+    """Return True if the folder is missing or holds nothing but leftovers of this job."""
     if not is_local(location):
         return True
     folder = Path(location.text)
@@ -59,7 +59,7 @@ def is_vacant(location: TableLocation, job: str) -> bool:
 
 @contextmanager
 def creating(location: TableLocation, job: str) -> Iterator[None]:
-    """Create a table in the block, unless it exists; the marker lasts until the first commit is stored.
+    """Mark a table as one that the block creates, until its first commit is stored.
 
     Args:
         location: the place of the table.
@@ -127,7 +127,7 @@ def _remove_leftover(location: TableLocation, job: str) -> None:
 
 
 def _find_leftover(folder: Path, job: str) -> list[Path] | None:
-    """Return the files that an interrupted creation by this job left; None where any file is another's.
+    """Return the files of an interrupted creation by this job, or None if the folder holds any other file.
 
     Every file must have a name that this release writes, and be no older than the marker.
     """
@@ -152,7 +152,7 @@ def _find_leftover(folder: Path, job: str) -> list[Path] | None:
 
 
 def _read_marker(marker: Path, job: str) -> int | None:
-    """Return when the marker of this job was written, in nanoseconds; None where there is none."""
+    """Return the time of this job's marker in nanoseconds, or None."""
     try:
         if marker.is_symlink() or json.loads(marker.read_text(encoding="utf-8")) != {"job": job}:
             return None
