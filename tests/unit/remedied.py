@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
 from routing.features.check.remedies import MessageRemedy, StuckGroup, remedy_of
-from routing.features.check.stuck_groups import EstateAddresses, NearMisses, list_route_addresses
+from routing.features.check.remedy_addresses import EstateAddresses, list_route_addresses
+from routing.features.check.stuck_groups import NearMisses
 from routing.importing.tsql.instance_state import (
     DatabaseState,
     EndpointState,

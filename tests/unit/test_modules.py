@@ -14,7 +14,7 @@ from tests.patterns import nodes_of
 
 HOUSE = Path(routing.__file__).parent
 MOST = 25
-MOST_MODULES = 283
+MOST_MODULES = 284
 MOST_LINES = 550
 # Where the reason is length, the two have more than 420 lines together.
 REASONS = {

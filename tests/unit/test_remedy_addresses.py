@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from routing.features.check.checking import check
-from routing.features.check.stuck_groups import EstateAddresses, TargetAddress
+from routing.features.check.remedy_addresses import EstateAddresses, TargetAddress
 from routing.rules.estate import SqlInstance, own_addresses
 from tests.check_texts import print_check
 from tests.exported import database, export, route, waiting, whole_shop

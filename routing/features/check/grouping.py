@@ -11,10 +11,10 @@ from typing import NamedTuple
 from routing.features.check.message_results import CheckedEstate, MessageResult
 from routing.features.check.path_ends import IS_DROPPED, OF_ROUTES, KnowledgeGap, MessagePath
 from routing.features.check.remedies import AskStuck, HopToMend, find_remedies, remedy_of, remedy_of_silence
+from routing.features.check.remedy_addresses import EstateAddresses, list_route_addresses
 from routing.features.check.status_advice import StatusAdviser
 from routing.features.check.stuck_groups import (
     NOTHING_NEAR,
-    EstateAddresses,
     KnownInstances,
     MessageRemedy,
     NearMiss,
@@ -22,7 +22,6 @@ from routing.features.check.stuck_groups import (
     NewRouteNames,
     PlacedRemedy,
     StuckGroup,
-    list_route_addresses,
     near_in_common,
 )
 from routing.features.explain.background import StatusText

@@ -6,15 +6,8 @@ from collections.abc import Iterable
 
 from routing.features.check import check_phrases
 from routing.features.check.check_phrases import named
-from routing.features.check.stuck_groups import (
-    ROUTE,
-    MessageRemedy,
-    NearMiss,
-    StuckGroup,
-    TargetAddress,
-    ready,
-    to_fill_in,
-)
+from routing.features.check.remedy_addresses import TargetAddress
+from routing.features.check.stuck_groups import ROUTE, MessageRemedy, NearMiss, StuckGroup, ready, to_fill_in
 from routing.features.status_meanings import WORDS, StatusTrouble
 from routing.rules import text
 from routing.rules.deciding import RouteSearch

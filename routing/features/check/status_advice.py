@@ -9,10 +9,10 @@ from dataclasses import replace
 from routing.features.check import connection_advice
 from routing.features.check.message_results import ON_ITS_WAY, CheckedEstate, MessageResult
 from routing.features.check.remedies import remedy_of
+from routing.features.check.remedy_addresses import EstateAddresses
 from routing.features.check.service_remedies import end_conversations, end_dead_dialog, tell_twins_apart
 from routing.features.check.status_facts import ReportedStatus
 from routing.features.check.stuck_groups import (
-    EstateAddresses,
     KnownInstances,
     MessageRemedy,
     NearMisses,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from routing.features.check.evidence import FileEvidence
-from routing.features.check.stuck_groups import EstateAddresses
+from routing.features.check.remedy_addresses import EstateAddresses
 from routing.features.explain.background import StatusText
 from routing.features.status_meanings import StatusTrouble
 from routing.rules import text

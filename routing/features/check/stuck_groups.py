@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from routing.document import SqlStatement
 from routing.features.check import check_phrases
+from routing.features.check.remedy_addresses import EstateAddresses, TargetAddress
 from routing.importing.tsql.sqlcmd import write_server
 from routing.rules import text
 from routing.rules.deciding import Decision, RouteSearch
@@ -26,7 +27,7 @@ from routing.rules.locating import has_id
 from routing.rules.matching import UNNAMED
 from routing.rules.resolving import Verdict
 from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, likeness, list_name_differences
-from routing.terms import LOOPBACK_HOSTS, SortKey
+from routing.terms import SortKey
 
 # Near misses: routes and services that a message missed by case, blanks, slashes, an old id or by time.
 
@@ -287,91 +288,6 @@ class _Table:
 
 def _few_first(near: NearMiss) -> SortKey:
     return (len(near.differences), near.instance, near.database, near.name)
-
-
-# Addresses for remedies: as the estate's own routes write them, else with a full name.
-
-
-class TargetAddress(NamedTuple):
-    """An address as it is written into a route.
-
-    ``is_certain``: a route of the estate has it, or its host is an IP address or a name with a domain. A short
-    machine name may not be found from elsewhere.
-    """
-
-    written: str
-    is_certain: bool
-
-
-class EstateAddresses:
-    """The own addresses of instances, and how routes write them.
-
-    ``own`` has the addresses of each instance as written, ``in_routes`` the addresses of routes, each with the
-    instance of the route. Routes are read once, and not before an address is chosen.
-    """
-
-    def __init__(self, own: Mapping[str, Sequence[str]], in_routes: Iterable[tuple[str, str | None]] = ()) -> None:
-        self._own, self._in_routes = own, in_routes
-
-    def of(self, instance: str) -> Sequence[str]:
-        """Return an instance's own addresses as written."""
-        return self._own.get(instance, ())
-
-    def choose(self, instance: str, here: SqlInstance) -> TargetAddress | None:
-        """Return the address under which ``here`` reaches an instance; None where none with a port is known.
-
-        The addresses in routes of ``here`` come first, then those in most routes. Others follow by their host: a
-        name with a domain, an IP address, a short name.
-        """
-        usable = [address for address in self.of(instance) if _leads_away(address, here)]
-        if not usable:
-            return None
-        best = min(usable, key=lambda address: (*self._count_uses(address, here), _rank_host(address)))
-        uses = self._uses.get(text.comparable_address(best))
-        if uses is None:
-            return TargetAddress(best, _rank_host(best) < _SHORT_NAME)
-        _, writing = min(uses, key=lambda use: (use[0] != here.name, -uses[use], use))
-        return TargetAddress(writing, True)
-
-    def _count_uses(self, address: str, here: SqlInstance) -> tuple[int, int]:
-        """Return how many routes of ``here``, and of all, have an address, as negative numbers."""
-        uses = self._uses.get(text.comparable_address(address), Counter())
-        return -sum(many for (user, _), many in uses.items() if user == here.name), -sum(uses.values())
-
-    @cached_property
-    def _uses(self) -> Mapping[str, Counter[tuple[str, str]]]:
-        """How many routes have each address that an instance has, by the route's instance and writing."""
-        uses: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        owned = {text.comparable_address(address) for addresses in self._own.values() for address in addresses}
-        for user, address in self._in_routes:
-            if address is not None and text.comparable_address(address) in owned:
-                uses[text.comparable_address(address)][user, address.strip().rstrip("/")] += 1
-        return uses
-
-
-def list_route_addresses(instances: Mapping[str, SqlInstance]) -> Iterator[tuple[str, str | None]]:
-    """Yield the addresses and mirror addresses of the routes of instances, each with the route's instance."""
-    for name, instance in instances.items():
-        for by_service in instance.routes.values():
-            for route in chain.from_iterable(by_service.values()):
-                yield name, route.address
-                yield name, route.mirror_address
-
-
-def _leads_away(address: str, here: SqlInstance) -> bool:
-    is_own = text.comparable_address(address) in here.own_addresses
-    return text.port(address) is not None and text.host(address) not in LOOPBACK_HOSTS and not is_own
-
-
-_SHORT_NAME = 2
-
-
-def _rank_host(address: str) -> int:
-    """Return the rank of an address by its host: a name with a domain, an IP address, a short name."""
-    host = text.host(address) or ""
-    if ":" in host or host.replace(".", "").isdecimal():
-        return 1
-    return 0 if "." in host else _SHORT_NAME
 
 
 class NewRouteNames:

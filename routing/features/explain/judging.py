@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from routing.features.check.remedies import remedy_of
-from routing.features.check.stuck_groups import EstateAddresses, MessageRemedy, NearMisses, StuckGroup
+from routing.features.check.remedy_addresses import EstateAddresses
+from routing.features.check.stuck_groups import MessageRemedy, NearMisses, StuckGroup
 from routing.features.explain.background import NO_OTHER_INSTANCES, OtherInstances
 from routing.features.explain.questions import QuestionError
 from routing.plan.checked_inputs import instances_of, network_of
