@@ -34,7 +34,9 @@ def wheel(tmp_path: Path) -> Path:
     requires = "".join(f"Requires-Dist: {line}\n" for line in [*needed, 'pyspark==4.1.4; extra == "local"'])
     path = tmp_path / "service_broker_routing-1.2.3-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as built:
-        for file in sorted((ROOT / "routing").rglob("*.py")):
+        for file in sorted((ROOT / "routing").rglob("*.py*")):
+            if file.suffix == ".pyc":
+                continue
             built.write(file, file.relative_to(ROOT))
         info = "service_broker_routing-1.2.3.dist-info/METADATA"
         built.writestr(info, f"Metadata-Version: 2.4\nName: service-broker-routing\nVersion: 1.2.3\n{requires}")
