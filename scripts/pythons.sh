@@ -27,6 +27,7 @@ for name in "${names[@]}"; do
     command -v "$name" > /dev/null || { printf 'pythons: %s was not found\n' "$name" >&2 && exit 1; }
     environment "$name"
     printf '== %s ==\n' "$("build/pythons/$name/bin/python" --version)"
-    "build/pythons/$name/bin/python" -m pytest tests/unit tests/reference -m 'not long' --quiet || status=1
+    "build/pythons/$name/bin/python" -m pytest tests/unit tests/reference -m 'not long' --quiet \
+        --numprocesses="${WORKERS:-2}" --dist=loadfile || status=1
 done
 exit $status
