@@ -5,9 +5,10 @@ Names and broker instances that nothing in the estate names count alike, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
+from typing import TypeVar
 
 from routing.plan.planner import MOST_KEYS, Planner
 from routing.rules import hashing
@@ -32,6 +33,7 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _EVER = -(2**63)
 """Before every time (microseconds since 1970)."""
+_Chosen = TypeVar("_Chosen")
 
 
 @dataclass(frozen=True)
@@ -62,24 +64,44 @@ class PathTimeline:
 
     def intervals(self) -> Iterator[TimeInterval[PathChoice]]:
         """Yield the paths of all messages, in the order of time."""
-        start: int | None = None
-        while True:
-            interval = self.at(_EVER if start is None else start)
-            yield replace(interval, valid_from=start)
-            start = interval.valid_to
-            if start is None:
-                return
+        return over_time(self.at)
 
     def at(self, t: int) -> TimeInterval[PathChoice]:
         """Return the paths of all messages at a time, and until when they stay; one choice for each hash."""
+        return self._choose(t, _PathsAtTime.choice)
+
+    def paths_at(self, t: int, left: int | None) -> TimeInterval[PathWithReturn]:
+        """Return the paths of the messages that have ``left`` hops left at a time, one for each hash."""
+        return self._choose(
+            t, lambda one, decision, hashed, is_cut: one.path(decision, hashed, left, is_cut=is_cut)
+        )
+
+    def hops_at(self, t: int) -> TimeInterval[int]:
+        """Return for each hash the number of hops from which on more hops change nothing."""
+        return self._choose(t, lambda one, decision, hashed, _: one.follow(decision, hashed, None).hops)
+
+    def _choose(
+        self, t: int, choose: Callable[[_PathsAtTime, Decision, int, bool], _Chosen]
+    ) -> TimeInterval[_Chosen]:
         decided = self.deciding(self.key, self.sender.instance, t)
         one = _PathsAtTime(self, t)
         picks = _count_picks(one, decided)
         is_cut = picks is None
         # Which dialog goes which way is not found out where there are too many: all of them have too many.
         hashes = range(len(decided.choices) if picks is None else picks)
-        choices = tuple([one.choice(decided.pick(hashed), hashed, is_cut=is_cut) for hashed in hashes])
+        choices = tuple([choose(one, decided.pick(hashed), hashed, is_cut) for hashed in hashes])
         return TimeInterval(t, earliest(decided.valid_to, one.until), choices)
+
+
+def over_time(at: Callable[[int], TimeInterval[_Chosen]]) -> Iterator[TimeInterval[_Chosen]]:
+    """Yield the intervals of all times in their order; ``at`` returns the one that begins at a time."""
+    start: int | None = None
+    while True:
+        interval = at(_EVER if start is None else start)
+        yield replace(interval, valid_from=start)
+        start = interval.valid_to
+        if start is None:
+            return
 
 
 def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | None:
@@ -104,13 +126,16 @@ class _PathsAtTime:
         self.until: int | None = None
         self._followed: dict[tuple[int, int | None], FollowedTrace] = {}
 
-    def choice(self, decision: Decision, hashed: int, *, is_cut: bool) -> PathChoice:
+    def choice(self, decision: Decision, hashed: int, is_cut: bool) -> PathChoice:
         """Return the paths of a hash, by the hops that its messages have left."""
-        unlimited = self.follow(decision, hashed, None)
-        followed = [self.follow(decision, hashed, left) for left in range(unlimited.hops)]
-        traces = (one.trace for one in (*followed, unlimited))
-        cut = (replace(trace, is_cut=True) if is_cut else trace for trace in traces)
-        return PathChoice(decision, tuple([self.add_reply(trace) for trace in cut]))
+        hops = self.follow(decision, hashed, None).hops
+        paths = (self.path(decision, hashed, left, is_cut=is_cut) for left in (*range(hops), None))
+        return PathChoice(decision, tuple(paths))
+
+    def path(self, decision: Decision, hashed: int, left: int | None, *, is_cut: bool) -> PathWithReturn:
+        """Return the path of the messages of a hash that have so many hops left."""
+        trace = self.follow(decision, hashed, left).trace
+        return self.add_reply(replace(trace, is_cut=True) if is_cut else trace)
 
     def follow(self, decision: Decision, hashed: int, left: int | None) -> FollowedTrace:
         """Follow a message that has so many hops left, past step 4; ``decision`` is that of its hash."""

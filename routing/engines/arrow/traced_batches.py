@@ -8,10 +8,10 @@ dialog, and an address that a route reads from its service name.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable, WordColumn
 from routing.engines.arrow.message_keys import MessageRows, texts_of
@@ -26,7 +26,7 @@ from routing.engines.arrow.resolved_batches import (
 from routing.engines.arrow.text_numbers import NONE, TextColumn
 from routing.plan.checked_inputs import CheckedInputs, check_inputs, network_of, survey_dialogs
 from routing.plan.key_rows import FROM_NETWORK
-from routing.plan.paths import PathChoice, PathPlanner
+from routing.plan.paths import PathPlanner, PathTimeline, over_time
 from routing.plan.planner import MOST_KEYS
 from routing.process import no_search_for_cycles
 from routing.rules.matching import UNNAMED
@@ -42,6 +42,7 @@ from routing.rules.pathing import (
     path_row,
     reads_address,
 )
+from routing.rules.timeline import TimeInterval
 from routing.schemas import MESSAGE_PATHS
 from routing.tables.arrow_forms import fold_texts, leading_addresses
 from routing.tables.arrow_rows import arrow_schema, plain_values
@@ -62,6 +63,9 @@ _FLAGS = ("ways_agree", "multiple_targets", "return_ways_agree")
 _PATH_TEXTS = tuple(name for name in PathRow._fields if name not in (*_FLAGS, _HOPS))
 # The number of a sending service that is not known, and of a conversation of which no request is on record.
 _NOBODY = -1
+# Hops left that never run out on the way.
+_UNLIMITED = -1
+_Chosen = TypeVar("_Chosen")
 
 
 @dataclass
@@ -151,14 +155,12 @@ class PathTable:
         self._scan, self._network, self._planner = scan, network, PathPlanner(network, most_keys=most_keys)
         self.addressees = AddresseeNumbers.of(scan.checked)
         self.waiting = pyarrow.array(sorted(network.waiting_conversations), pyarrow.string())
-        self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys")}
+        self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys", "timelines")}
         self._lock = threading.Lock()
-        self._timelines, self._known_keys = TimelineTable(), 0
         whole = pyarrow.int64()
-        # Of each choice the paths by the hops that are left: where they begin, how many they are, and which.
-        self._choices: dict[tuple[int, ...], int] = {}
-        self._first, self._counts, self._of_choices = (GrowingColumn(whole) for _ in range(3))
-        self._in_choices = 0
+        self._timelines, self._known_timelines = TimelineTable(), 0
+        # Of each key the hops from which on more change nothing.
+        self._most_hops, self._known_keys = GrowingColumn(whole), 0
         self._paths: dict[Hashable, int] = {}
         self._texts = {name: WordColumn.empty() for name in _PATH_TEXTS}
         self._flags = {name: GrowingColumn(pyarrow.bool_()) for name in (*_FLAGS, "reads_address")}
@@ -185,16 +187,31 @@ class PathTable:
         sender_and_conversation = numbering["answered"].number(keys.senders, keys.conversations)
         both = numbering["both"].number(addressee_and_broker, sender_and_conversation)
         places = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
-        # A key's timeline has its number.
-        timelines = numbering["keys"].number(both, places)
+        numbered = numbering["keys"].number(both, places)
+        # A timeline has the number of its key with the hops left.
+        timelines = numbering["timelines"].number(numbered, self._limit(numbered, hops))
         with self._lock:
             self._follow_new()
             table = self._timelines.arrays()
-            first_paths, counts, paths = (one.array() for one in (self._first, self._counts, self._of_choices))
-        choices = table.choose(timelines, at, conversations)
-        most = pc.subtract(counts.take(choices), 1)
-        left = most if hops is None else pc.coalesce(pc.max_element_wise(hops, 0, skip_nulls=False), most)
-        return paths.take(pc.add(first_paths.take(choices), pc.min_element_wise(left, most)))
+        return table.choose(timelines, at, conversations)
+
+    def _limit(self, keys: pyarrow.Array, hops: pyarrow.Array | None) -> pyarrow.Array:
+        """Return the hops that messages of keys have left, `_UNLIMITED` where more would change nothing."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        unlimited = pyarrow.scalar(_UNLIMITED, pyarrow.int64())
+        if hops is None or hops.null_count == len(hops):
+            return pyarrow.repeat(unlimited, len(keys))
+        with self._lock:
+            new = range(self._known_keys, len(self._pairs["keys"].pairs))
+            for key in new:
+                intervals = self._intervals(self._timeline(key).hops_at)
+                self._most_hops.add(max(most for one in intervals for most in one.choices))
+            self._known_keys += len(new)
+            most = self._most_hops.array().take(keys)
+        left = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
+        return pc.if_else(pc.fill_null(pc.less(left, most), fill_value=False), left, unlimited)
 
     def columns(self) -> PathColumns:
         """Return the columns of all paths so far."""
@@ -208,18 +225,16 @@ class PathTable:
         return PathColumns(texts, flags, hops, hop_texts, steps, flags.pop("reads_address"))
 
     def _follow_new(self) -> None:
-        """Follow the messages of keys that are new."""
-        new = self._pairs["keys"].pairs[self._known_keys :]
+        """Follow the messages of keys that are new, or that have numbers of hops left that are new."""
+        new = self._pairs["timelines"].pairs[self._known_timelines :]
         with no_search_for_cycles():
-            for both, place in new:
-                addressee_and_broker, sender_and_conversation = self._pairs["both"].pairs[both]
-                self._timelines.add(list(self._follow(addressee_and_broker, sender_and_conversation, place)))
-        self._known_keys += len(new)
+            for key, left in new:
+                self._timelines.add(list(self._follow(key, None if left == _UNLIMITED else left)))
+        self._known_timelines += len(new)
 
-    def _follow(
-        self, addressee_and_broker: int, sender_and_conversation: int, place: int
-    ) -> Iterator[tuple[int | None, Sequence[int]]]:
-        """Yield until when the messages of a key have which choices; neighbours in time that are alike are one."""
+    def _timeline(self, key: int) -> PathTimeline:
+        both, place = self._pairs["keys"].pairs[key]
+        addressee_and_broker, sender_and_conversation = self._pairs["both"].pairs[both]
         addressee, broker = self._pairs["bound"].pairs[addressee_and_broker]
         sender, conversation = self._pairs["answered"].pairs[sender_and_conversation]
         name, database = self._scan.decisions.scopes[place >> 1]
@@ -232,30 +247,24 @@ class PathTable:
             None if conversation == _NOBODY else self.waiting[conversation].as_py(),
         )
         named = None if broker == NONE else numbers.brokers[broker] if broker >= 0 else UNNAMED
-        timeline = self._planner.timeline(sends, addressees.addressee(addressee), named)
+        return self._planner.timeline(sends, addressees.addressee(addressee), named)
+
+    def _intervals(self, at_time: Callable[[int], TimeInterval[_Chosen]]) -> Iterable[TimeInterval[_Chosen]]:
         at = self._scan.messages.at
         # At one time no other interval is asked for.
-        intervals = timeline.intervals() if at is None else [replace(timeline.at(at), valid_to=None)]
+        return over_time(at_time) if at is None else [replace(at_time(at), valid_to=None)]
+
+    def _follow(self, key: int, left: int | None) -> Iterator[tuple[int | None, Sequence[int]]]:
+        """Yield until when the messages of a key take which paths; neighbours in time that are alike are one."""
+        timeline = self._timeline(key)
         waiting: tuple[int | None, Sequence[int]] | None = None
-        for one in intervals:
-            choices = [self._number_choice(choice) for choice in one.choices]
-            if waiting is not None and waiting[1] != choices:
+        for one in self._intervals(lambda t: timeline.paths_at(t, left)):
+            paths = [self._number_path(path_row(path), reads_address(path.there)) for path in one.choices]
+            if waiting is not None and waiting[1] != paths:
                 yield waiting
-            waiting = one.valid_to, choices
+            waiting = one.valid_to, paths
         if waiting is not None:
             yield waiting
-
-    def _number_choice(self, choice: PathChoice) -> int:
-        paths = tuple([self._number_path(path_row(path), reads_address(path.there)) for path in choice.paths])
-        number = self._choices.get(paths)
-        if number is None:
-            number = self._choices[paths] = len(self._choices)
-            self._first.add(self._in_choices)
-            self._counts.add(len(paths))
-            for path in paths:
-                self._of_choices.add(path)
-            self._in_choices += len(paths)
-        return number
 
     def _add_first_hop(self, first: FirstHop, place: tuple[str, str], in_msdb: bool) -> int:
         """Return the number of the path of messages from a scope that their own instance keeps or drops."""
