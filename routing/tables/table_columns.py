@@ -185,7 +185,9 @@ def rows_where(rows: Any, mask: Any) -> Any:
     """Return the rows of an Arrow table, or the values of a column, for which a mask is true."""
     import pyarrow.compute
 
-    return rows.take(pyarrow.compute.indices_nonzero(mask))
+    # pyarrow 25, the newest for Python 3.10, crashes on a mask of no chunks.
+    chunks = getattr(mask, "num_chunks", 1)
+    return rows.take(pyarrow.compute.indices_nonzero(mask)) if chunks else rows.slice(0, 0)
 
 
 def as_dataset(table: Any) -> pyarrow.dataset.Dataset:
