@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -13,9 +14,11 @@ from typing import Any
 import pytest
 
 from routing.features.check import check_report
+from routing.features.check.check_sources import FileOptions
 from routing.features.check.checking import check
 from routing.features.explain import judging
-from routing.importing.catalog import delimited
+from routing.features.file_linting import lint_files
+from routing.importing.catalog import StandIns, delimited
 from routing.rules.text import likeness
 from tests.large_estates import LARGE
 
@@ -48,15 +51,22 @@ def grows(work: Callable[[int], object], small: int = SMALL) -> float:
     return (third - second) / (second - first)
 
 
+def grows_with(kind: str, folder: Path, work: Callable[[str], object]) -> float:
+    """Return `grows` of a command on folders of exports."""
+    for size in (SMALL, 4 * SMALL, 16 * SMALL):
+        LARGE[kind](folder / str(size), size)
+    return grows(lambda size: work(str(folder / str(size))))
+
+
 @pytest.mark.parametrize("kind", LARGE)
 def test_check_grows_as_its_files_do(kind: str, tmp_path: Path) -> None:
-    def work(size: int) -> None:
-        done = check([str(tmp_path / str(size))])
-        check_report.make_document(done)
+    assert grows_with(kind, tmp_path, lambda path: check_report.make_document(check([path]))) < MOST_GROWTH
 
-    for size in (SMALL, 4 * SMALL, 16 * SMALL):
-        LARGE[kind](tmp_path / str(size), size)
-    assert grows(work) < MOST_GROWTH
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_lint_grows_as_its_files_do(kind: str, tmp_path: Path) -> None:
+    now, options = datetime(2026, 1, 5, tzinfo=timezone.utc), FileOptions(StandIns())
+    assert grows_with(kind, tmp_path, lambda path: lint_files([path], options, now=now)) < MOST_GROWTH
 
 
 def test_cells_that_fill_up_a_line_are_not_copied_one_by_one() -> None:
