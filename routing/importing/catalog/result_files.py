@@ -149,6 +149,7 @@ def joined(lines: Sequence[tuple[int, str]]) -> str | None:
 
 _BETWEEN = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
+_MOST_SHARED = 20_000
 
 
 def json_sets(text: str, file: str) -> list[ResultSet]:
@@ -227,13 +228,13 @@ def _by_view(numbered_values: Sequence[tuple[int, object]]) -> list[ResultSet]:
     A value that is no object goes with the row before it.
     """
     sets: dict[str | None, ResultSet] = {}
-    names = _LoweredNames()
+    names, texts = _LoweredNames(), _SharedTexts()
     first = next((value for _, value in numbered_values if isinstance(value, dict)), {})
-    view = _view_of_record(_lowered(first, names))
+    view = _view_of_record(_lowered(first, names, texts))
     columns: dict[str | None, dict[str, None]] = defaultdict(dict)
     for number, value in numbered_values:
         if isinstance(value, dict):
-            row = _lowered(value, names)
+            row = _lowered(value, names, texts)
             view = _view_of_record(row)
             sets.setdefault(view, ResultSet((), omits_null=True)).rows.append((number, row))
             columns[view].update(dict.fromkeys(row))
@@ -252,9 +253,19 @@ class _LoweredNames(dict[str, str]):
         return self.setdefault(name, name.lower())
 
 
-def _lowered(row: Mapping[str, object], names: _LoweredNames) -> dict[str, object]:
+class _SharedTexts(dict[str, str]):
+    """Texts of cells, by themselves: rows share those that come first, which names and times do."""
+
+    def __missing__(self, text: str) -> str:
+        return self.setdefault(text, text) if len(self) < _MOST_SHARED else text
+
+
+def _lowered(row: Mapping[str, object], names: _LoweredNames, texts: _SharedTexts) -> dict[str, object]:
     # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
-    return {names[name]: None if value == {} else value for name, value in row.items()}
+    return {
+        names[name]: texts[value] if isinstance(value, str) else None if value == {} else value
+        for name, value in row.items()
+    }
 
 
 def _view_of_record(row: Mapping[str, object]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
@@ -52,7 +52,7 @@ class RowReader:
     stand_in_values: TableRow
     times: TimeFormats
     notes_by_topic: dict[str, str] = field(default_factory=dict)
-    _known_values: dict[str, dict[str, object]] = field(default_factory=dict)
+    _known_values: dict[str, dict[str, object]] = field(default_factory=lambda: defaultdict(dict))
 
     @cached_property
     def _columns(self) -> dict[str, ViewColumn]:
@@ -74,10 +74,11 @@ class RowReader:
         """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
         row: TableRow = {}
         for column in self.view.columns:
-            value = self._value(cells, column.name)
-            row[column.name] = None if value == "" else value
-            if column.required and row[column.name] is None:
-                raise ValueError(f"{column.name} is missing{_whose(cells)}")
+            name = column.name
+            value = self._value(cells, name)
+            row[name] = value = None if value == "" else value
+            if value is None and column.required:
+                raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
     def doubt(self, cells: Mapping[str, object]) -> Doubt:
@@ -96,7 +97,7 @@ class RowReader:
         # Only plain texts are remembered: 1, 1.0 and True are equal, but not the same text.
         if type(cell) is not str:
             return self._read(cells, name, cell)
-        known_values = self._known_values.setdefault(name, {})
+        known_values = self._known_values[name]
         if cell in known_values:
             return known_values[cell]
         value = self._read(cells, name, cell)
