@@ -54,6 +54,25 @@ def many_unread_databases(folder: Path, count: int) -> Path:
     )
 
 
+def many_doubtful_findings(folder: Path, count: int) -> Path:
+    """Databases with two routes each that lint has findings on; the services of none were exported."""
+    return _shop(
+        folder,
+        _many_databases(count),
+        routes={
+            "msdb": _LOCAL,
+            **_by_number(
+                lambda each: [
+                    route("Own", f"//service{each}", "tcp://shop:4022"),
+                    route("Here", f"//service{each}"),
+                ],
+                count,
+            ),
+        },
+        transmission_queue={"msdb": []},
+    )
+
+
 def many_holders(folder: Path, count: int) -> Path:
     """Databases that all hold one service, and each send it a message."""
     return _shop(
@@ -117,6 +136,7 @@ def many_messages(folder: Path, count: int, services: int) -> Path:
 LARGE: Mapping[str, Callable[[Path, int], Path]] = {
     "databases": many_databases,
     "unread databases": many_unread_databases,
+    "doubtful findings": many_doubtful_findings,
     "holders": many_holders,
     "broken holders": many_broken_holders,
     "routes for any service": many_routes_for_any_service,

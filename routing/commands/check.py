@@ -17,6 +17,7 @@ from routing.commands.command_context import (
     variables,
 )
 from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
+from routing.process import no_search_for_cycles
 
 if TYPE_CHECKING:
     from routing.features.check.checking import Check
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     times = shared_arguments.times(options)
     stand_ins = shared_arguments.stand_ins(options, times, console)
-    with console.during("reading the files", left="checked"):
+    with console.during("reading the files", left="checked"), no_search_for_cycles():
         done = check(
             options.paths,
             instance=stand_ins.instance_name,

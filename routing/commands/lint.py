@@ -27,6 +27,7 @@ from routing.commands.shared_arguments import SEVERITIES, now_of, report, status
 from routing.config import ConfigError
 from routing.document import Block, DocumentHeading, ListItem, Paragraph
 from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError, EnvironmentFault, InputError, quote
+from routing.process import no_search_for_cycles
 from routing.schemas import TRAFFIC
 from routing.tables.arrow_rows import leave_pandas_out
 from routing.terms import JsonObject
@@ -58,7 +59,8 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
         shared_arguments.addresses(options),
         clock=datetime.now(timezone.utc),
     )
-    done = lint_files(options.paths, file_options, now=now, settings=asked)
+    with no_search_for_cycles():
+        done = lint_files(options.paths, file_options, now=now, settings=asked)
     return tell_files(done, options, console, asked.rules)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
 from routing.errors import InputError
@@ -73,43 +74,80 @@ _OF_SERVICES = (
 )
 
 
+SharedGaps = frozenset[KnowledgeGap]
+
+
 class FileKnowledge:
     """The views that were read of each instance, and the gaps behind findings."""
 
     def __init__(self, knowledge: EstateKnowledge) -> None:
         self._knowledge = knowledge
-        self._behind: dict[tuple[RequiredKnowledge, str, str | None], list[KnowledgeGap]] = {}
-        self._gaps: dict[str, list[KnowledgeGap]] = {name: [] for name in knowledge.evidence.instances}
+        self._behind: dict[tuple[RequiredKnowledge, str, str | None], list[SharedGaps]] = {}
+        gaps: dict[str, list[KnowledgeGap]] = {name: [] for name in knowledge.evidence.instances}
         for gap in knowledge.list_gaps():
             if gap.what is not MissingKnowledge.ENDPOINTS_OF_DIALOGS:
-                self._gaps[gap.instance].append(gap)
+                gaps[gap.instance].append(gap)
+        self._gaps = {name: frozenset(theirs) for name, theirs in gaps.items()}
 
-    def gaps_behind(self, finding: LintFinding) -> list[KnowledgeGap]:
-        """List the gaps that a finding rests on; empty where it is certain."""
+    def gaps_behind(self, finding: LintFinding) -> list[SharedGaps]:
+        """Return the gaps that a finding rests on, in sets that are not empty; no set where it is certain.
+
+        Findings share sets: thousands of findings may each rest on thousands of gaps.
+        """
         rests, instance = self._rests_of(finding), finding.instance_name
         if rests is None or instance is None or instance not in self._gaps:
             return []
         place = rests, instance, finding.database_name
         if place not in self._behind:
-            self._behind[place] = self._list_gaps(*place)
+            self._behind[place] = [gaps for gaps in self._find_gaps(*place) if gaps]
         return self._behind[place]
 
-    def _list_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> list[KnowledgeGap]:
-        """List the gaps in the knowledge required for a database of an instance."""
-        gaps: set[KnowledgeGap | None] = set()
+    def _find_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> Iterator[SharedGaps]:
+        """Yield the gaps in the knowledge required for a database of an instance."""
         if rests.here:
-            gaps.add(self._knowledge.endpoint(instance))
+            yield _set_of(self._knowledge.endpoint(instance))
         if rests.here or rests.in_scope:
-            gaps.update(self._of_scope(instance, database))
+            yield self._services[instance]
+            if database is not None:
+                yield _set_of(self._knowledge.routes(instance, database))
         if rests.in_instance:
-            gaps.update(gap for gap in self._gaps[instance] if gap.what not in _OF_ENDPOINT)
+            yield self._beyond_endpoints[instance]
         if rests.services_of_all:
-            gaps.update(gap for name in self._gaps for gap in self._services(name))
+            yield self._services_of_all
         if rests.endpoints_of_all:
-            gaps.update(map(self._knowledge.endpoint, self._gaps))
+            yield self._endpoints_of_all
         if rests.of_ways:
-            gaps.update(self._of_ways(instance))
-        return sorted((gap for gap in gaps if gap is not None), key=lambda gap: gap.place)
+            # Messages reach the instances of which an address is known.
+            yield self._gaps[instance]
+            yield self._of_reached
+
+    @cached_property
+    def _services(self) -> dict[str, SharedGaps]:
+        """The gaps in the databases and services of each instance."""
+        return {
+            name: _set_of(self._knowledge.databases(name)) | {gap for gap in gaps if gap.what in _OF_SERVICES}
+            for name, gaps in self._gaps.items()
+        }
+
+    @cached_property
+    def _beyond_endpoints(self) -> dict[str, SharedGaps]:
+        return {
+            name: frozenset(gap for gap in gaps if gap.what not in _OF_ENDPOINT)
+            for name, gaps in self._gaps.items()
+        }
+
+    @cached_property
+    def _services_of_all(self) -> SharedGaps:
+        return frozenset[KnowledgeGap]().union(*self._services.values())
+
+    @cached_property
+    def _endpoints_of_all(self) -> SharedGaps:
+        return frozenset[KnowledgeGap]().union(*(_set_of(self._knowledge.endpoint(name)) for name in self._gaps))
+
+    @cached_property
+    def _of_reached(self) -> SharedGaps:
+        reached = (gaps for name, gaps in self._gaps.items() if self._knowledge.instances[name].own_addresses)
+        return frozenset[KnowledgeGap]().union(*reached)
 
     def _rests_of(self, finding: LintFinding) -> RequiredKnowledge | None:
         """Return the knowledge that a finding requires; a LOCAL route keeps requests in their scope."""
@@ -124,22 +162,9 @@ class FileKnowledge:
             is_local(route) for routes in scope.values() for route in routes if route.name == finding.object
         )
 
-    def _of_scope(self, instance: str, database: str | None) -> Iterator[KnowledgeGap | None]:
-        """Yield gaps in the services of an instance and in the routes of one database."""
-        yield from self._services(instance)
-        if database is not None:
-            yield self._knowledge.routes(instance, database)
 
-    def _services(self, instance: str) -> Iterator[KnowledgeGap | None]:
-        """Yield gaps in the databases and services of an instance."""
-        yield self._knowledge.databases(instance)
-        yield from (gap for gap in self._gaps[instance] if gap.what in _OF_SERVICES)
-
-    def _of_ways(self, instance: str) -> Iterator[KnowledgeGap]:
-        """Yield gaps of this instance, and of those that messages reach by a known address."""
-        for name, gaps in self._gaps.items():
-            if name == instance or self._knowledge.instances[name].own_addresses:
-                yield from gaps
+def _set_of(gap: KnowledgeGap | None) -> SharedGaps:
+    return frozenset() if gap is None else frozenset([gap])
 
 
 # The file of a finding, and the line where a script's statement says what it is about.
@@ -274,7 +299,8 @@ def _judge(
     """Return the findings that stand, how many do not, and what these would need."""
     rows, findings = evidence.rows, set()
     columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
-    knowledge, not_judged, gaps = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str](), set()
+    knowledge, not_judged = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str]()
+    gaps = set[SharedGaps]()
     for one in find_all(columns, now, settings.expiring_within_days):
         behind = knowledge.gaps_behind(one)
         if behind:
@@ -284,7 +310,7 @@ def _judge(
             findings.add(one)
     if settings.rules:
         findings |= find_own(settings.rules, configuration_of(columns, now))
-    return findings, not_judged, sorted(gaps, key=lambda gap: gap.place)
+    return findings, not_judged, sorted(frozenset[KnowledgeGap]().union(*gaps), key=lambda gap: gap.place)
 
 
 def _rows(located: Mapping[LintFinding, Sequence[Spot | None]], settings: LintSettings) -> list[ReadRow]:

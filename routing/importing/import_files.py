@@ -166,7 +166,8 @@ def _escape(half: re.Match[str]) -> str:
 def find_undecodable(values: Iterable[object]) -> str | None:
     """Return a sentence on the first value of a row that no table takes; None where there is none."""
     for value in values:
-        if isinstance(value, str) and not is_writable(value):
+        # Most values are plain ASCII, which is cheap to see.
+        if isinstance(value, str) and not (type(value) is str and value.isascii()) and not is_writable(value):
             return f"it holds bytes that cannot be decoded, or half a character: {_quote(value)}"
     return None
 

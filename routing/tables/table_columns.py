@@ -43,7 +43,7 @@ class TableColumns:
     @classmethod
     def of_rows(cls, rows: Collection[ReadRow], schema: Schema) -> TableColumns:
         """Convert rows of plain Python, with aware times, to the columns of a schema; missing ones are null."""
-        return cls({field.name: [_value(row.get(field.name), field.kind) for row in rows] for field in schema})
+        return cls({field.name: _column_of(rows, field.name, field.kind) for field in schema})
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values()), ()))
@@ -91,8 +91,11 @@ def joined(first: TableColumns, *others: TableColumns) -> TableColumns:
     )
 
 
-def _value(value: Any, kind: AnyKind) -> Any:
-    return micros_of(value) if kind == ColumnKind.TIMESTAMP and value is not None else value
+def _column_of(rows: Iterable[ReadRow], name: str, kind: AnyKind) -> list[Any]:
+    values = [row.get(name) for row in rows]
+    if kind != ColumnKind.TIMESTAMP:
+        return values
+    return [None if value is None else micros_of(value) for value in values]
 
 
 def columns_in(rows: pyarrow.Table, schema: Schema, names: Mapping[str, str]) -> TableColumns:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -13,11 +15,19 @@ from typing import Any
 import pytest
 
 from routing.features.check import check_report
+from routing.features.check.check_sources import FileOptions
 from routing.features.check.checking import check
+from routing.features.check.gaps import EstateKnowledge
+from routing.features.check.path_ends import KnowledgeGap
 from routing.features.explain import judging
-from routing.importing.catalog import delimited
+from routing.features.file_linting import lint_files
+from routing.importing.catalog import StandIns, delimited, typed_rows
+from routing.importing.catalog.cell_values import TimeForm, read_cell
+from routing.importing.catalog.result_files import read_sources
+from routing.importing.catalog.views import CellKind
+from routing.rules.resolving import Verdict
 from routing.rules.text import likeness
-from tests.large_estates import LARGE
+from tests.large_estates import LARGE, many_messages
 
 SMALL = 25
 MOST_GROWTH = 6.0
@@ -48,15 +58,56 @@ def grows(work: Callable[[int], object], small: int = SMALL) -> float:
     return (third - second) / (second - first)
 
 
+def grows_with(kind: str, folder: Path, work: Callable[[str], object]) -> float:
+    """Return `grows` of a command on folders of exports."""
+    for size in (SMALL, 4 * SMALL, 16 * SMALL):
+        LARGE[kind](folder / str(size), size)
+    return grows(lambda size: work(str(folder / str(size))))
+
+
 @pytest.mark.parametrize("kind", LARGE)
 def test_check_grows_as_its_files_do(kind: str, tmp_path: Path) -> None:
-    def work(size: int) -> None:
-        done = check([str(tmp_path / str(size))])
-        check_report.make_document(done)
+    assert grows_with(kind, tmp_path, lambda path: check_report.make_document(check([path]))) < MOST_GROWTH
 
-    for size in (SMALL, 4 * SMALL, 16 * SMALL):
-        LARGE[kind](tmp_path / str(size), size)
-    assert grows(work) < MOST_GROWTH
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_lint_grows_as_its_files_do(kind: str, tmp_path: Path) -> None:
+    now, options = datetime(2026, 1, 5, tzinfo=timezone.utc), FileOptions(StandIns())
+    assert grows_with(kind, tmp_path, lambda path: lint_files([path], options, now=now)) < MOST_GROWTH
+
+
+def test_what_messages_share_is_read_and_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten messages to each of ten services: ids differ, everything else is the same in many rows."""
+    cells: Counter[object] = Counter()
+    verdicts: Counter[int] = Counter()
+    of_verdict = EstateKnowledge.of_verdict
+
+    def read(cell: object, kind: CellKind, form: TimeForm | None = None) -> object:
+        cells[cell] += isinstance(cell, str)
+        return read_cell(cell, kind, form)
+
+    def judge(knowledge: EstateKnowledge, instance: str, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
+        verdicts[id(verdict)] += 1
+        return of_verdict(knowledge, instance, verdict)
+
+    monkeypatch.setattr(typed_rows, "read_cell", read)
+    monkeypatch.setattr(EstateKnowledge, "of_verdict", judge)
+    done = check([str(many_messages(tmp_path / "exports", 100, 10))])
+    assert len(done.results) == 100
+    # Once in the queue and once in the endpoints; the instance once in each of the six views.
+    assert cells["//any3"] == 2
+    assert cells["SHOP"] <= 7
+    assert len(verdicts) == 10
+    assert max(verdicts.values()) == 1
+    assert len({id(result.row["to_service_name"]) for result in done.results}) == 10
+    assert len({id(result.status_text) for result in done.results}) == 1
+
+
+def test_rows_leave_result_sets_as_they_are_read(tmp_path: Path) -> None:
+    found, notes = read_sources([str(many_messages(tmp_path / "exports", 10, 10))], None)
+    export = typed_rows.export_of(found, notes, lambda part: StandIns())
+    assert len(export.rows["transmission_queue"]) == 10
+    assert [part.rows.rows for part in found] == [[]] * len(found)
 
 
 def test_cells_that_fill_up_a_line_are_not_copied_one_by_one() -> None:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
 from routing.features.check.message_results import CheckedEstate, MessageResult
@@ -137,7 +138,7 @@ class MessageGroup:
         """How many messages have each status of SQL Server; a blank status is one of them."""
         return Counter(result.status_text for result in self.results)
 
-    @property
+    @cached_property
     def trouble(self) -> StatusText | None:
         """The trouble that SQL Server reports most often of messages that no rule keeps, or None.
 
@@ -184,7 +185,7 @@ class MessageGroup:
         outcome = 0 if self.verdict is None else _OUTCOMES[self.verdict.outcome]
         return (_KINDS[self.kind], -len(self.results), self.oldest, outcome)
 
-    @property
+    @cached_property
     def kind(self) -> ProblemKind:
         """The kind of problem that the messages have."""
         if self.trouble is not None and not self.is_failing:

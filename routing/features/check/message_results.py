@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 
 from routing.features.check.evidence import CONFIGURATION, FileEvidence
 from routing.features.check.gaps import EstateKnowledge
@@ -19,10 +20,9 @@ from routing.rules import text
 from routing.rules.estate import SharedTuple, SqlInstance
 from routing.rules.network import EstateNetwork
 from routing.rules.observed import ReasonComparison
-from routing.rules.rejecting import rejections
 from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
 from routing.rules.timeline import SECOND, micros_of
-from routing.schemas import DIALOGS, INPUTS, MESSAGES
+from routing.schemas import DIALOGS, INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.terms import MSDB, NOT_KNOWN, Outcome, TableRow
 
@@ -86,7 +86,7 @@ WAITING_FOR_A_TRY = 10 * 60 * SECOND
 ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MessageResult:
     """The result of a message; ``verdict`` is None where ``gaps`` leave it without one.
 
@@ -174,22 +174,22 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
     ``say`` is called with how many messages are judged.
     """
     evidence, knowledge = estate.evidence, estate.knowledge
-    rows = TableColumns.of_rows(evidence.rows["messages"], MESSAGES).dicts()
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
     observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
-    by_instance: dict[str, list[tuple[TableRow, TableRow]]] = defaultdict(list)
-    for plain, row in zip(evidence.rows["messages"], rows, strict=True):
-        by_instance[row["instance_name"]].append((plain, row))
+    by_instance: dict[str, list[TableRow]] = defaultdict(list)
+    for row in evidence.rows["messages"]:
+        by_instance[row["instance_name"]].append(row)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible = PossibleVerdicts(estate.instances, estate.times)
     for name, theirs in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible)
-        messages.find_openers(row for _, row in theirs)
-        ordered = sorted(theirs, key=lambda pair: pair[1]["message_id"])
-        for plain, row in ordered:
+        theirs.sort(key=itemgetter("message_id"))
+        read = [messages.read(row) for row in theirs]
+        messages.find_openers(read)
+        for row, (message, dialog) in zip(theirs, read, strict=True):
             if len(results) % SAID_EVERY == 0:
                 say(f"judged {len(results):,} of {count:,} messages")
-            results.append(messages.judge(plain, row, observed[name, row["message_id"]]))
+            results.append(messages.judge(row, message, dialog, observed[name, row["message_id"]]))
     results += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
     return _hold_back(results)
 
@@ -249,32 +249,48 @@ class _InstanceMessages:
         self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
+        self._status_texts: dict[StatusText, StatusText] = {}
+        # By the verdict's id. The verdicts are kept, for the id of one that is gone may be given again.
+        self._gaps: dict[int, tuple[Verdict, tuple[KnowledgeGap, ...]]] = {}
 
-    def find_openers(self, rows: Iterable[TableRow]) -> None:
+    def find_openers(self, read: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
         """Find out which of all messages open a request for a route."""
-        self._judge.find_openers(self._read(row) for row in rows if not rejections(row, self._instance))
+        self._judge.find_openers(each for each in read if self._is_listed(each[0]))
 
-    def judge(self, plain: TableRow, row: TableRow, observed: TableRow) -> MessageResult:
+    def judge(
+        self, row: TableRow, message: RoutedMessage, dialog: DialogFacts, observed: TableRow
+    ) -> MessageResult:
         handle = observed["conversation_handle"]
         status_text = StatusText(
             micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"]
         )
-        message, dialog = self._read(row)
-        if rejections(row, self._instance):
-            # All else that a row can lack has been rejected as it was read.
+        status_text = self._status_texts.setdefault(status_text, status_text)
+        if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
             return MessageResult(
-                plain, handle, status_text, None, (self._unlisted(plain["database_name"]),), possible=possible
+                row, handle, status_text, None, (self._unlisted(row["database_name"]),), possible=possible
             )
         verdict = self._judge.verdict(message, dialog)
-        gaps = self.knowledge.of_verdict(self.name, verdict)
+        gaps = self._gaps_of(verdict)
         if gaps:
-            return MessageResult(plain, handle, status_text, None, gaps, message, possible=(verdict,))
-        return MessageResult(plain, handle, status_text, verdict, message=message)
+            return MessageResult(row, handle, status_text, None, gaps, message, possible=(verdict,))
+        return MessageResult(row, handle, status_text, verdict, message=message)
 
-    def _read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:
+    def read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:
+        """Return a message as the rules see it, and its dialog."""
         message = message_of(row, self.t)
         return message, self._dialogs.of(message)
+
+    def _is_listed(self, message: RoutedMessage) -> bool:
+        """Return True if the database is known; all else that a row can lack was rejected as it was read."""
+        return message.database is None or message.database in self._instance.databases
+
+    def _gaps_of(self, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
+        """Return the gaps that a verdict rests on; they are found once for the messages that share it."""
+        known = self._gaps.get(id(verdict))
+        if known is None:
+            known = self._gaps[id(verdict)] = verdict, self.knowledge.of_verdict(self.name, verdict)
+        return known[1]
 
     def _unlisted(self, database: str) -> KnowledgeGap:
         was_read = self.knowledge.evidence.was_exported("databases", self.name)

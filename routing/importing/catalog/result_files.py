@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -148,6 +149,7 @@ def joined(lines: Sequence[tuple[int, str]]) -> str | None:
 
 _BETWEEN = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
+_MOST_SHARED = 20_000
 
 
 def json_sets(text: str, file: str) -> list[ResultSet]:
@@ -226,27 +228,48 @@ def _by_view(numbered_values: Sequence[tuple[int, object]]) -> list[ResultSet]:
     A value that is no object goes with the row before it.
     """
     sets: dict[str | None, ResultSet] = {}
-    view = next((_view_of_record(value) for _, value in numbered_values if isinstance(value, dict)), None)
+    names, texts = _LoweredNames(), _SharedTexts()
+    first = next((value for _, value in numbered_values if isinstance(value, dict)), {})
+    view = _view_of_record(_lowered(first, names, texts))
+    columns: dict[str | None, dict[str, None]] = defaultdict(dict)
     for number, value in numbered_values:
         if isinstance(value, dict):
-            view = _view_of_record(value)
-        part = sets.setdefault(view, ResultSet((), omits_null=True))
-        if isinstance(value, dict):
-            part.rows.append((number, _lowered(value)))
+            row = _lowered(value, names, texts)
+            view = _view_of_record(row)
+            sets.setdefault(view, ResultSet((), omits_null=True)).rows.append((number, row))
+            columns[view].update(dict.fromkeys(row))
         else:
+            part = sets.setdefault(view, ResultSet((), omits_null=True))
             part.rejected.append((number, "it is not a JSON object"))
-    for part in sets.values():
-        part.columns = tuple(dict.fromkeys(name for _, row in part.rows for name in row))
+    for view, part in sets.items():
+        part.columns = tuple(columns[view])
     return list(sets.values()) or [ResultSet((), omits_null=True)]
 
 
-def _lowered(row: Mapping[str, object]) -> dict[str, object]:
+class _LoweredNames(dict[str, str]):
+    """Column names in lower case, by name: rows share them."""
+
+    def __missing__(self, name: str) -> str:
+        return self.setdefault(name, name.lower())
+
+
+class _SharedTexts(dict[str, str]):
+    """Texts of cells, by themselves: rows share those that come first, which names and times do."""
+
+    def __missing__(self, text: str) -> str:
+        return self.setdefault(text, text) if len(self) < _MOST_SHARED else text
+
+
+def _lowered(row: Mapping[str, object], names: _LoweredNames, texts: _SharedTexts) -> dict[str, object]:
     # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
-    return {name.lower(): None if value == {} else value for name, value in row.items()}
+    return {
+        names[name]: texts[value] if isinstance(value, str) else None if value == {} else value
+        for name, value in row.items()
+    }
 
 
 def _view_of_record(row: Mapping[str, object]) -> str | None:
-    name = _lowered(row).get(VIEW_NAME)
+    name = row.get(VIEW_NAME)
     return name.lower() if isinstance(name, str) else None
 
 

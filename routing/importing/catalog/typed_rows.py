@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
+from functools import cached_property
 from itertools import groupby
 
 from routing.errors import quote
@@ -25,6 +26,8 @@ from routing.terms import TableRow
 _EXPORTED_AT = "exported_at"
 # The numbers that tables hold as an int; all others are bigint, or no column of a table.
 _INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
+# So many different texts of a column are remembered with their values: ids differ in every row.
+_MOST_KNOWN = 10_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,13 @@ class RowReader:
     stand_in_values: TableRow
     times: TimeFormats
     notes_by_topic: dict[str, str] = field(default_factory=dict)
+    _known_values: dict[str, dict[str, object]] = field(default_factory=lambda: defaultdict(dict))
+
+    @cached_property
+    def _columns(self) -> dict[str, ViewColumn]:
+        """The columns by name, those added to the view included."""
+        names = (*self.view.added_columns, *(column.name for column in self.view.columns))
+        return {name: column for name in names if (column := self.view.column(name)) is not None}
 
     def read_added_columns(self, cells: Mapping[str, object]) -> TableRow:
         """Return where and when a row is from; a column wins over its option. Raises ValueError."""
@@ -64,10 +74,11 @@ class RowReader:
         """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
         row: TableRow = {}
         for column in self.view.columns:
-            value = self._value(cells, column.name)
-            row[column.name] = None if value == "" else value
-            if column.required and row[column.name] is None:
-                raise ValueError(f"{column.name} is missing{_whose(cells)}")
+            name = column.name
+            value = self._value(cells, name)
+            row[name] = value = None if value == "" else value
+            if value is None and column.required:
+                raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
     def doubt(self, cells: Mapping[str, object]) -> Doubt:
@@ -79,12 +90,27 @@ class RowReader:
         return _lower(instance), _lower(database), _lower(cells.get("name"))
 
     def _value(self, cells: Mapping[str, object], name: str) -> object:
-        column = self.view.column(name)
-        assert column is not None  # the caller names columns of the view
+        """Return the value of a cell; rows with the same text in a column share its value."""
+        cell = cells.get(name)
+        if cell is None:
+            return None
+        # Only plain texts are remembered: 1, 1.0 and True are equal, but not the same text.
+        if type(cell) is not str:
+            return self._read(cells, name, cell)
+        known_values = self._known_values[name]
+        if cell in known_values:
+            return known_values[cell]
+        value = self._read(cells, name, cell)
+        if len(known_values) < _MOST_KNOWN:
+            known_values[cell] = value
+        return value
+
+    def _read(self, cells: Mapping[str, object], name: str, cell: object) -> object:
+        column = self._columns[name]
         try:
             if name == _EXPORTED_AT:
-                return self._exported_at(cells.get(name))
-            value = read_cell(cells.get(name), column.kind, self.times.form)
+                return self._exported_at(cell)
+            value = read_cell(cell, column.kind, self.times.form)
             _check_length(value, column)
             _check_range(value, column)
         # A time may lie before the first year, or after the last, once its zone counts.
@@ -93,7 +119,7 @@ class RowReader:
         return value
 
     def _exported_at(self, cell: object) -> datetime | None:
-        if cell is None or (isinstance(cell, str) and not cell.strip()):
+        if isinstance(cell, str) and not cell.strip():
             return None
         stated_time = time(cell, self.times.form)
         if stated_time.tzinfo is not None:
@@ -200,7 +226,7 @@ def export_of(
 ) -> CatalogExport:
     """Return the export that result sets make; ``stand_ins_of`` says what stands in for columns of each.
 
-    Raises InputError.
+    The rows are taken out of the result sets. Raises InputError.
     """
     export = CatalogExport(notes=notes)
     for file, parts in groupby(sets, key=lambda part: part.file):
@@ -246,7 +272,11 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     if not part.rows.rows and all(stand_in_values[name] is not None for name in view.added_columns):
         rows.append(_marker({name: stand_in_values[name] for name in view.added_columns}, part.file))
     reader = RowReader(view, stand_in_values, times)
-    for number, cells in part.rows.rows:
+    # Each row is in memory once: its cells go as its values come.
+    unread = part.rows.rows[::-1]
+    part.rows.rows.clear()
+    while unread:
+        number, cells = unread.pop()
         place = f"{part.file}, row {number}"
         try:
             refuse_undecodable(cells.values())
