@@ -23,7 +23,7 @@ from routing.delta.job_outputs import CommitMark, LastRun, TableCommit
 from routing.delta.local_tables import LocalTable, UnreadableTable, append_once, find_log, open_to_write
 from routing.delta.opening import TableOpener
 from routing.delta.spark_tables import ORDER_OF_RUNS, STATISTICS, order_since
-from routing.delta.table_creation import check_vacant, creating
+from routing.delta.table_creation import check_vacant, creating, end_creation
 from routing.delta.table_details import check_writable, relative_path
 from routing.errors import InputError, OutputError, RoutingError, StorageError, first_sentence
 from routing.schemas import Schema
@@ -121,6 +121,7 @@ class JobTables(ABC):
         shape = self.opener.find_shape(key, self.config.output[key], schemas.OUTPUTS[key], self.place("runs"))
         if shape is None:
             return
+        end_creation(self.config.output[key])
         if shape.missing:
             self.lacking.add(key)
         note = shape.note(key)

@@ -91,6 +91,12 @@ def creating(location: TableLocation, job: str) -> Iterator[None]:
             marker.unlink(missing_ok=True)
 
 
+def end_creation(location: TableLocation) -> None:
+    """Remove the marker of a table that exists: its creation was interrupted after the first commit."""
+    if is_local(location) and has_commits(location):
+        _marker_of(Path(location.text)).unlink(missing_ok=True)
+
+
 def _marker_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.creating")
 

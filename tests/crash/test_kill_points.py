@@ -141,7 +141,8 @@ def _find_faults(
                 yield f"{step.command}, {point.name}: {f'exit code {status}' if status else differing}"
         _replace(folder, folder.with_name("whole"))
         _forget_logs(spark)
-    assert tried > 100
+    # A few of Spark's, and nearly all of the local engine's.
+    assert tried > (300 if spark is None else 20)
 
 
 def _choose(points: Sequence[KillPoint], *, is_by_spark: bool) -> list[KillPoint]:
@@ -176,7 +177,11 @@ def _read_state(folder: Path) -> dict[str, list[str]]:
         state[f"{log.parent.parent.name}/{log.parent.name}"] = sorted(
             repr({name: value for name, value in row.items() if name not in _OF_ONE_RUN}) for row in rows
         )
-    leftover = [str(file.relative_to(folder)) for file in folder.rglob("*.creating")]
+    # One beside a table that exists does no harm: the next run that writes there removes it.
+    markers = (
+        file for file in folder.rglob("*.creating") if not list(file.with_suffix("").glob("_delta_log/*.json"))
+    )
+    leftover = [str(file.relative_to(folder)) for file in markers]
     return {**{key: rows for key, rows in state.items() if rows}, "markers": leftover}
 
 
