@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
@@ -50,7 +51,11 @@ def is_local(location: TableLocation) -> bool:
 def has_commits(location: TableLocation) -> bool:
     """Return True if the log of a local table holds a commit or a checkpoint."""
     log = Path(location.text, "_delta_log")
-    return is_local(location) and log.is_dir() and any(_STORED.match(file.name) for file in log.iterdir())
+    if not is_local(location) or not log.is_dir():
+        return False
+    # It stops at the first: a log may have thousands of files.
+    with os.scandir(log) as files:
+        return any(_STORED.match(file.name) for file in files)
 
 
 def newest_version(location: TableLocation) -> int | None:
