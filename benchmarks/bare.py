@@ -61,8 +61,8 @@ def group(table: str) -> None:
     """Start Spark, and count messages once by the columns of a report's flows and points."""
     from pyspark.sql import functions as F
 
-    from routing.features.report.flows import DECIDED, ENQUEUED, FLOW
     from routing.sessions.session import settle_java_logs, start
+    from routing.views.report.flows import DECIDED, ENQUEUED, FLOW
 
     rows = start({}).read.format("delta").load(table)
     rows.groupBy(*FLOW).agg(F.count(F.lit(1)), F.min(ENQUEUED), F.min(DECIDED), F.max(DECIDED)).collect()

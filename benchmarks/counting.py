@@ -26,8 +26,8 @@ def group(table: str) -> float:
     """One aggregate of Spark over the columns of flows and points, made twice; the seconds of the second time."""
     from pyspark.sql import functions as F
 
-    from routing.features.report.flows import DECIDED, ENQUEUED, FLOW
     from routing.sessions.session import settle_java_logs, start
+    from routing.views.report.flows import DECIDED, ENQUEUED, FLOW
 
     rows = start({}).read.format("delta").load(table)
     counts = (F.count(F.lit(1)).alias("messages"), F.min(ENQUEUED), F.min(DECIDED), F.max(DECIDED))

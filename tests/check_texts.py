@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from routing.commands.checked_message import explain_messages
 from routing.document import Block, LabelledFact, ListItem, Paragraph, SqlStatement
-from routing.features.check.check_report import make_document
-from routing.features.check.checking import Check
-from routing.features.check.explained_message import explain_messages
 from routing.render.text import write_text
+from routing.views.check.check_report import make_document
+from routing.views.check.checking import Check
 
 WIDE = 100_000
 UNWRAPPED = ("--width", str(WIDE))

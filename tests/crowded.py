@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
+from routing.cases.questions import DescribedMessage, Question, StoredMessage
 from tests.estate_rows import conversation, message, observation, route, small_estate
 from tests.frames import Tables
 

@@ -123,7 +123,7 @@ def faults(public: PublicName) -> list[str]:
 def _errors_of_the_package() -> dict[str, type]:
     """Return the root of errors and all its classes, by their names."""
     # Errors that are made beside what raises them.
-    for module in ("routing.features.explain.questions", "routing.importing.import_faults"):
+    for module in ("routing.cases.questions", "routing.importing.import_faults"):
         importlib.import_module(module)
     found, left = dict[str, type](), [routing.RoutingError]
     while left:

@@ -30,7 +30,7 @@ from tests.reference.resolver import Resolution as Expected
 from tests.reference.resolver import resolve as reference
 
 if TYPE_CHECKING:
-    from routing.features.diff.diffing import Diff
+    from routing.views.diff.diffing import Diff
 
 Row = dict[str, Any]
 ESTATES = int(os.environ.get("SBROUTE_RANDOM_ESTATES", "60"))
@@ -342,7 +342,7 @@ def draw_sides(
 
 def compare_sides(make: TableMaker, sides: ComparedSides, **options: Any) -> Diff:
     """Two configurations at one time, or one at two times, compared in the tables of an engine."""
-    from routing.features.diff.diffing import diff
+    from routing.views.diff.diffing import diff
 
     before, after = sides.as_of
     if sides.before is sides.after:

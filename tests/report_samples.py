@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from routing.features.report.facts import (
+from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
+from routing.tables.arrow_rows import SchemaRows
+from routing.views.page.facts import (
     BalancedInstance,
     ContradictedEpisodes,
     DialogBalance,
@@ -20,8 +22,6 @@ from routing.features.report.facts import (
     TimePoint,
     WordCount,
 )
-from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
-from routing.tables.arrow_rows import SchemaRows
 
 SCRIPT = "</script><script>alert(1)</script>"
 QUOTES = """it's "all" `here` <img src=x onerror="alert(2)"> &amp; {{ 7*7 }} {% raw %} ${y}"""

@@ -20,7 +20,7 @@ from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
 from routing.process import no_search_for_cycles
 
 if TYPE_CHECKING:
-    from routing.features.check.checking import Check
+    from routing.views.check.checking import Check
 
 FORMATS = ("table", "json", STATEMENTS_ALONE)
 _FAIL_ON = ("delayed", "dropped", "error", "warning", "not-known")
@@ -81,11 +81,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     if options.html is not None:
-        from routing.features.report.page_file import check_packages, check_place
+        from routing.views.page.page_file import check_packages, check_place
 
         check_packages()
         check_place(options.html)
-    from routing.features.check.checking import check
+    from routing.views.check.checking import check
 
     times = shared_arguments.times(options)
     stand_ins = shared_arguments.stand_ins(options, times, console)
@@ -114,12 +114,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
     """Print a check, or what is said of one message, in the form that was asked for."""
-    from routing.features.check import check_report, explained_message
+    from routing.commands import checked_message as explained_message
     from routing.render.text import write_sql
     from routing.render.wording import write_json
+    from routing.views.check import check_report
 
     if options.format == "json":
-        from routing.features.check.check_json import as_object
+        from routing.views.check.check_json import as_object
 
         is_one = options.message is not None
         values = explained_message.explain_as_object(done, options.message) if is_one else as_object(done)
@@ -137,8 +138,8 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
 
 
 def _write_page(done: Check, file: str, console: Console) -> None:
-    from routing.features.check.check_report import as_report
-    from routing.features.report.page_file import write_page
+    from routing.views.check.check_report import as_report
+    from routing.views.page.page_file import write_page
 
     write_page(as_report(done), file, replacing=console.command_progress.replacing_page)
     console.note(f"the page is {quote(file)}")
@@ -146,8 +147,8 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 
 def _is_found(done: Check, what: str) -> bool:
     """Return whether the check has any result that ``--fail-on`` names."""
-    from routing.features.check.checking import count_severities
-    from routing.features.check.path_ends import IS_DELAYED, IS_DROPPED
+    from routing.cases.path_ends import IS_DELAYED, IS_DROPPED
+    from routing.views.check.checking import count_severities
 
     if what in ("error", "warning"):
         severities = count_severities(done.findings)

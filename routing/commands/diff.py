@@ -25,7 +25,7 @@ from routing.errors import EXIT_DONE, EXIT_FOUND, ContractError
 from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
-    from routing.features.diff.comparison import Against
+    from routing.cases.compared_tables import Against
 
 _OF_SCRIPTS = ("instance", "database", "variables")
 
@@ -78,10 +78,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Compare, print what changes, and write it where that is asked for."""
     leave_pandas_out()
-    from routing.features.diff import diffing
-    from routing.features.diff.comparison import words_of
-    from routing.features.diff.decision_comparison import fails
-    from routing.features.diff.diffing import diff
+    from routing.views.diff import diffing
+    from routing.views.diff.decision_comparison import fails, words_of
+    from routing.views.diff.diffing import diff
 
     words = words_of(options.fail_on)
     at = moment_or_none(options.at, "--at") or datetime.now(timezone.utc)
@@ -101,11 +100,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     configs = [settings, against] if isinstance(against, Config) else [settings]
     notes = tell_unfinished(opening, console, *configs)
     if options.format == "json":
-        from routing.features.diff.diff_document import write_diff
+        from routing.views.diff.diff_document import write_diff
 
         console.result(with_notes(write_diff(done), notes))
     else:
-        from routing.features.diff.diff_document import make_document
+        from routing.views.diff.diff_document import make_document
 
         console.document(make_document(done))
     if done.script is not None:
@@ -118,7 +117,7 @@ def _ask(options: argparse.Namespace) -> Against | None:
 
     Raises ContractError.
     """
-    from routing.features.diff.comparison import Scripts, versions_of
+    from routing.cases.compared_tables import Scripts, versions_of
 
     if options.with_script is not None:
         if options.instance is None:

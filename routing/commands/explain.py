@@ -49,8 +49,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked or question_of(options)
     leave_pandas_out()
-    from routing.features.explain.explain_source import open_tables
-    from routing.features.explain.explaining import explain
+    from routing.cases.question_source import open_tables
+    from routing.views.explain.explaining import explain
 
     with console.during("reading"):
         opening = opener(settings, options, console)
@@ -59,12 +59,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     notes = tell_unfinished(opening, console, settings)
     tell_others(done.others, console)
     if options.format == "json":
-        from routing.features.explain.explain_document import write_explanation
+        from routing.views.explain.explain_document import write_explanation
 
         [verdict] = done.verdict
         console.result(with_notes(write_explanation(verdict, done.steps.rows), notes))
         return EXIT_DONE
-    from routing.features.explain.explain_document import make_document, state_nothing_to_run
+    from routing.views.explain.explain_document import make_document, state_nothing_to_run
 
     document = make_document(done)
     if options.format == STATEMENTS_ALONE:

@@ -34,10 +34,10 @@ from routing.terms import JsonObject
 
 if TYPE_CHECKING:
     from routing.delta.opening import TableOpener
-    from routing.features.file_linting import FilesLinted
-    from routing.features.lint.custom_rules import CustomRule
-    from routing.features.lint.lint_settings import LintSettings
-    from routing.features.lint.linting import LintResult
+    from routing.lint.custom_rules import CustomRule
+    from routing.lint.file_linting import FilesLinted
+    from routing.lint.lint_settings import LintSettings
+    from routing.lint.linting import LintResult
     from routing.tables.table_columns import Table
 
 # ``sbroute lint PATH…``: exports and scripts as they lie in files.
@@ -48,8 +48,8 @@ def run_on_files(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     now, asked = now_of(options), _section(options)
-    from routing.features.check.check_sources import FileOptions
-    from routing.features.file_linting import lint_files
+    from routing.cases.exported_files import FileOptions
+    from routing.lint.file_linting import lint_files
 
     times = shared_arguments.times(options)
     file_options = FileOptions(
@@ -69,7 +69,7 @@ def _section(options: argparse.Namespace) -> LintSettings:
 
     Raises ConfigError.
     """
-    from routing.features.lint.lint_settings import settings as lint_settings
+    from routing.lint.lint_settings import settings as lint_settings
 
     file = options.config
     if file is not None and config.is_uri(file):
@@ -81,7 +81,7 @@ def tell_files(
     done: FilesLinted, options: argparse.Namespace, console: Console, rules: tuple[CustomRule, ...] = ()
 ) -> int:
     """Print the findings in files, and what could not be judged; return the exit status."""
-    from routing.features.check.check_json import gap_object
+    from routing.views.check.check_json import gap_object
 
     findings = list(done.findings)
     if options.format == "json":
@@ -95,7 +95,7 @@ def tell_files(
         console.result(json.dumps(result))
         return status_of(findings, options)
     if options.format == "table":
-        from routing.features.lint.lint_reports import describe_findings
+        from routing.views.lint.lint_reports import describe_findings
 
         remarks = _say_not_judged(done)
         console.document(
@@ -111,8 +111,9 @@ def tell_files(
 
 def _say_not_judged(done: FilesLinted) -> list[Block]:
     """Write how many findings rest on what was not read, and what that is."""
-    from routing.features.check.check_phrases import bounded, gap_sentence
-    from routing.features.lint.lint_reports import count_codes
+    from routing.cases.missing_knowledge import gap_sentence
+    from routing.render.phrases import bounded
+    from routing.views.lint.lint_reports import count_codes
 
     if not done.not_judged:
         return []
@@ -189,7 +190,7 @@ def _add_of_tables(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print the findings, or the page of one code."""
     if options.explain is not None:
-        from routing.features.lint.lint_settings import load_rules, page
+        from routing.lint.lint_settings import load_rules, page
 
         console.result(page(options.explain, load_rules(options.rules)).rstrip("\n"))
         return EXIT_DONE
@@ -213,13 +214,13 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> No
 
 def _run_on_tables(options: argparse.Namespace, console: Console) -> int:
     settings, now = load(options), now_of(options)
-    from routing.features.lint.lint_settings import settings as lint_settings
+    from routing.lint.lint_settings import settings as lint_settings
 
     asked = lint_settings(settings.lint, settings.file, options.rules)
     leave_pandas_out()
     from routing.delta.counted_runs import leave_out_missing
-    from routing.features.lint.lint_estate import READ
-    from routing.features.lint.linting import lint
+    from routing.lint.lint_estate import READ
+    from routing.lint.linting import lint
 
     opening = opener(settings, options, console)
     settings = leave_out_missing(opening, settings)
@@ -322,7 +323,7 @@ def tell_tables(
             result["coverage"] = {"routes": routes, "used": used}
         console.result(with_notes(json.dumps(result), notes))
     elif options.format == "table":
-        from routing.features.lint.lint_reports import describe_findings
+        from routing.views.lint.lint_reports import describe_findings
 
         document = [*describe_findings(findings, suppressed, rules, lists_all=options.all)]
         if routes is not None:

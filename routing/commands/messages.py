@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 
 from routing.commands.command_context import Console, Subparsers, add_config, at_least_one, load, moment, opener
 from routing.errors import EXIT_DONE
-from routing.features.messages.message_filter import SHOWN, ask
 from routing.tables.arrow_rows import leave_pandas_out
+from routing.views.messages.message_filter import SHOWN, ask
 
 
 def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
@@ -64,17 +64,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
     now = datetime.now(timezone.utc) if options.now is None else moment(options.now, "--now")
     settings = load(options)
     leave_pandas_out()
-    from routing.features.messages.message_list import list_messages, open_tables
+    from routing.views.messages.message_list import list_messages, open_tables
 
     with console.during("reading"):
         tables = open_tables(settings, opener(settings, options, console), asked)
         done = list_messages(tables, asked, now=now, clock=datetime.now(timezone.utc))
     if options.format == "json":
-        from routing.features.messages.messages_document import write_messages
+        from routing.views.messages.messages_document import write_messages
 
         console.result(write_messages(done, now))
     else:
-        from routing.features.messages.messages_document import make_document
+        from routing.views.messages.messages_document import make_document
 
         console.document(make_document(done))
     return EXIT_DONE

@@ -41,8 +41,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Reconcile, write the table, and print the summary."""
     leave_pandas_out()
-    from routing.features.reconcile import reconcile_document
-    from routing.features.reconcile.reconciling import reconcile
+    from routing.views.reconcile import reconcile_document
+    from routing.views.reconcile.reconciling import reconcile
 
     settings = load(options)
     opening = opener(settings, options, console)

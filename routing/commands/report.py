@@ -39,14 +39,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Write the page of a report."""
-    from routing.features.report import page_file
+    from routing.views.page import page_file
 
     page_file.check_packages()
     page_file.check_place(options.out)
     now = moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
     settings = load(options)
     leave_pandas_out()
-    from routing.features.report.reporting import report
+    from routing.views.report.reporting import report
 
     with steps(console) as progress:
         progress("reading")

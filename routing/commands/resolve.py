@@ -101,7 +101,7 @@ def _show(done: Run, options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         console.result(with_notes(write_json(done.row), done.unfinished))
     else:
-        from routing.features.run_documents import summarize_run
+        from routing.views.run_documents import summarize_run
 
         console.document(summarize_run(done))
     return EXIT_DONE

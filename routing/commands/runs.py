@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Print the list, or the one run."""
     settings = load(options)
     from routing.delta.counted_runs import open_runs, plain_settings
-    from routing.features import run_documents
+    from routing.views import run_documents
 
     location = settings.output["runs"]
     recorded = open_runs(opener(settings, options, console), location)

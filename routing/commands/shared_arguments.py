@@ -8,14 +8,14 @@ from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routing.cases.questions import Question, question
 from routing.commands.command_context import Console, moment, moment_or_none
 from routing.errors import EXIT_DONE, EXIT_FOUND, InputError, quote
-from routing.features.explain.questions import Question, question
 from routing.terms import ReadRow
 
 if TYPE_CHECKING:
-    from routing.features.lint.custom_rules import CustomRule
     from routing.importing.catalog import StandIns, TimeFormats
+    from routing.lint.custom_rules import CustomRule
 
 
 def add_options(command: argparse.ArgumentParser | argparse._ArgumentGroup, *, has_defaults: bool) -> None:
@@ -188,16 +188,16 @@ def report(
 
     ``config`` is the file that names the tables, which stands for them where a file is asked for.
     """
-    from routing.features.lint.linting import kinds_with
+    from routing.lint.linting import kinds_with
 
     kinds = kinds_with(rules)
     if options.format == "junit":
-        from routing.features.lint.lint_reports import as_junit
+        from routing.views.lint.lint_reports import as_junit
 
         return as_junit(findings, kinds, at_least(options.fail_on or "warning"))
     from routing.delta.counted_runs import release
-    from routing.features.lint.lint_reports import as_sarif
-    from routing.features.lint.lint_settings import page
+    from routing.lint.lint_settings import page
+    from routing.views.lint.lint_reports import as_sarif
 
     pages = {code: page(code, rules) for code in kinds}
     placed = findings if config is None else [{"file": config, **row} for row in findings]

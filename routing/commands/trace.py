@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from routing import config
+from routing.cases.questions import Question, QuestionError
 from routing.commands.command_context import (
     Console,
     Subparsers,
@@ -18,7 +19,6 @@ from routing.commands.command_context import (
 )
 from routing.commands.shared_arguments import add_question, named_options, question_of, tell_others
 from routing.errors import EXIT_DONE
-from routing.features.explain.questions import Question, QuestionError
 from routing.tables.arrow_rows import leave_pandas_out
 
 if TYPE_CHECKING:
@@ -61,19 +61,19 @@ def run(options: argparse.Namespace, console: Console) -> int:
     opening = opener(settings, options, console)
     if asked is None:
         return _trace_all(settings, opening, options, console)
-    from routing.features.explain.explain_source import open_tables
-    from routing.features.trace.tracing import trace
+    from routing.cases.question_source import open_tables
+    from routing.views.trace.tracing import trace
 
     with console.during("reading"):
         done = trace(open_tables(settings, opening), asked, as_of=settings.resolve.as_of)
     tell_others(done.others, console)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        from routing.features.trace.trace_document import write_trace
+        from routing.views.trace.trace_document import write_trace
 
         console.result(with_notes(write_trace(done), notes))
     else:
-        from routing.features.trace.trace_document import make_document
+        from routing.views.trace.trace_document import make_document
 
         console.document(make_document(done))
     return EXIT_DONE
@@ -95,8 +95,8 @@ def _trace_all(
     settings: config.Config, opening: TableOpener, options: argparse.Namespace, console: Console
 ) -> int:
     """Write the paths of all messages, and say how many end how."""
-    from routing.features.trace.paths_table import write_all
-    from routing.features.trace.trace_document import make_counts_document, write_counts
+    from routing.views.trace.paths_table import write_all
+    from routing.views.trace.trace_document import make_counts_document, write_counts
 
     at = moment_or_none(options.at, "--at")
     console.command_progress.text = "the table of paths is as it was, or as it is to be (start it again)"

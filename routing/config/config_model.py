@@ -367,7 +367,7 @@ class Config:
     journal: TableLocation | None = None
     other_outputs: Mapping[str, TableLocation] = field(default_factory=dict)
     view: TableLocation | None = None
-    # Checked by the command that reads it: routing.features.lint.lint_settings.
+    # Checked by the command that reads it: routing.lint.lint_settings.
     lint: Any = None
     lineage: LineageSettings = field(default_factory=LineageSettings)
 

@@ -12,7 +12,7 @@ def _rule(name: str, rule: str, before: str, after: str) -> Mutant:
 
 
 def _room(room: str, name: str, rule: str, before: str, after: str) -> Mutant:
-    return Mutant(name, rule, f"routing/features/reconcile/{room}.py", before, after, tests=_WHOLE)
+    return Mutant(name, rule, f"routing/views/reconcile/{room}.py", before, after, tests=_WHOLE)
 
 
 MUTANTS = (

@@ -11,11 +11,11 @@ _EXPORT = ("tests/unit/importing/test_catalog_covering.py",)
 
 
 def _of_meaning(name: str, rule: str, before: str, after: str) -> Mutant:
-    return Mutant(name, rule, "routing/features/status_meanings.py", before, after, _MEANING)
+    return Mutant(name, rule, "routing/advice/status_meanings.py", before, after, _MEANING)
 
 
 def _of_advice(room: str, name: str, rule: str, before: str, after: str) -> Mutant:
-    return Mutant(name, rule, f"routing/features/check/{room}.py", before, after, _CHECK)
+    return Mutant(name, rule, f"routing/advice/{room}.py", before, after, _CHECK)
 
 
 MUTANTS = (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from routing.features.report import report_page
-from routing.features.report.facts import MessageFlow, MessageSeries, Report, TimePoint
+from routing.views.page import report_page
+from routing.views.page.facts import MessageFlow, MessageSeries, Report, TimePoint
 from tests import report_samples as samples
 from tests.platforms.browser import NARROW, ROOT, WIDE, Browser
 from tests.platforms.looks import faults, made_of_text, stands_out

@@ -14,8 +14,8 @@ import yaml
 from routing import config
 from routing.cli import main
 from routing.demo.build import generate_day
-from routing.features.lint.lint_settings import LintSettings
-from routing.features.lint.lint_settings import settings as lint_settings
+from routing.lint.lint_settings import LintSettings
+from routing.lint.lint_settings import settings as lint_settings
 from routing.terms import MISSING_ROUTE_NAMESPACE, Outcome, Reason, Rejection
 from tests.demo_screen import summary_lines
 from tests.reference.resolver import resolve

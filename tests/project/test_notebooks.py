@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from routing.features.report import pictures
+from routing.views.page import pictures
 from tests import public_api
 from tests.notebook_outputs import MOST_BYTES, NOTEBOOKS, normalize
 from tests.small_png import SIGNATURE

@@ -123,7 +123,7 @@ def _run(source: str, known: dict[str, Any]) -> CellResult:
     """Run a cell in this process. Its value is that of its last line, if that has one."""
     from altair import TopLevelMixin
 
-    from routing.features.report.pictures.estate_picture import DrawnPicture
+    from routing.views.page.pictures.estate_picture import DrawnPicture
 
     *body, last = ast.parse(source).body
     has_value = isinstance(last, ast.Expr)

@@ -91,7 +91,7 @@ def test_pages_have_python() -> None:
         pytest.param("routing.ask(outcome=['SENT'])", "unexpected keyword argument 'outcome'", id="wrong keyword"),
         pytest.param("routing.Scripts.of_txt('x')", "routing.Scripts.of_txt does not exist", id="no such method"),
         pytest.param("from routing import resolver", "routing has no resolver", id="no such import"),
-        pytest.param("from routing.features import nothing", "has no nothing", id="no such module"),
+        pytest.param("from routing.views import nothing", "has no nothing", id="no such module"),
         pytest.param("from routing.terms import Outcome\nOutcome.LOST", "Outcome.LOST", id="no such member"),
         pytest.param("from routing import ask\nask('x')", "too many positional", id="imported by itself"),
     ],

@@ -11,9 +11,9 @@ import pytest
 
 from routing.config import TableLocation
 from routing.delta import spark_tables
-from routing.features.diff import spark_diff
 from routing.result_schemas import MESSAGE_CHANGES
 from routing.tables.table_columns import is_frame
+from routing.views.diff import spark_diff
 from tests.frames import Tables, arrow, frame_of, frames
 from tests.plans import main_paths
 from tests.random_estates import (
@@ -32,7 +32,7 @@ from tests.stored import store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from routing.features.diff.diffing import Diff
+    from routing.views.diff.diffing import Diff
 
 SEED = 23
 EARLY, LATE = words.MOMENTS[1], words.MOMENTS[5]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from routing.cases.compared_tables import Against, Scripts, TableVersions
 from routing.config import TableLocation
-from routing.features.diff.comparison import Against, Scripts, TableVersions
-from routing.features.diff.diffing import Diff, diff
 from routing.result_schemas import MESSAGE_CHANGES
 from routing.tables.table_columns import is_frame
+from routing.views.diff.diffing import Diff, diff
 from tests.estate_rows import small_estate
 from tests.frames import rows_in
 from tests.stored import config_of, save_estate

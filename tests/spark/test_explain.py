@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from routing.cases.question_source import ExplainSource
+from routing.cases.questions import QuestionError, StoredMessage
 from routing.errors import InputError
-from routing.features.explain.explain_source import ExplainSource
-from routing.features.explain.explaining import explain
-from routing.features.explain.questions import QuestionError, StoredMessage
+from routing.views.explain.explaining import explain
 from tests.crowded import BROKEN, OF_CONVERSATIONS, QUESTIONS, WRONG, crowded, handle
 from tests.estate_rows import conversation, message, small_estate
 from tests.frames import arrow, frame_of, frames, rows_of

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_frames_and_arrow_tables_are_linted_alike(spark: SparkSession) -> None:
-    from routing.features.lint.linting import lint
+    from routing.lint.linting import lint
     from routing.schemas import RESOLVED_ROUTES
 
     # Dialogs and requests in a DataFrame are looked through before they are read.

@@ -12,10 +12,10 @@ import pytest
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.traffic_tables import open_traffic
-from routing.features.messages.message_filter import ask, select
-from routing.features.messages.message_list import list_messages
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES
+from routing.views.messages.message_filter import ask, select
+from routing.views.messages.message_list import list_messages
 from tests.frames import arrow_of, frame_of
 from tests.listed_messages import IMPORTS, OBSERVED, RESOLVED, list_plainly, random_rows
 from tests.stored import store

@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import functions as F
 
 import routing
+from routing.cases.questions import QuestionError, StoredMessage
 from routing.errors import InputError
-from routing.features.explain.explaining import explain
-from routing.features.explain.questions import QuestionError, StoredMessage
 from routing.messages import validate
 from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import INPUTS, MESSAGES, ColumnKind
 from routing.tables import frames as storage_frames
 from routing.tables.spark_forms import is_utf8, readable
+from routing.views.explain.explaining import explain
 from tests.estate_rows import conversation, message, small_estate
 from tests.frames import frame_of, frames, rows_of
 from tests.hostile import UNDECODABLE

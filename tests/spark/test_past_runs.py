@@ -13,9 +13,9 @@ from routing.delta.counted_runs import check_release
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.delta.opening import TableOpener
 from routing.errors import OutputError
-from routing.features import run_documents
 from routing.schemas import RUNS as SCHEMA
 from routing.tables.read_rows import types_of
+from routing.views import run_documents
 from tests.frames import frame_of
 from tests.stored import store
 from tests.unit.test_runs_command import RUNS, recorded

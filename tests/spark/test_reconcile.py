@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 import routing
 from routing import cli
 from routing.errors import ContractError, InputError
-from routing.features.reconcile.reconciling import Reconciliation
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
 from routing.tables.frames import rows_of
+from routing.views.reconcile.reconciling import Reconciliation
 from tests.frames import Tables, arrow_of, frame_of, merged, prefixed, rows_in
 from tests.reconciled import ROWS, Row, estate, hostile
 from tests.simulated.events import events_of

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from routing.features.explain import judging
-from routing.features.explain.background import MessageBackground, OtherInstances
-from routing.features.explain.explaining import Explanation, answer
-from routing.features.explain.judging import KnownTables, QuestionedMessage, RemedyFacts
-from routing.features.explain.questions import QuestionError
+from routing.cases import judged_questions as judging
+from routing.cases.background import MessageBackground, OtherInstances
+from routing.cases.judged_questions import KnownTables, QuestionedMessage, RemedyFacts
+from routing.cases.questions import QuestionError
 from routing.schemas import INPUTS, KEPT, RESOLVED_ROUTES, ColumnKind, Schema
 from routing.tables.table_columns import TableColumns
+from routing.views.explain.explaining import Explanation, answer
 from tests.frames import Tables, moment
 from tests.random_estates import RUN_ID, Decided
 from tests.reference.messages import as_written

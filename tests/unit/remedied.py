@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from routing.features.check.remedies import MessageRemedy, StuckGroup, remedy_of
-from routing.features.check.remedy_addresses import EstateAddresses, list_route_addresses
-from routing.features.check.stuck_groups import NearMisses
+from routing.advice.remedies import MessageRemedy, StuckGroup, remedy_of
+from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
+from routing.cases.near_misses import NearMisses
 from routing.importing.tsql.instance_state import (
     DatabaseState,
     EndpointState,

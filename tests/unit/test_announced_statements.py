@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from routing.features.check.check_json import as_object
-from routing.features.check.check_report import EVERYTHING, as_report, list_statements, make_document
-from routing.features.check.checking import Check, check
-from routing.features.check.explained_message import explain_messages
-from routing.features.check.stuck_groups import MessageRemedy, in_words
-from routing.features.explain.path_sentences import advice
-from routing.features.lint.catalogue import FINDINGS
-from routing.features.status_meanings import WORDS
+from routing.advice.reasons import advice
+from routing.advice.remedy import MessageRemedy, in_words
+from routing.advice.status_meanings import WORDS
+from routing.commands.checked_message import explain_messages
+from routing.lint.catalogue import FINDINGS
 from routing.terms import Reason
+from routing.views.check.check_json import as_object
+from routing.views.check.check_report import EVERYTHING, as_report, list_statements, make_document
+from routing.views.check.checking import Check, check
 from tests.check_texts import ANNOUNCES, announcing
 from tests.exported import database, endpoint, export, route, waiting, whole_shop
 from tests.exported_estates import write_estates

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from routing.cases.message_cases import MessageResult
 from routing.errors import InputError
-from routing.features.check.check_json import find_changes
-from routing.features.check.checking import Check, check
-from routing.features.check.message_results import MessageResult
+from routing.views.check.check_json import find_changes
+from routing.views.check.checking import Check, check
 from tests.exported import AT, conversation, database, endpoint, export, handle, route, waiting, whole_shop
 
 OTHER = "b9b9b9b9-0000-4000-8000-000000000000"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.features.check.check_phrases import split_sentences
-from routing.features.check.check_report import make_document
-from routing.features.check.checking import check
 from routing.importing.tsql.script_reader import read_script
+from routing.render.phrases import split_sentences
 from routing.render.text import write_text
+from routing.views.check.check_report import make_document
+from routing.views.check.checking import check
 from tests.check_texts import lines_to_run
 from tests.exported import conversation, database, endpoint, route, waiting, whole_shop
 from tests.golden_texts import assert_golden

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from routing.cases.exported_files import FileOptions
 from routing.errors import ContractError
-from routing.features.check.check_json import as_object
-from routing.features.check.check_sources import FileOptions
-from routing.features.check.checking import check
-from routing.features.file_linting import lint_files
 from routing.importing.catalog import StandIns, read_export
+from routing.lint.file_linting import lint_files
+from routing.views.check.check_json import as_object
+from routing.views.check.checking import check
 
 UTC = timezone.utc
 WRITTEN = datetime(2026, 1, 5, 18, tzinfo=UTC)

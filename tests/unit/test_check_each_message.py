@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from routing.features.check.check_json import as_object
-from routing.features.check.checking import check
+from routing.views.check.check_json import as_object
+from routing.views.check.checking import check
 from tests.exported_networks import exported_network, write_network
 from tests.reference.networks import Row, Tables
 from tests.reference.paths import own_paths

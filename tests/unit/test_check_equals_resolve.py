@@ -17,7 +17,7 @@ from tests.unit.test_local_engine import decide_locally
 
 if TYPE_CHECKING:
     from routing import Config
-    from routing.features.check.checking import Check
+    from routing.views.check.checking import Check
 
 ESTATES, SCRIPTED = 16, 3
 SEED = 20260302
@@ -66,7 +66,7 @@ def resolve_at(config: Config, names: set[str], at: datetime) -> tuple[dict[Told
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    from routing.features.check.checking import check
+    from routing.views.check.checking import check
 
     folder = tmp_path_factory.mktemp("exports")
     instances = write_estates(random.Random(SEED), folder, range(ESTATES), less=2, scripted=SCRIPTED)

@@ -351,7 +351,7 @@ def _count_calls(module: ModuleType) -> Iterator[Counter[str]]:
 
 def test_thousands_of_groups_are_bounded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Of lists as long as the estate is large the first are printed and the others counted, in linear time."""
-    from routing.features.check import checking
+    from routing.views.check import checking
 
     many = 200
     place = {"instance_name": "SHOP", "database_name": "Orders"}

@@ -14,8 +14,8 @@ from tests.exported import database, endpoint, route, waiting, whole_shop
 from tests.exported_estates import ADDRESSES, FULL, SCRIPT, Exported, Place, write_estates
 
 if TYPE_CHECKING:
-    from routing.features.check.checking import Check
-    from routing.features.check.message_results import MessageResult
+    from routing.cases.message_cases import MessageResult
+    from routing.views.check.checking import Check
 
 ESTATES = int(os.environ.get("SBROUTE_RANDOM_EXPORTS", "25"))
 SEED = int(os.environ.get("SBROUTE_RANDOM_SEED", "20260301"))
@@ -39,7 +39,7 @@ def instances() -> dict[str, Exported]:
 
 @pytest.fixture(scope="module")
 def done(instances: dict[str, Exported], tmp_path_factory: pytest.TempPathFactory) -> Check:
-    from routing.features.check.checking import check
+    from routing.views.check.checking import check
 
     folder = tmp_path_factory.mktemp("exports")
     written = write_estates(random.Random(SEED), folder, range(ESTATES), less=4, scripted=ESTATES)
@@ -134,7 +134,7 @@ def test_every_row_of_the_queues_has_a_result(done: Check) -> None:
 
 def decided(folder: Path, **views: Any) -> tuple[str, str | None, str | None] | list[tuple[str | None, str]]:
     """Outcome, reason and destination of the one message of Orders, or what it would need."""
-    from routing.features.check.checking import check
+    from routing.views.check.checking import check
 
     done = check([str(whole_shop(folder, [waiting(1, "//s")], **views))])
     [result] = [each for each in done.results if each.row["database_name"] == "Orders"]

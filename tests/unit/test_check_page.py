@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from routing.features.check.check_report import as_report
-from routing.features.check.checking import check
-from routing.features.report.facts import EstateInstance, FlowAdvice, MessageFlow, Report, RouteChange, WordCount
-from routing.features.report.report_page import render
+from routing.views.check.check_report import as_report
+from routing.views.check.checking import check
+from routing.views.page.facts import EstateInstance, FlowAdvice, MessageFlow, Report, RouteChange, WordCount
+from routing.views.page.report_page import render
 from tests.exported import endpoint, export, route, waiting, whole_shop
 
 # 2026-01-05T12:00:00Z and 18:00:00Z.

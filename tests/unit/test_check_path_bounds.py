@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from routing.cases.message_cases import decide_all
+from routing.cases.path_following import follow_results
 from routing.cli import main
-from routing.features.check.checking import Check, check
-from routing.features.check.message_results import decide_all
-from routing.features.check.path_following import follow_results
 from routing.rules.deciding import ConcerningRoutes
+from routing.views.check.checking import Check, check
 from tests.check_texts import UNWRAPPED
 from tests.exported import GUID, endpoint, waiting
 from tests.unit.test_check_paths import BACK, HOME, OLD, STOCK, Server, hub, shop, stock, to

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from routing.features.check.checking import Check, check
-from routing.features.check.grouping import MessageGroup
+from routing.views.check.checking import Check, check
+from routing.views.check.grouping import MessageGroup
 from tests.check_texts import print_check, print_message
 from tests.exported import GUID, database, endpoint, export, route, waiting
 
@@ -671,7 +671,7 @@ def test_the_first_statement_mends_it(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.needs])
 def test_what_would_tell_more(name: str, tmp_path: Path) -> None:
-    from routing.features.check.check_json import as_object
+    from routing.views.check.check_json import as_object
 
     case = CASES[name]
     [group] = as_object(checked(tmp_path, case))["groups"]
@@ -729,7 +729,7 @@ def test_what_rests_on_views_that_were_not_read_is_no_finding(view: str, codes: 
 
 
 def test_an_instance_that_is_taken_to_listen_by_its_name_is_told(tmp_path: Path) -> None:
-    from routing.features.check.check_json import as_object
+    from routing.views.check.check_json import as_object
 
     done = checked(tmp_path, CASES["an address that reads like the one instance whose endpoint was not exported"])
     [group] = as_object(done)["groups"]
@@ -751,7 +751,7 @@ def test_the_statement_for_an_alternative_is_about_the_route_that_was_taken(tmp_
 
 def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
 
-    from routing.features.check.explained_message import explain_as_object
+    from routing.commands.checked_message import explain_as_object
 
     done = checked(tmp_path, CASES["no route leads back"])
     told = print_message(done, "c0000001-0000-4000-8000-000000000000")
@@ -765,7 +765,7 @@ def test_one_message_is_explained_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_script_that_mends_another_instance_is_a_change(tmp_path: Path) -> None:
-    from routing.features.check.check_json import as_object
+    from routing.views.check.check_json import as_object
 
     fix = tmp_path / "fix.sql"
     fix.write_text(f":CONNECT STOCK\n{CREATE_BACK}\n")
@@ -780,7 +780,7 @@ def test_a_script_that_mends_another_instance_is_a_change(tmp_path: Path) -> Non
 
 
 def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path) -> None:
-    from routing.features.check.check_report import as_report
+    from routing.views.check.check_report import as_report
 
     page = as_report(checked(tmp_path, CASES["no route leads back"]))
     assert page.headline.endswith(": 1 SENT; of those that are sent: 1 NO_RETURN_PATH")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from routing.cli import main
-from routing.features.check.checking import check
+from routing.views.check.checking import check
 from tests.check_texts import UNWRAPPED, print_check
 from tests.exported import AT, GUID, database, endpoint, export, route, waiting, whole_shop
 

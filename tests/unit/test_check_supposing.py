@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from routing.errors import ContractError
-from routing.features.check.checking import check
-from routing.features.check.grouping import MessageGroup
+from routing.views.check.checking import check
+from routing.views.check.grouping import MessageGroup
 from tests.check_texts import print_check
 from tests.exported import database, endpoint, export, route, waiting
 

@@ -13,10 +13,10 @@ import pytest
 
 from routing import StoredMessage, diff, explain, trace
 from routing.engines.arrow import message_keys
-from routing.features.check.checking import check
 from routing.messages import validate
 from routing.plan.candidate_lists import LISTED_CANDIDATE, CandidateLists
 from routing.plan.key_rows import CHOICE, decide_keys
+from routing.views.check.checking import check
 from tests.estate_rows import message, route, small_estate
 from tests.exported import route as exported_route
 from tests.exported import waiting, whole_shop

@@ -10,16 +10,23 @@ from typing import Any
 
 import pytest
 
+from routing.cases.compared_tables import Scripts, TableVersions, versions_of
+from routing.cases.estate_sides import DiffSides, GivenTables, OneSide, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
-from routing.features.diff.arrow_diff import compare_messages
-from routing.features.diff.comparison import Scripts, TableVersions, versions_of, words_of
-from routing.features.diff.configuration_changes import find_route_changes
-from routing.features.diff.decision_comparison import WORSE, MessageChanges, count_changes, fails, find_affected
-from routing.features.diff.diffing import Diff, diff
-from routing.features.diff.sides import DiffSides, GivenTables, OneSide, read
 from routing.result_schemas import KEY_CHANGES
 from routing.schemas import ROUTES, SETTINGS
+from routing.views.configuration_changes import find_route_changes
+from routing.views.diff.arrow_diff import compare_messages
+from routing.views.diff.decision_comparison import (
+    WORSE,
+    MessageChanges,
+    count_changes,
+    fails,
+    find_affected,
+    words_of,
+)
+from routing.views.diff.diffing import Diff, diff
 from tests.estate_rows import STOCK, STORE, conversation, database, instance, message, route, service, small_estate
 from tests.frames import Tables, arrow, arrow_of
 from tests.stored import config_of, config_text, save_estate

@@ -79,15 +79,6 @@ _NO_SUBJECT = re.compile(
 )
 
 
-def test_docstrings_of_modules_have_a_verb_or_a_noun() -> None:
-    found = {}
-    for path in sorted(HOUSE.rglob("*.py")):
-        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-        if said is None or _NO_SUBJECT.match(said):
-            found[str(path.relative_to(HOUSE))] = said
-    assert found == {}
-
-
 def test_docstrings_name_the_actor() -> None:
     """Of modules and classes as well."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef

@@ -12,7 +12,7 @@ from routing import errors
 from routing.arguments import ArgumentFault
 from routing.config import ConfigError
 from routing.errors import RoutingError, StorageError
-from routing.features.lint.custom_rules import RuleError
+from routing.lint.custom_rules import RuleError
 from routing.runs.run_work import InternalError
 from routing.sessions.existing_session import condition
 from tests.golden_texts import assert_golden

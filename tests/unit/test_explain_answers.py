@@ -12,11 +12,11 @@ import pytest
 
 import routing
 from routing import cli
-from routing.features.explain.explain_document import make_document, state_nothing_to_run
-from routing.features.explain.explaining import Explanation
 from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
+from routing.views.explain.explain_document import make_document, state_nothing_to_run
+from routing.views.explain.explaining import Explanation
 from tests import estate_rows
 from tests.check_texts import announcing, lines_to_run
 from tests.estate_rows import database, instance, message, observation, route, service, small_estate

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from routing.features.explain.background import MessageBackground, StatusText, find_gap, newest_status
-from routing.features.explain.questions import QuestionError
+from routing.cases.background import MessageBackground, StatusText, find_gap, newest_status
+from routing.cases.questions import QuestionError
 from routing.schemas import DATABASES, IMPORTS, INPUTS, INSTANCES, OBSERVED_ROUTING, ROUTES
 from routing.terms import Outcome
 from tests.estate_rows import database, estate, instance, message, route

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from routing import cli
+from routing.cases.questions import DescribedMessage, QuestionError, StoredMessage, question
 from routing.cli import CommandParser
 from routing.commands import explain
-from routing.features.explain.questions import DescribedMessage, QuestionError, StoredMessage, question
 from tests.golden_texts import assert_golden, assert_golden_help
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from routing.features.explain.explain_document import make_document
-from routing.features.explain.explaining import Explanation
-from routing.features.explain.questions import QuestionError
+from routing.cases.questions import QuestionError
 from routing.render.text import write_text
 from routing.rules.deciding import ConcerningRoutes, Decision
+from routing.views.explain.explain_document import make_document
+from routing.views.explain.explaining import Explanation
 from tests.estate_rows import database, estate, message, route, service
 from tests.frames import Tables, load_cases, merged, moment, prefixed
 from tests.golden_texts import assert_golden

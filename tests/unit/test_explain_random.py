@@ -9,9 +9,9 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from routing.features.explain.explaining import answer
-from routing.features.explain.judging import KnownTables, QuestionedMessage, narrow_to
-from routing.features.explain.questions import QuestionError
+from routing.cases.judged_questions import KnownTables, QuestionedMessage, narrow_to
+from routing.cases.questions import QuestionError
+from routing.views.explain.explaining import answer
 from tests.frames import Tables
 from tests.open_messages import CONVERSATIONS, message_to
 from tests.random_estates import SEED

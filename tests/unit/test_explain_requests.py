@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from routing.features.explain.explaining import Explanation, explain
-from routing.features.explain.questions import DescribedMessage
+from routing.cases.questions import DescribedMessage
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
+from routing.views.explain.explaining import Explanation, explain
 from tests import estate_rows
 from tests.estate_rows import (
     ASK,

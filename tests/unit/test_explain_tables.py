@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from routing.cases.question_source import ExplainSource, open_tables
+from routing.cases.questions import DescribedMessage, Question, QuestionError, StoredMessage
 from routing.delta.opening import TableOpener
 from routing.errors import InputError
-from routing.features.explain.explain_source import ExplainSource, open_tables
-from routing.features.explain.explaining import Explanation, explain
-from routing.features.explain.questions import DescribedMessage, Question, QuestionError, StoredMessage
 from routing.schemas import MESSAGES, OBSERVED_ROUTING, TABLES
 from routing.tables.read_rows import columns_of
+from routing.views.explain.explaining import Explanation, explain
 from tests.crowded import BROKEN, NOON, OF_CONVERSATIONS, QUESTIONS, STATUSES, WRONG, crowded, handle
 from tests.estate_rows import ASK, STORE, conversation, database, instance, message, route, small_estate
 from tests.frames import arrow, arrow_of

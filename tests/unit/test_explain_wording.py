@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from routing.features.explain import path_sentences
+import routing
+from routing.advice import reasons
+from routing.advice.reasons import advice, error_number
 from routing.terms import Reason
+from routing.views.explain import path_sentences
 from tests.golden_texts import assert_golden
 
 AT = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
@@ -179,15 +182,15 @@ def test_every_item_has_its_sentence_here() -> None:
 
 def test_every_word_of_the_path_has_its_sentence_here() -> None:
     """The capital words that the rooms of the path write are those that this page says."""
-    folder = Path(path_sentences.__file__).parent
+    rooms = Path(routing.__file__).parent
     written: set[str] = set()
     for room in (
-        "explaining.py",
-        "route_lines.py",
-        "background.py",
-        "judging.py",
+        "views/explain/explaining.py",
+        "views/explain/route_lines.py",
+        "cases/background.py",
+        "cases/judged_questions.py",
     ):
-        for node in ast.walk(ast.parse((folder / room).read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse((rooms / room).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isupper():
                 written.add(node.value)
     said = {value for each in LINES for value in each.values() if isinstance(value, str)}
@@ -212,12 +215,12 @@ def test_every_word_of_the_path_has_its_sentence_here() -> None:
     ],
 )
 def test_numbers(reason: str | None, scope: str, number: int | None) -> None:
-    assert path_sentences.error_number(reason, scope) == number
+    assert error_number(reason, scope) == number
 
 
 def test_every_reason_has_its_advice() -> None:
-    assert set(path_sentences._ADVICE) == set(Reason)
-    assert path_sentences.advice(None) is None
+    assert set(reasons._ADVICE) == set(Reason)
+    assert advice(None) is None
 
 
 def test_every_line_is_documented() -> None:

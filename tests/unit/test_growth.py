@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from routing.features.check import check_report
-from routing.features.check.check_sources import FileOptions
-from routing.features.check.checking import check
-from routing.features.check.gaps import EstateKnowledge
-from routing.features.check.path_ends import KnowledgeGap
-from routing.features.explain import judging
-from routing.features.file_linting import lint_files
+from routing.cases import judged_questions as judging
+from routing.cases.exported_files import FileOptions
+from routing.cases.known_estate import EstateKnowledge
+from routing.cases.missing_knowledge import KnowledgeGap
 from routing.importing.catalog import StandIns, delimited, typed_rows
 from routing.importing.catalog.cell_values import TimeForm, read_cell
 from routing.importing.catalog.result_files import read_sources
 from routing.importing.catalog.views import CellKind
+from routing.lint.file_linting import lint_files
 from routing.rules.resolving import Verdict
 from routing.rules.text import likeness
+from routing.views.check import check_report
+from routing.views.check.checking import check
 from tests.large_estates import LARGE, many_messages
 
 SMALL = 25

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from routing import cli, errors
 from routing.document import DataTable, make_columns
-from routing.features.explain import path_sentences
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import CreateRoute, CreateService
+from routing.render.phrases import quote_name
 from routing.render.text import write_text
 from routing.render.wording import printable, write_json
 from tests.hostile import NAMES, TEXTS
@@ -54,9 +54,9 @@ def test_what_can_be_shown_is_shown(name: str) -> None:
 
 @given(TEXTS)
 def test_sentences_hold_names_on_one_line(name: str) -> None:
-    for text in (path_sentences.quote_name(name), errors.quote(name), printable(name)):
+    for text in (quote_name(name), errors.quote(name), printable(name)):
         assert UNPRINTABLE.search(text) is None
-    assert path_sentences.quote_name(name).startswith("'")
+    assert quote_name(name).startswith("'")
     assert errors.quote(name)[0] == errors.quote(name)[-1]
     assert len(errors.quote(name)) <= 2 + 10 * 201
 

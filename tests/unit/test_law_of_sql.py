@@ -25,13 +25,13 @@ def test_other_rooms_hand_over_no_text() -> None:
     others = declared(ROOM, *SOURCES.values())
     # delta-rs's own DeltaTable, in the one room that knows delta-rs, is opened and asked, no more.
     # In the picture of the estate "expr" is Vega's word for its own expressions; no table comes there.
-    apart = ("delta/local_tables.py", "features/report/pictures/estate_picture.py")
+    apart = ("delta/local_tables.py", "views/page/pictures/estate_picture.py")
     assert "pyspark" not in SOURCES[apart[1]]
     assert "routing.delta" not in SOURCES[apart[1]]
     # Arrow's rows are filtered by a mask; a text would be a type error there.
     of_arrow = [room for room in SOURCES if room.startswith("engines/arrow/")]
     assert of_arrow
-    of_arrow += [f"features/reconcile/{room}.py" for room in ("arrow_episodes", "arrow_reconcile")]
+    of_arrow += [f"views/reconcile/{room}.py" for room in ("arrow_episodes", "arrow_reconcile")]
     of_arrow += ["tables/dataset_rows.py"]
     assert not [room for room in of_arrow if "import pyspark" in SOURCES[room] or "from pyspark" in SOURCES[room]]
     rooms = {room: source for room, source in SOURCES.items() if room not in (*apart, *of_arrow)}

@@ -205,7 +205,7 @@ def test_what_is_decided_for_a_moment_reads_no_clock() -> None:
         HOUSE / "tables" / "row_faults.py",
         *(HOUSE / "rules").glob("*.py"),
         *(HOUSE / "plan").glob("*.py"),
-        *(HOUSE / "features" / "lint").glob("*.py"),
+        *(HOUSE / "lint").glob("*.py"),
     ]
     assert len(rooms) > 20
     found = {path.name: _breaches(law, nodes_of(path)) for path in rooms}
@@ -231,7 +231,7 @@ _OF_SPARK = (
     "messages/*.py",
     "engines/spark/*.py",
     "runs/*.py",
-    "features/*/*spark*.py",
+    "views/*/*spark*.py",
     *(f"tables/{name}.py" for name in _OF_SPARK_IN_TABLES),
     *(f"delta/{name}.py" for name in _OF_SPARK_IN_DELTA),
 )

@@ -15,9 +15,9 @@ from routing.commands import lint as command
 from routing.commands.shared_arguments import SEVERITIES
 from routing.config import ConfigError
 from routing.errors import ContractError
-from routing.features.lint.catalogue import FINDINGS, Severity
-from routing.features.lint.lint_settings import LintSettings, LintSuppression, check_code, page, settings
-from routing.features.lint.linting import LintResult
+from routing.lint.catalogue import FINDINGS, Severity
+from routing.lint.lint_settings import LintSettings, LintSuppression, check_code, page, settings
+from routing.lint.linting import LintResult
 from routing.result_schemas import FINDINGS as FOUND
 from routing.result_schemas import ROUTE_COVERAGE
 from routing.tables.arrow_rows import SchemaRows
@@ -29,7 +29,7 @@ from tests.stored import config_text, save_estate
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "lint"
-PAGES = ROOT / "routing" / "features" / "lint" / "pages"
+PAGES = ROOT / "routing" / "lint" / "pages"
 Row = dict[str, Any]
 
 

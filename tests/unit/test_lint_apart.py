@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from routing.features.lint import lint_estate, linting
-from routing.features.lint.catalogue import BY_CODE
-from routing.features.lint.linting import Moment, lint_apart, rows_of
+from routing.lint import lint_estate, linting
+from routing.lint.catalogue import BY_CODE
+from routing.lint.linting import Moment, lint_apart, rows_of
 from routing.rules.timeline import micros_of
 from tests.frames import arrow
 from tests.random_estates import draw_altered

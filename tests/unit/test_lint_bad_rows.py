@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from routing.errors import InputError
-from routing.features.lint.linting import LintResult, lint
+from routing.lint.linting import LintResult, lint
 from routing.schemas import INPUTS, KEYS
 from tests.estate_rows import small_estate
 from tests.frames import Tables, arrow

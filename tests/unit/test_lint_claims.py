@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from routing.features.lint.lint_estate import LintFinding
-from routing.features.lint.linting import find_all
+from routing.lint.lint_estate import LintFinding
+from routing.lint.linting import find_all
 from routing.rules.timeline import micros_of
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns

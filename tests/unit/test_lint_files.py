@@ -316,8 +316,8 @@ _WHOLE = ("SBR045", "SBR046")
 
 def found_in(folder: Path, seen: Counter[str]) -> set[tuple[Any, ...]]:
     """The errors and warnings on a folder; ``seen`` counts what is not judged."""
-    from routing.features.check.check_sources import FileOptions
-    from routing.features.file_linting import lint_files
+    from routing.cases.exported_files import FileOptions
+    from routing.lint.file_linting import lint_files
 
     done = lint_files([str(folder)], FileOptions(), now=datetime(2026, 3, 1, 12, tzinfo=timezone.utc))
     seen.update(done.not_judged)

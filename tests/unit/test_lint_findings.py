@@ -13,9 +13,9 @@ import pytest
 from routing.demo.company import found_company
 from routing.demo.drafting import EstateDraft
 from routing.demo.example_estates import document_estates
-from routing.features.lint.catalogue import FINDINGS
-from routing.features.lint.lint_settings import LintSuppression
-from routing.features.lint.linting import LintResult, lint
+from routing.lint.catalogue import FINDINGS
+from routing.lint.lint_settings import LintSuppression
+from routing.lint.linting import LintResult, lint
 from routing.schemas import RESOLVED_ROUTES
 from tests.frames import arrow, arrow_of, load_cases, merged
 from tests.golden_texts import assert_golden

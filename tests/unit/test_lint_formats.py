@@ -14,8 +14,8 @@ import pytest
 
 from routing import cli
 from routing.commands import lint as command
-from routing.features.lint.catalogue import BY_CODE
-from routing.features.lint.lint_reports import as_junit, as_sarif, fingerprints
+from routing.lint.catalogue import BY_CODE
+from routing.views.lint.lint_reports import as_junit, as_sarif, fingerprints
 from tests.unit.test_lint import Console, _row, done, options
 
 Row = dict[str, Any]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from routing.features.lint.endpoint_hazards import OpenChoice, OpenMessageFollower, prove_hazards
-from routing.features.lint.lint_estate import estate_of
+from routing.lint.endpoint_hazards import OpenChoice, OpenMessageFollower, prove_hazards
+from routing.lint.lint_estate import estate_of
 from routing.rules.timeline import micros_of
 from routing.schemas import TABLES
 from routing.tables.table_columns import TableColumns

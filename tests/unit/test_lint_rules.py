@@ -13,9 +13,9 @@ import pytest
 import routing
 from routing import cli
 from routing.config import ConfigError
-from routing.features.lint.custom_rules import ROWS, RuleError, configuration_of, find_own
-from routing.features.lint.lint_settings import load_rules, settings
-from routing.features.lint.linting import lint_apart
+from routing.lint.custom_rules import ROWS, RuleError, configuration_of, find_own
+from routing.lint.lint_settings import load_rules, settings
+from routing.lint.linting import lint_apart
 from routing.rules.timeline import micros_of
 from routing.schemas import DATABASES, INSTANCES, ROUTES, SERVICES
 from routing.tables.table_columns import TableColumns
@@ -277,7 +277,7 @@ def test_the_page_of_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_over_tables(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    from routing.features.lint.linting import lint
+    from routing.lint.linting import lint
     from routing.tables.arrow_rows import table_of
 
     empty = {"databases": DATABASES, "services": SERVICES, "instances": INSTANCES}
@@ -289,5 +289,5 @@ def test_over_tables(tmp_path: Path) -> None:
 
 
 def test_the_public_names_need_no_spark() -> None:
-    assert routing.finding is routing.features.lint.custom_rules.custom_rule
-    assert "routing.features.lint.custom_rules" in sys.modules
+    assert routing.finding is routing.lint.custom_rules.custom_rule
+    assert "routing.lint.custom_rules" in sys.modules

@@ -17,10 +17,10 @@ from pyarrow.dataset import dataset
 
 from routing import cli
 from routing.delta.opening import TableOpener
-from routing.features.lint import message_rules
-from routing.features.lint.address_rules import refused_rows
-from routing.features.lint.lint_estate import LintEstate, LintFinding, read_traffic
-from routing.features.lint.linting import lint
+from routing.lint import message_rules
+from routing.lint.address_rules import refused_rows
+from routing.lint.lint_estate import LintEstate, LintFinding, read_traffic
+from routing.lint.linting import lint
 from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, RESOLVED_ROUTES, ROUTE_REQUESTS, Schema
 from routing.tables.read_rows import columns_of

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from routing.commands import terminal_streams
-from routing.features.check.checking import check
 from routing.sessions.existing_session import count_tasks
+from routing.views.check.checking import check
 from tests.large_estates import many_messages
 from tests.signalled import ROOT, TOLD
 from tests.terminals import open_terminal, read_all, see, start_on

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from routing.cases.questions import QuestionError
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.traffic_tables import open_traffic
-from routing.features.explain.questions import QuestionError
-from routing.features.messages.message_filter import MessageFilter, ask, select
-from routing.features.messages.message_list import MessageList, list_messages
 from routing.result_schemas import LISTED_MESSAGES
 from routing.schemas import IMPORTS as IMPORTS_SCHEMA
 from routing.schemas import OBSERVED_ROUTING, RESOLVED_ROUTES
+from routing.views.messages.message_filter import MessageFilter, ask, select
+from routing.views.messages.message_list import MessageList, list_messages
 from tests.frames import arrow_of
 from tests.listed_messages import (
     IMPORTS,

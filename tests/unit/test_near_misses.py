@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from routing.features.check.stuck_groups import NearMisses
+from routing.cases.near_misses import NearMisses
 from routing.rules.estate import Database, EstateRoute, SqlInstance, estate_of
 from tests.unit.rules.made import route
 

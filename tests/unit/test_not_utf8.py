@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
+from routing.cases.questions import QuestionError, StoredMessage
 from routing.engines.arrow import message_keys
 from routing.errors import InputError
-from routing.features.diff.diffing import diff
-from routing.features.explain.explaining import explain
-from routing.features.explain.questions import QuestionError, StoredMessage
-from routing.features.lint.linting import lint
-from routing.features.messages.message_filter import ask
-from routing.features.messages.message_list import list_messages
+from routing.lint.linting import lint
 from routing.messages import validate
 from routing.rules.rejecting import TEXTS
 from routing.rules.text import UndecodedText, decode_utf8
 from routing.schemas import INPUTS, KEYS, RESOLVED_ROUTES, ColumnKind
+from routing.views.diff.diffing import diff
+from routing.views.explain.explaining import explain
+from routing.views.messages.message_filter import ask
+from routing.views.messages.message_list import list_messages
 from tests.estate_rows import conversation, small_estate
 from tests.frames import Tables, arrow, arrow_of
 from tests.hostile import UNDECODABLE

@@ -11,10 +11,10 @@ import altair as alt
 import pytest
 import vl_convert
 
-from routing.features.report import pictures
-from routing.features.report.facts import BalancedInstance, DialogBalance, MessageFlow, MessageSeries, TimePoint
-from routing.features.report.pictures import bar_pictures, over_time, picture_theme
-from routing.features.report.pictures.bar_pictures import largest
+from routing.views.page import pictures
+from routing.views.page.facts import BalancedInstance, DialogBalance, MessageFlow, MessageSeries, TimePoint
+from routing.views.page.pictures import bar_pictures, over_time, picture_theme
+from routing.views.page.pictures.bar_pictures import largest
 
 HOSTILE = "'+alert(1)+\"</script>\u202e${datum.x}"
 # The mark that turns the writing round is not for a page.

@@ -20,8 +20,8 @@ import json
 from datetime import datetime
 from routing.result_schemas import TRACED_HOPS
 from routing.schemas import RESOLVED_ROUTES
-from routing.features.explain.judging import verdict_row
-from routing.features.trace.tracing import hop_rows
+from routing.cases.judged_questions import verdict_row
+from routing.views.trace.tracing import hop_rows
 from routing.plan.key_rows import CHOICE, decide_keys
 from routing.plan.paths import PathPlanner
 from routing.rules.network import ServiceAddress, EstateNetwork

@@ -12,7 +12,12 @@ import pyarrow
 import pytest
 
 from routing.engines.arrow.traced_batches import ArrowPaths
-from routing.features.report.dialog_balance import (
+from routing.plan.planner import MOST_KEYS
+from routing.rules.timeline import micros_of
+from routing.schemas import INPUTS, RESOLVED_ROUTES
+from routing.tables.table_columns import TableColumns
+from routing.views.page.facts import NeverPicked
+from routing.views.report.dialog_balance import (
     ChoiceScope,
     InstanceChoice,
     count_dialogs,
@@ -20,11 +25,6 @@ from routing.features.report.dialog_balance import (
     find_choices,
     spans_of,
 )
-from routing.features.report.facts import NeverPicked
-from routing.plan.planner import MOST_KEYS
-from routing.rules.timeline import micros_of
-from routing.schemas import INPUTS, RESOLVED_ROUTES
-from routing.tables.table_columns import TableColumns
 from tests.frames import Tables, arrow, arrow_of
 from tests.random_estates import (
     AS_OF,

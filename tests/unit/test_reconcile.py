@@ -18,14 +18,14 @@ import yaml
 import routing
 from routing import cli
 from routing.errors import InputError
-from routing.features.reconcile.arrow_reconcile import open_episodes
-from routing.features.reconcile.episodes import ObservedEpisodes
-from routing.features.reconcile.reconciling import Reconciliation
 from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
 from routing.rules.reconciling import PairClass
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, TABLES
 from routing.tables.arrow_rows import SchemaRows
 from routing.tables.read_rows import read_settings
+from routing.views.reconcile.arrow_reconcile import open_episodes
+from routing.views.reconcile.episodes import ObservedEpisodes
+from routing.views.reconcile.reconciling import Reconciliation
 from tests.estate_rows import instance
 from tests.frames import arrow_of, rows_in
 from tests.golden_texts import assert_golden

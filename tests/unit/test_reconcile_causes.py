@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from routing.features.reconcile.cause_search import CauseSearch, Samples, find_offset, is_near
-from routing.features.reconcile.episodes import EpisodeGroup, GroupAnswers, MismatchCause, ObservedEpisode
 from routing.rules.network import EstateNetwork
 from routing.rules.reconciling import PairClass, SeenMessage
 from routing.terms import Outcome, Reason
+from routing.views.reconcile.cause_search import CauseSearch, Samples, find_offset, is_near
+from routing.views.reconcile.episodes import EpisodeGroup, GroupAnswers, MismatchCause, ObservedEpisode
 from tests.unit.rules.made import B, C, instance, route
 
 STOCK, STORE, MOVED, SLIP = (f"tcp://{name}:4022" for name in ("stock", "store", "moved", "slip"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from routing.features.check.remedies import CASES, remedy_of
-from routing.features.status_meanings import CAUSES, WORDS, StatusTrouble
+from routing.advice.remedies import CASES, remedy_of
+from routing.advice.status_meanings import CAUSES, WORDS, StatusTrouble
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server

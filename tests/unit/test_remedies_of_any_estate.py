@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from routing.features.check.remedies import MessageRemedy
+from routing.advice.remedies import MessageRemedy
 from routing.importing.tsql.instance_state import RouteState
 from routing.importing.tsql.script_statements import (
     AlterDatabase,

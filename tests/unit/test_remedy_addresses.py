@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from routing.features.check.checking import check
-from routing.features.check.remedy_addresses import EstateAddresses, TargetAddress
+from routing.cases.estate_addresses import EstateAddresses, TargetAddress
 from routing.rules.estate import SqlInstance, own_addresses
+from routing.views.check.checking import check
 from tests.check_texts import print_check
 from tests.exported import database, export, route, waiting, whole_shop
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routing.features.report.report_page import advice_of
 from routing.terms import Reason
+from routing.views.page.report_page import advice_of
 
 # As the rule book's table has them, that of the event first.
 NUMBERS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from routing.demo.drafting import EstateDraft
-from routing.features.diff.configuration_changes import describe_route_changes
 from routing.rules.timeline import micros_of
 from routing.schemas import ROUTES
 from routing.tables.table_columns import TableColumns
+from routing.views.configuration_changes import describe_route_changes
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

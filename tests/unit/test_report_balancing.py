@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from routing.engines.traffic_tables import BalancedTarget
-from routing.features.report.dialog_balance import ChoiceScope, InstanceChoice, find_balances, spans_of
-from routing.features.report.facts import BalancedInstance, NeverPicked
+from routing.views.page.facts import BalancedInstance, NeverPicked
+from routing.views.report.dialog_balance import ChoiceScope, InstanceChoice, find_balances, spans_of
 
 S = ChoiceScope("one", "Sales", "S")
 

@@ -6,7 +6,7 @@ from math import sqrt
 
 import pytest
 
-from routing.features.report.dialog_balance import band, correct, p_value
+from routing.views.report.dialog_balance import band, correct, p_value
 
 # dialogs, ids → from, to; by printed tables of the binomial distribution.
 BANDS = [

@@ -11,9 +11,9 @@ import pytest
 from routing.config import Config
 from routing.delta.counted_runs import open_runs
 from routing.delta.opening import TableOpener
-from routing.features.report.facts import ReportChanges, RouteChange, WordCount
-from routing.features.report.reporting import changes_since
 from routing.schemas import ROUTES, RUNS
+from routing.views.page.facts import ReportChanges, RouteChange, WordCount
+from routing.views.report.reporting import changes_since
 from tests.counted_messages import micros
 from tests.estate_rows import route, small_estate
 from tests.frames import arrow_of

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from routing.demo.drafting import EstateDraft
-from routing.features.report.dialog_balance import InstanceChoice, find_choices
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
+from routing.views.report.dialog_balance import InstanceChoice, find_choices
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)

@@ -17,9 +17,9 @@ import routing
 from routing import cli
 from routing.config import ConfigError
 from routing.errors import EnvironmentFault, InputError, OutputError
-from routing.features.report import page_file
 from routing.process import CommandProgress
 from routing.schemas import INPUTS, RECONCILIATION, RESOLVED_ROUTES, ROUTES, RUNS
+from routing.views.page import page_file
 from tests.estate_rows import database, instance, route, service
 from tests.frames import Tables, arrow_of
 from tests.listed_messages import resolved

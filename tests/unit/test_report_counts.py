@@ -14,11 +14,11 @@ from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
 from routing.engines.traffic_tables import BalancedTarget
-from routing.features.report import flows
-from routing.features.report.dialog_balance import count_dialogs
-from routing.features.report.facts import MessageFlow, MessageSeries, TimePoint
-from routing.features.report.flows import count_all, count_traffic
 from routing.schemas import RESOLVED_ROUTES
+from routing.views.page.facts import MessageFlow, MessageSeries, TimePoint
+from routing.views.report import flows
+from routing.views.report.dialog_balance import count_dialogs
+from routing.views.report.flows import count_all, count_traffic
 from tests.counted_messages import (
     BALANCED,
     FLOWS,

@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 import pytest
 import vl_convert
 
-from routing.features.report.facts import EstateInstance, MessageFlow
-from routing.features.report.pictures import picture_theme
-from routing.features.report.pictures.estate_layout import BOX, arrange, lay_out
-from routing.features.report.pictures.estate_marks import MOST, curves_of
-from routing.features.report.pictures.estate_picture import edge_rows, estate, stop_rows
-from routing.features.report.report_network import ReportNetwork, network_of
+from routing.views.page.facts import EstateInstance, MessageFlow
+from routing.views.page.pictures import picture_theme
+from routing.views.page.pictures.estate_layout import BOX, arrange, lay_out
+from routing.views.page.pictures.estate_marks import MOST, curves_of
+from routing.views.page.pictures.estate_picture import edge_rows, estate, stop_rows
+from routing.views.page.report_network import ReportNetwork, network_of
 from tests.hostile import NAMES
 from tests.unit.test_report_network import FLOWS, HUB, SPOKE, crowd, flow
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from routing.features.report.facts import EstateInstance, MessageFlow
-from routing.features.report.report_network import (
+from routing.views.page.facts import EstateInstance, MessageFlow
+from routing.views.page.report_network import (
     NetworkEdge,
     NetworkNode,
     NetworkStop,

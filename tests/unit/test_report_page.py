@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from routing.features.report import message_cells
-from routing.features.report.facts import (
+from routing.views.page import message_cells
+from routing.views.page.facts import (
     BalancedInstance,
     DialogBalance,
     MessageFlow,
@@ -24,8 +24,8 @@ from routing.features.report.facts import (
     Report,
     TimePoint,
 )
-from routing.features.report.page_tables import shorten_age
-from routing.features.report.report_page import render
+from routing.views.page.page_tables import shorten_age
+from routing.views.page.report_page import render
 from tests.report_samples import (
     BILLING,
     EDGE,

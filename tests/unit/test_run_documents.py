@@ -14,10 +14,10 @@ import routing
 from routing.config import Config
 from routing.delta.counted_runs import EarlierRun, last_run
 from routing.delta.opening import LocalOpener
-from routing.features.run_documents import describe_run, make_run_list, summarize_run
 from routing.render.text import write_text
 from routing.runs.running import Run, find_done, find_run_before
 from routing.schemas import RUNS
+from routing.views.run_documents import describe_run, make_run_list, summarize_run
 from tests.estate_rows import small_estate
 from tests.frames import arrow_of
 from tests.stored import config_of, save_estate, store_local

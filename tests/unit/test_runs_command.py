@@ -13,9 +13,9 @@ import pytest
 from routing import cli
 from routing.delta.counted_runs import check_release
 from routing.errors import OutputError, RunError
-from routing.features import run_documents
 from routing.result_schemas import LISTED_RUNS, ONE_RUN
 from routing.schemas import RUNS as SCHEMA
+from routing.views import run_documents
 from tests.frames import arrow_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, store_local

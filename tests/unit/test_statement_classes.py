@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from routing import cli
-from routing.features.check.evidence import VIEW_OF
+from routing.cases.evidence import VIEW_OF
 from routing.importing.tsql.instance_state import DatabaseState, InstanceState, NamedRows
 from routing.importing.tsql.script_statements import BrokerSetting, RefusalError, ScriptStatement
 from routing.importing.tsql.state_changes import change

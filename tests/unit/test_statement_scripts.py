@@ -12,10 +12,10 @@ import pytest
 
 from routing import cli
 from routing.document import SqlStatement
-from routing.features.check.check_report import list_statements
-from routing.features.check.checking import Check, check
 from routing.importing.tsql.sqlcmd import find_comments, find_instance, read_server, write_server
 from routing.render.text import write_sql
+from routing.views.check.check_report import list_statements
+from routing.views.check.checking import Check, check
 from tests.check_texts import lines_to_run
 from tests.exported import database, route, waiting, whole_shop
 from tests.exported_estates import write_estates

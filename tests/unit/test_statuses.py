@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.features.status_meanings import CAUSES, WORDS, StatusTrouble, find_trouble
+from routing.advice.status_meanings import CAUSES, WORDS, StatusTrouble, find_trouble
 from routing.importing.catalog.conversation_rows import error_number
 from routing.rules.observed import NUMBERS
 

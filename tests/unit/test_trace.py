@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from routing.cases.questions import DescribedMessage, StoredMessage
 from routing.cli import main
-from routing.features.explain.questions import DescribedMessage, StoredMessage
-from routing.features.trace.trace_document import make_document
-from routing.features.trace.tracing import TraceResult, trace
 from routing.render.text import write_text
 from routing.terms import Ending
+from routing.views.trace.trace_document import make_document
+from routing.views.trace.tracing import TraceResult, trace
 from tests.frames import arrow, load_trace_cases, moment
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, save_estate

@@ -11,9 +11,9 @@ import pytest
 from routing.config import Config, ConfigError
 from routing.delta.opening import TableOpener
 from routing.errors import OutputError
-from routing.features.trace.paths_table import write_path_table
 from routing.runs.run_work import WrittenPaths
 from routing.schemas import MESSAGE_PATHS
+from routing.views.trace.paths_table import write_path_table
 from tests.estate_rows import small_estate
 from tests.frames import Tables, arrow
 from tests.random_estates import AS_OF, assert_same, networks

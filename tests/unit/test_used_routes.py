@@ -11,7 +11,7 @@ import pytest
 from routing.config import TableLocation
 from routing.delta.local_tables import UnreadableTable, dataset_of, open_local
 from routing.engines.arrow.arrow_traffic import ArrowTraffic
-from routing.features.lint.message_rules import routes_in_use, used_routes
+from routing.lint.message_rules import routes_in_use, used_routes
 from routing.schemas import RESOLVED_ROUTES
 from tests.frames import arrow_of
 from tests.listed_messages import Row, resolved

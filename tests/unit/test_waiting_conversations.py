@@ -10,13 +10,13 @@ import pytest
 from deltalake import write_deltalake
 
 import routing
+from routing.cases.compared_tables import TableVersions
+from routing.cases.questions import DescribedMessage, Question, StoredMessage
 from routing.engines.arrow.traced_batches import ArrowPaths
-from routing.features.diff.comparison import TableVersions
-from routing.features.diff.diffing import diff
-from routing.features.explain.explaining import explain
-from routing.features.explain.questions import DescribedMessage, Question, StoredMessage
-from routing.features.trace.tracing import trace
 from routing.schemas import OBSERVED_ROUTING, ROUTE_REQUESTS
+from routing.views.diff.diffing import diff
+from routing.views.explain.explaining import explain
+from routing.views.trace.tracing import trace
 from tests import estate_rows
 from tests.estate_rows import (
     ASK,

@@ -9,9 +9,9 @@ import pytest
 import vl_convert
 
 import routing
-from routing.features.report import pictures
-from routing.features.report.pictures.bar_pictures import CHANGED_SERVICES, change_rows
-from routing.features.report.pictures.path_picture import STATIONS, WAYS, station_rows
+from routing.views.page import pictures
+from routing.views.page.pictures.bar_pictures import CHANGED_SERVICES, change_rows
+from routing.views.page.pictures.path_picture import STATIONS, WAYS, station_rows
 from tests.estate_rows import small_estate
 from tests.frames import arrow
 from tests.report_samples import sample_report

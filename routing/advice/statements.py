@@ -1,0 +1,139 @@
+"""Phrase names, reasons and gaps for a check's text; what comes from the data is printable and bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import count as itertools_count
+
+from routing.cases.exported_files import UNNAMED_DATABASE
+from routing.importing.tsql.script_statements import length
+from routing.importing.tsql.vocabulary import INVISIBLE, VARIABLE
+from routing.rules.text import collated
+
+# T-SQL to paste: names and texts of the estate as literals, or no statement where one could not be pasted
+# safely.
+#
+# A statement is None as soon as a part of it is: who puts one together asks once, at the end.
+
+
+SYSNAME, LONGEST_TEXT = 128, 256
+"""The most UTF-16 units of an object's name and of a broker instance; of a service name and an address."""
+# What tools read before the server does: sqlcmd's variables, placeholders of migration tools, and places of a
+# template that are to be filled in. A replacement character stands where an encoding could not be read: the real
+# name is another. And `*/` would end a comment that somebody puts around the statement.
+_READ_BY_TOOLS = re.compile(rf"\*/|\$\(|\ufffd|<[^<>,]+,[^<>,]*,[^<>]*>|{VARIABLE.pattern}")
+
+
+def can_be_pasted(text: str | None, longest: int) -> bool:
+    """Return whether editors, comments and sqlcmd pass a text on as it is, and the server takes its length."""
+    return (
+        bool(text)
+        and text is not None
+        and text.isprintable()
+        and _READ_BY_TOOLS.search(text) is None
+        and INVISIBLE.search(text) is None
+        and length(text) <= longest
+    )
+
+
+def identifier(name: str | None) -> str | None:
+    """Return a name in brackets."""
+    if name is None or name == UNNAMED_DATABASE or not can_be_pasted(name, SYSNAME):
+        return None
+    return f"[{name.replace(']', ']]')}]"
+
+
+def literal(text: str | None, longest: int = LONGEST_TEXT) -> str | None:
+    """Return a text in quotes."""
+    if text is None or not can_be_pasted(text, longest):
+        return None
+    return f"N'{text.replace(chr(39), chr(39) * 2)}'"
+
+
+def with_clause(
+    service: str | None = None,
+    broker: str | None = None,
+    address: str | None = None,
+    mirror: str | None = None,
+) -> str | None:
+    """Return the WITH clause of a route statement with what is given; None where a given text cannot be pasted."""
+    values_by_word = {
+        "SERVICE_NAME": (service, LONGEST_TEXT),
+        "BROKER_INSTANCE": (broker, SYSNAME),
+        "ADDRESS": (address, LONGEST_TEXT),
+        "MIRROR_ADDRESS": (mirror, LONGEST_TEXT),
+    }
+    parts = []
+    for word, (text, longest) in values_by_word.items():
+        if text is None:
+            continue
+        quoted = literal(text, longest)
+        if quoted is None:
+            return None
+        parts.append(f"{word} = {quoted}")
+    return " WITH " + ", ".join(parts)
+
+
+def create_route(name: str | None, clause: str | None) -> str | None:
+    """Write CREATE ROUTE; None where the name cannot be pasted."""
+    return _together("CREATE ROUTE ", identifier(name), clause, ";")
+
+
+def alter_route(name: str | None, clause: str | None) -> str | None:
+    """Write ALTER ROUTE; options that the clause leaves out stay as they are."""
+    return _together("ALTER ROUTE ", identifier(name), clause, ";")
+
+
+def replace_route(name: str | None, clause: str | None) -> list[str | None]:
+    """Write DROP ROUTE and CREATE ROUTE as one transaction, of which an error undoes everything.
+
+    For an option that has to go away: ALTER ROUTE keeps each one that it does not name.
+    """
+    return [
+        "SET XACT_ABORT ON;",
+        "BEGIN TRANSACTION;",
+        _together("DROP ROUTE ", identifier(name), ";"),
+        create_route(name, clause),
+        "COMMIT TRANSACTION;",
+    ]
+
+
+def enable_broker(database: str) -> str | None:
+    """Write ALTER DATABASE that keeps the broker instance, and gives up at once where others use the database."""
+    return _together("ALTER DATABASE ", identifier(database), " SET ENABLE_BROKER WITH NO_WAIT;")
+
+
+def new_broker(database: str) -> str | None:
+    """Write ALTER DATABASE that gives a database another broker instance, and so ends all its dialogs."""
+    return _together("ALTER DATABASE ", identifier(database), " SET NEW_BROKER WITH ROLLBACK IMMEDIATE;")
+
+
+def in_database(database: str, lines: Iterable[str | None]) -> str | None:
+    """Return statements, a line each, and before them the database that they are run in, if it has a name."""
+    use = [] if database == UNNAMED_DATABASE else [_together("USE ", identifier(database), ";")]
+    every = [*use, *lines]
+    pasted_lines = [line for line in every if line is not None]
+    return "\n".join(pasted_lines) if len(pasted_lines) == len(every) else None
+
+
+def as_comment(text: str | None) -> str | None:
+    """Return a statement with every line a comment: a value is to be put into it first."""
+    return None if text is None else "\n".join(f"-- {line}" for line in text.split("\n"))
+
+
+def new_name(service: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a name for a new route to a service; ``is_taken`` is asked by folded names (`text.collated`)."""
+    for number in itertools_count(1):
+        ending = "" if number == 1 else f" {number}"
+        name = f"Route to {service}"[:SYSNAME]
+        while length(name + ending) > SYSNAME:
+            name = name[:-1]
+        if not is_taken(collated(name + ending)):
+            return name + ending
+    raise AssertionError("numbers do not end")
+
+
+def _together(*parts: str | None) -> str | None:
+    pasted_parts = [part for part in parts if part is not None]
+    return "".join(pasted_parts) if len(pasted_parts) == len(parts) else None

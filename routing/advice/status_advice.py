@@ -1,0 +1,277 @@
+"""Advise on a status that SQL Server reports, with the names of the estate."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from routing.advice import connection_advice
+from routing.advice.remedies import remedy_of
+from routing.advice.remedy import MessageRemedy, PlacedRemedy
+from routing.advice.service_remedies import end_conversations, end_dead_dialog, tell_twins_apart
+from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import WORDS, StatusTrouble, find_trouble
+from routing.advice.stuck_groups import NewRouteNames, StuckGroup
+from routing.cases.background import StatusText
+from routing.cases.estate_addresses import EstateAddresses
+from routing.cases.message_cases import ON_ITS_WAY, CheckedEstate, MessageResult
+from routing.cases.near_misses import KnownInstances, NearMisses
+from routing.plan.verdicts import MessageJudge, may_ask
+from routing.rules.network import EstateNetwork
+from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
+from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
+from routing.terms import MSDB, Outcome
+
+TRIES_AGAIN = (
+    "A status is of the last attempt: by these exports a route takes the messages now, and SQL Server tries again"
+    " by itself, after 4, 8, 16, 32 and then every 64 seconds. Export the queue once more."
+)
+_OVER = (StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED)
+_NOT_FOUND = (
+    *(StatusTrouble.NO_ROUTE, StatusTrouble.SERVICE_NOT_HERE, StatusTrouble.BROKER_NOT_HERE),
+    *(StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.UNREAD),
+)
+EXPORT_AGAIN = (
+    "Where the status stays, SQL Server routes otherwise than these exports say: export the routes of the sending"
+    " database and of msdb, sys.databases and sys.services again, all at one time, and compare."
+)
+
+
+def answer_status(status: ReportedStatus) -> PlacedRemedy:
+    """Return the remedy for a status.
+
+    Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
+    """
+    if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
+        dead = end_dead_dialog(status.database, status.service)
+        if dead is not None:
+            return PlacedRemedy(status.instance, dead)
+    answer = ANSWERS.get(status.trouble, _say)(status)
+    if not says_otherwise(status):
+        return answer
+    remedy = answer.remedy
+    # What these exports have already is not to be made once more.
+    statement = None if remedy.is_complete else remedy.statement
+    words = f"{TRIES_AGAIN} {EXPORT_AGAIN} {remedy.words}"
+    return answer._replace(remedy=replace(remedy, words=words, statement=statement, is_complete=False))
+
+
+def says_otherwise(status: ReportedStatus) -> bool:
+    """Return True if the messages are on their way by the rules, and SQL Server kept them from it then."""
+    verdict = status.verdict
+    if verdict is None or not _is_on_its_way(verdict):
+        return False
+    compared = status.status_text.compared(verdict.reason, in_msdb=status.scope == MSDB)
+    return (
+        topic_of(status.status_text.number) is NumberTopic.ROUTING
+        or compared.agreement is NumberAgreement.CONTRADICTS
+    )
+
+
+def needs_answer(verdict: Verdict | None, status_text: StatusText, scope: str, *, has_remedy: bool) -> bool:
+    """Return True if a status says more than a verdict, or where there is none the remedy, does about routes."""
+    if status_text.text is None:
+        return False
+    # What is asked of the BrokerConfiguration service is no question of the routes that are there.
+    is_of_routes = topic_of(status_text.number) is NumberTopic.ROUTING and status_text.number not in BY_REQUEST
+    if verdict is None:
+        return not (is_of_routes and has_remedy)
+    if _is_on_its_way(verdict):
+        return True
+    agreement = status_text.compared(verdict.reason, in_msdb=scope == MSDB).agreement
+    if status_text.number in BY_REQUEST:
+        return agreement is not NumberAgreement.AGREES
+    return not is_of_routes and agreement in (NumberAgreement.CONTRADICTS, NumberAgreement.SAYS_NOTHING)
+
+
+def _is_on_its_way(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.outcome in ON_ITS_WAY
+
+
+def _say(status: ReportedStatus) -> PlacedRemedy:
+    return PlacedRemedy(status.instance, MessageRemedy(WORDS[status.trouble]))
+
+
+def _part_twins(status: ReportedStatus) -> PlacedRemedy:
+    """Advise which of several databases with one broker instance gets another, as far as the exports tell."""
+    statement = tell_twins_apart(status.here, status.database)
+    return PlacedRemedy(status.instance, MessageRemedy(WORDS[status.trouble], statement))
+
+
+def _end_dialogs(status: ReportedStatus) -> PlacedRemedy:
+    words = WORDS[status.trouble]
+    return PlacedRemedy(status.instance, end_conversations(words, status.database, status.service))
+
+
+ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], PlacedRemedy]] = {
+    StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
+    StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_msdb_broker,
+    StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
+    StatusTrouble.NO_ENDPOINT: connection_advice.create_endpoint,
+    StatusTrouble.NAME_NOT_RESOLVED: connection_advice.mend_connection,
+    StatusTrouble.NOTHING_LISTENS: connection_advice.start_listening,
+    StatusTrouble.CLOSED_BY_OTHER_SIDE: connection_advice.mend_endpoints,
+    StatusTrouble.NETWORK_FAILS: connection_advice.mend_connection,
+    StatusTrouble.HANDSHAKE_FAILED: connection_advice.mend_endpoints,
+    StatusTrouble.NO_CONNECT: connection_advice.mend_endpoints,
+    StatusTrouble.CERTIFICATE_NOT_YET_VALID: connection_advice.renew_certificate,
+    StatusTrouble.CERTIFICATE_EXPIRED: connection_advice.renew_certificate,
+    StatusTrouble.NO_DIALOG_CERTIFICATE: connection_advice.renew_dialog_certificate,
+    StatusTrouble.NO_ENDPOINT_CERTIFICATE: connection_advice.renew_endpoint_certificate,
+    StatusTrouble.NO_BINDING: connection_advice.bind_user,
+    StatusTrouble.OWNER_NOT_VALID: connection_advice.give_owner,
+    StatusTrouble.MASTER_KEY_CLOSED: connection_advice.open_master_key,
+    StatusTrouble.NO_SESSION_KEY: connection_advice.make_master_key,
+    StatusTrouble.NO_PERMISSION: connection_advice.grant_send,
+    StatusTrouble.QUEUE_OFF: connection_advice.turn_queue_on,
+    StatusTrouble.TARGET_BROKER_OFF: connection_advice.enable_target_broker,
+    StatusTrouble.DOUBLED_ID: _part_twins,
+    StatusTrouble.SERVICE_GONE: _end_dialogs,
+    StatusTrouble.CONVERSATION_ENDED: _end_dialogs,
+    StatusTrouble.RESTORED: _end_dialogs,
+}
+"""What is more than words."""
+
+
+# What to do about all that SQL Server reports of a group of messages, with how many each thing is for.
+
+
+CountedRemedy = tuple[PlacedRemedy, int]
+"""What to do and where, and for how many messages."""
+
+
+class StatusAdviser:
+    """Answers the statuses of messages of an estate.
+
+    ``services`` are the names of all services that messages are sent to.
+    """
+
+    def __init__(
+        self,
+        estate: CheckedEstate,
+        index: NearMisses,
+        addresses: EstateAddresses,
+        services: Collection[str],
+        new_names: NewRouteNames,
+    ) -> None:
+        self._estate, self._index, self._addresses = estate, index, addresses
+        self._services, self._new_names = frozenset(services), new_names
+        self._instances = KnownInstances.of(estate.instances)
+        self._network = EstateNetwork(self._instances)
+        self._judge = MessageJudge(self._network, is_exact=True)
+
+    def answer(
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    ) -> list[CountedRemedy]:
+        """Return the remedies for messages of one result, first those for most of them.
+
+        ``is_failing``: they do not arrive where they are sent. ``has_remedy``: what to do about their routes is
+        known without their statuses.
+        """
+        first = self._make_endpoint(results)
+        return [*first, *self._answer_statuses(results, is_failing=is_failing, has_remedy=has_remedy)]
+
+    def _make_endpoint(self, results: Sequence[MessageResult]) -> Iterator[CountedRemedy]:
+        """Yield the advice on an endpoint for a sender without one, where a route leads elsewhere."""
+        first = results[0]
+        if first.outcome != Outcome.SENT:
+            return
+        if any(
+            find_trouble(result.status_text.number, result.status_text.text) is StatusTrouble.NO_ENDPOINT
+            for result in results
+        ):
+            # SQL Server says so itself.
+            return
+        status = self._reported(
+            first, StatusTrouble.NO_ENDPOINT, StatusText(first.status_text.observed_at, None, None)
+        )
+        if status.has_no_endpoint(status.instance):
+            yield answer_status(status), len(results)
+
+    def _answer_statuses(
+        self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
+    ) -> Iterator[CountedRemedy]:
+        """Yield the remedies for each status; last for those that contradict the routing."""
+        dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
+        counts: Counter[PlacedRemedy] = Counter()
+        contradicting: Counter[PlacedRemedy] = Counter()
+        # What is answered may hang on the id that a message is bound to.
+        for alike in _by_status_and_broker(results):
+            result, status_text = alike[0], alike[0].status_text
+            trouble = find_trouble(status_text.number, status_text.text)
+            if trouble is None and dead is not None:
+                counts[dead] += len(alike)
+            if trouble is None or not needs_answer(
+                result.verdict, status_text, result.scope, has_remedy=has_remedy
+            ):
+                continue
+            lacking = None
+            if trouble is StatusTrouble.NOT_TAKEN_THERE:
+                if is_failing:
+                    # The path tells what the destination lacks.
+                    continue
+                lacking = self._mend_target(result)
+            contradicts = result.compared is not None and result.compared.agreement is NumberAgreement.CONTRADICTS
+            of = contradicting if contradicts else counts
+            of[lacking or answer_status(self._reported(result, trouble, status_text))] += len(alike)
+        yield from counts.most_common()
+        yield from contradicting.most_common()
+
+    def _mend_target(self, result: MessageResult) -> PlacedRemedy | None:
+        """Return the remedy at the destination of a message without a verdict, and so a path; else None."""
+        row, supposed = result.row, _in_common(result.possible)
+        if result.verdict is not None or supposed is None or supposed.address is None:
+            return None
+        owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
+        if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
+            return None
+        name, service = owners[0].name, row["to_service_name"]
+        t = self._estate.times[row["instance_name"]]
+        arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
+        verdict = self._judge.verdict(arriving, NO_DIALOG)
+        if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
+            return None
+        broker = verdict.broker_instance
+        near = self._index.of(name, MSDB, service, broker, t)
+        group_facts = self._instances, self._addresses, name, None, MSDB, service, broker, verdict, near
+        stuck = StuckGroup(*group_facts, self._services, new_names=self._new_names)
+        return PlacedRemedy(name, remedy_of(stuck))
+
+    def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
+        row, verdict = result.row, result.verdict
+        return ReportedStatus(
+            trouble=trouble,
+            status_text=status_text,
+            network=self._network,
+            evidence=self._estate.evidence,
+            addresses=self._addresses,
+            instance=row["instance_name"],
+            database=row["database_name"],
+            service=row["to_service_name"],
+            broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
+            verdict=verdict,
+            supposed=_in_common(result.possible) if verdict is None else verdict,
+        )
+
+
+def _end_dead(result: MessageResult) -> PlacedRemedy | None:
+    """Return the remedy for a message without a verdict to a notification service; None for any other."""
+    remedy = end_dead_dialog(result.row["database_name"], result.row["to_service_name"])
+    return None if remedy is None else PlacedRemedy(result.row["instance_name"], remedy)
+
+
+def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:
+    """Return messages in lists of one status and one broker instance."""
+    results_by_status: dict[tuple[StatusText, str | None], list[MessageResult]] = defaultdict(list)
+    for result in results:
+        results_by_status[
+            result.status_text, None if result.verdict is None else result.verdict.broker_instance
+        ].append(result)
+    return results_by_status.values()
+
+
+def _in_common(possible: Sequence[Verdict]) -> Verdict | None:
+    """Return one of several verdicts, where all lead to one place by one route; None where they do not."""
+    places = {(one.outcome, one.route_name, one.address, one.destination_database) for one in possible}
+    return possible[0] if len(places) == 1 else None

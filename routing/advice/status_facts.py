@@ -1,0 +1,144 @@
+"""Collect the facts behind a status that SQL Server reports of messages; the advice on the status uses them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from routing.advice.status_meanings import StatusTrouble
+from routing.cases.background import StatusText
+from routing.cases.estate_addresses import EstateAddresses
+from routing.cases.evidence import FileEvidence
+from routing.rules import text
+from routing.rules.estate import Database, SqlInstance
+from routing.rules.locating import has_id
+from routing.rules.network import EstateNetwork
+from routing.rules.resolving import Verdict
+from routing.terms import LOOPBACK_HOSTS
+
+TSQL_PORT = "1433"
+"""The port of T-SQL connections, which a Service Broker endpoint cannot share."""
+_IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
+
+
+class KnownPlace(NamedTuple):
+    """A database of an instance; None where the exports do not tell which."""
+
+    instance: str
+    database: str | None
+
+
+@dataclass(frozen=True)
+class ReportedStatus:
+    """A status of SQL Server for some messages, with their origin and target by the files.
+
+    ``trouble`` is the meaning of ``status_text``. ``broker`` is the broker instance that the messages are bound
+    to; None for none, or where it is not known. ``verdict`` is None where the messages have no verdict.
+    ``supposed`` is the verdict; without one, the verdict that all possible contents of the missing exports lead
+    to, or None.
+    """
+
+    trouble: StatusTrouble
+    status_text: StatusText
+    network: EstateNetwork
+    evidence: FileEvidence
+    addresses: EstateAddresses
+    instance: str
+    database: str
+    service: str
+    broker: str | None
+    verdict: Verdict | None
+    supposed: Verdict | None
+
+    @property
+    def here(self) -> SqlInstance:
+        """The sender's instance."""
+        return self.network.instances.get(self.instance) or SqlInstance(self.instance)
+
+    @property
+    def address(self) -> str | None:
+        """The network address that the messages are sent to; None where they stay, or it is not known."""
+        address = None if self.supposed is None else self.supposed.address
+        return address if text.host(address) is not None else None
+
+    @property
+    def scope(self) -> str:
+        """The database whose route decided: the sender's, or msdb where a route of it led back."""
+        decision = None if self.supposed is None else self.supposed.decision
+        return self.database if decision is None else decision.last.scope
+
+    @property
+    def quoted_names(self) -> list[str]:
+        """The names in quotes in the text, whatever the language's quotes."""
+        matches = _IN_QUOTES.findall(self.status_text.text or "")
+        return [next(name.strip() for name in groups if name) for groups in matches]
+
+    def has_no_endpoint(self, instance: str) -> bool:
+        """Return True if the export of an instance's endpoints was read and has no Service Broker endpoint.
+
+        An instance with an address has an endpoint: a script that was read creates it.
+        """
+        was_read = self.evidence.was_exported("service_broker_endpoints", instance)
+        has_address = bool(self.network.instances[instance].own_addresses)
+        return was_read and not has_address and instance not in self.evidence.endpoints
+
+    def find_target_instance(self) -> SqlInstance | None:
+        """Find the instance that listens at the address; None where none or several do."""
+        if self.address is None:
+            return None
+        owners = self.network.owners(self.address, self.here)
+        return owners[0] if len(owners) == 1 else None
+
+    def find_instance_of_host(self) -> SqlInstance | None:
+        """Find the only known instance on the machine that the address names, at any port."""
+        host = text.host(self.address)
+        if host is None or host in LOOPBACK_HOSTS:
+            return None
+        short = host.partition(".")[0]
+        every = self.network.instances.values()
+        on_machine = [one for one in every if {host, short} & set(one.machine_names)]
+        return on_machine[0] if len(on_machine) == 1 else None
+
+    def find_target(self) -> KnownPlace | None:
+        """Return where the messages should arrive: the verdict's destination, else the only place that fits."""
+        verdict = self.supposed
+        if verdict is not None and verdict.destination_database is not None:
+            return KnownPlace(self.instance, verdict.destination_database)
+        at_address = self.find_target_instance()
+        if at_address is not None:
+            return KnownPlace(at_address.name, _only(self._holders_of(at_address)))
+        if self.address is not None:
+            return None
+        own_database = _only(self._holders_of(self.here))
+        if own_database is not None:
+            return KnownPlace(self.instance, own_database)
+        every = [
+            KnownPlace(name, holder.name)
+            for name, instance in self.network.instances.items()
+            for holder in self._holders_of(instance)
+        ]
+        return every[0] if len(every) == 1 else None
+
+    def _holders_of(self, instance: SqlInstance) -> list[Database]:
+        holders = instance.holders_of(self.service)
+        in_own_database = [
+            holder for holder in holders if instance.name == self.instance and holder.name == self.database
+        ]
+        return (
+            in_own_database
+            if in_own_database and self.broker is None
+            else [one for one in holders if has_id(one, self.broker)]
+        )
+
+    def find_address(self, instance: str) -> str | None:
+        """Return an address with a port by which another machine reaches an instance; None where none is known."""
+        for address in self.addresses.of(instance):
+            if text.port(address) not in (None, TSQL_PORT) and text.host(address) not in LOOPBACK_HOSTS:
+                return address
+        return None
+
+
+def _only(databases: Sequence[Database]) -> str | None:
+    return databases[0].name if len(databases) == 1 else None

@@ -1,0 +1,175 @@
+"""Groups of stuck messages, with the facts of the estate for their remedy: who holds their service, and where."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from routing.advice import statements
+from routing.cases.estate_addresses import EstateAddresses, TargetAddress
+from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss
+from routing.rules import text
+from routing.rules.deciding import Decision, RouteSearch
+from routing.rules.estate import (
+    AddressKind,
+    Database,
+    EstateRoute,
+    ServiceHolders,
+    SqlInstance,
+)
+from routing.rules.locating import has_id
+from routing.rules.resolving import Verdict
+
+# Near misses: routes and services that a message missed by case, blanks, slashes, an old id or by time.
+
+
+class NewRouteNames:
+    """The names of routes that remedies create: routes of a database that differ have different names."""
+
+    def __init__(self) -> None:
+        self._clauses: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+
+    def find(
+        self, instance: str, database: str, service: str, clause: str | None, names_in_use: Collection[str]
+    ) -> str:
+        """Return the name of a new route to a service with these options; ``names_in_use`` are folded."""
+        clauses = self._clauses[instance, database]
+        name = statements.new_name(
+            service, lambda folded: folded in names_in_use or clauses.get(folded, clause) != clause
+        )
+        clauses[text.collated(name)] = clause
+        return name
+
+
+@dataclass(frozen=True)
+class StuckGroup:
+    """One group of messages with the same result.
+
+    ``instances`` are all that are known, with their ``addresses``.
+    ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
+    network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``broker`` is the id
+    that the messages are bound to. ``near`` is what `NearMisses` finds for the scope. ``services_in_use`` are
+    names of services that messages are sent to, their own too: a route that names another one stays. ``back_to``
+    is the instance and the database that acknowledgements go back to, None for messages; ``from_service`` the
+    service that sent them, None where that is not known.
+    """
+
+    instances: Mapping[str, SqlInstance]
+    addresses: EstateAddresses
+    instance: str
+    database: str | None
+    scope: str
+    service: str
+    broker: str | None
+    verdict: Verdict
+    near: Sequence[NearMiss]
+    services_in_use: Collection[str] = frozenset()
+    back_to: tuple[str, str] | None = None
+    from_service: str | None = None
+    new_names: NewRouteNames = field(default_factory=NewRouteNames, compare=False)
+
+    @property
+    def here(self) -> SqlInstance:
+        """The sender's instance."""
+        return self.instances.get(self.instance) or SqlInstance(self.instance)
+
+    @property
+    def first(self) -> RouteSearch:
+        """The search of the sender's routes. Only for verdicts that have a decision."""
+        return self._decision.first
+
+    @property
+    def last(self) -> RouteSearch:
+        """The search that decided. Only for verdicts that have a decision."""
+        return self._decision.last
+
+    @property
+    def came_back(self) -> bool:
+        """Whether a route of the sender led back to its own instance, where msdb's routes were searched."""
+        return self.verdict.decision is not None and self.verdict.decision.again is not None
+
+    @property
+    def cannot_forward(self) -> bool:
+        """Return True if they arrived from the network, and no route leads them on while forwarding is off."""
+        return self.database is None and not self.here.is_forwarding
+
+    @property
+    def holders_here(self) -> ServiceHolders:
+        """The databases of the sender's instance that hold the service, whatever their ids."""
+        return self.here.holders_of(self.service)
+
+    @property
+    def fitting_here(self) -> list[Database]:
+        """Those of them that the messages may be delivered to, once their brokers are on."""
+        return list(self.holders_here.by_broker.get(self.last.known_broker, ()))
+
+    def holders_elsewhere(self) -> list[tuple[str, Database]]:
+        """List databases of other known instances that hold the service and have the id, with instances."""
+        holders = self._known.holders_of(self.service, self.last.known_broker)
+        return [(name, holder) for name, holder in holders if name != self.instance]
+
+    def target(self) -> str | None:
+        """Return the only other instance that holds the service; None where none or several do."""
+        holding_instances = self._known.instances_with(self.service, self.last.known_broker)
+        if len(holding_instances) > 2:
+            return None
+        elsewhere = holding_instances - {self.instance}
+        return next(iter(elsewhere)) if len(elsewhere) == 1 else None
+
+    def create_route(self, database: str, clause: str | None) -> str | None:
+        """Write CREATE ROUTE for a new route to the service; None where a name cannot be pasted."""
+        names_in_use = self.here.route_names.get(database, frozenset())
+        name = self.new_names.find(self.instance, database, self.service, clause, names_in_use)
+        return statements.create_route(name, clause)
+
+    def address_of(self, instance: str) -> TargetAddress | None:
+        """Return an address under which the sender's instance reaches another: with a port, and not its own."""
+        return self.addresses.choose(instance, self.here)
+
+    def is_needed(self, service: str | None) -> bool:
+        """Return True if a service of this very name is in use, or any known instance holds it."""
+        is_in_use = service in self.services_in_use and service != self.service
+        return is_in_use or bool(self._known.holders_of(service))
+
+    def is_current(self, broker: str | None) -> bool:
+        """Return True if a known database that holds the service has this id today."""
+        return broker is not None and broker in self._known.brokers_of(self.service)
+
+    def missed_route(self, near: NearMiss) -> EstateRoute | None:
+        """Return the route that a near miss tells of, the last of its versions."""
+        if near.what != ROUTE:
+            return None
+        named = self.here.routes.get(near.database, {}).get(near.service, ())
+        route_versions = [route for route in named if (route.name, route.broker) == (near.name, near.broker)]
+        return route_versions[-1] if route_versions else None
+
+    def would_lead_on(self, route: EstateRoute) -> bool:
+        """Return whether a route would, if it matched, take the messages to a known holder of the service.
+
+        Not one back to this very instance, where they do not get on, nor one to another instance than theirs.
+        """
+        if route.kind is AddressKind.LOCAL:
+            broker = self.last.broker or route.broker
+            return any(holder.is_enabled and has_id(holder, broker) for holder in self.holders_here)
+        if (
+            route.kind is not AddressKind.NETWORK
+            or route.compared in self.here.own_addresses
+            or self.cannot_forward
+        ):
+            return False
+        target = self.target()
+        if target is None or not self.addresses.of(target):
+            return True
+        return route.compared in {text.comparable_address(address) for address in self.addresses.of(target)}
+
+    @cached_property
+    def _known(self) -> KnownInstances:
+        return KnownInstances.of(self.instances)
+
+    @property
+    def _decision(self) -> Decision:
+        if self.verdict.decision is None:
+            raise ValueError("no routes were searched")
+        return self.verdict.decision

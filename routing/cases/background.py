@@ -1,0 +1,318 @@
+"""The lines of an explanation that are around the rules' path.
+
+Where a request for a route goes; how much is known of the instance, as of when; and what SQL Server said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from routing.delta.import_times import newest_after, newest_of
+from routing.plan.checked_inputs import instances_of
+from routing.plan.paths import trace_request
+from routing.plan.planner import Planner
+from routing.render.phrases import _LONGEST_STATUS
+from routing.render.wording import printable
+from routing.result_schemas import EXPLAINED_STEPS
+from routing.rules import observed, reconciling, text
+from routing.rules.estate import SqlInstance
+from routing.rules.following import HopPath, MessageTrace, PathHop
+from routing.rules.network import EstateNetwork
+from routing.rules.observed import NumberAgreement, ReasonComparison
+from routing.rules.reconciling import PairClass, SeenMessage
+from routing.rules.resolving import Verdict
+from routing.rules.timeline import moment_of
+from routing.tables.arrow_rows import with_moments
+from routing.tables.table_columns import TableColumns
+from routing.terms import (
+    BROKER_CONFIGURATION_SERVICE,
+    CLASSIFY_EVENT,
+    EVENT_SOURCES,
+    TRANSMISSION_QUEUE,
+    Ending,
+    Outcome,
+    ReadRow,
+    Reason,
+    TableRow,
+    known_outcome,
+)
+
+# The lines of a path: one flat row each, so that two explanations can be compared line by line.
+
+
+Line = TableRow
+# How many routes, databases or ids one list shows; the rest are counted.
+SHOWN = 20
+_TIMES = ("valid_from", "valid_to", "at")
+
+
+def line(item: str, finding: str, **values: Any) -> Line:
+    """Return one line; fields of `EXPLAINED_STEPS` that are not given are null, times are microseconds."""
+    return {"item": item, "finding": finding, **values}
+
+
+def number_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Add missing columns to lines, as rows of `EXPLAINED_STEPS`, and number them from 1."""
+    return tuple({**_complete(each), "position": number} for number, each in enumerate(lines, start=1))
+
+
+def _complete(partial_line: Line) -> Line:
+    row = {name: partial_line.get(name) for name in EXPLAINED_STEPS.names}
+    return {
+        **row,
+        **{name: moment_of(partial_line[name]) for name in _TIMES if partial_line.get(name) is not None},
+    }
+
+
+# Where the message goes that asks for a route: from the database that asks to every end that it may have.
+
+
+@dataclass(frozen=True)
+class OtherInstances:
+    """The estate around the instance of a message.
+
+    ``read`` returns the other instances, as far as requests that arrive there have to do with them. ``is_known``:
+    whether what decides a hop was read whole.
+    """
+
+    read: Callable[[], Mapping[str, SqlInstance]] = dict
+    is_known: Callable[[PathHop], bool] = lambda hop: True
+
+
+_LOST = (str(Ending.DELAYED), str(Ending.DROPPED), str(Ending.LOOP))
+NO_OTHER_INSTANCES = OtherInstances()
+
+
+def request_lines(here: SqlInstance, database: str, t: int, others: OtherInstances) -> list[Line]:
+    """Return the path of the request that a database makes at a time: each way hop by hop, at most `SHOWN` ways.
+
+    Other instances are read only where the request leaves its own.
+    """
+    instances: Mapping[str, SqlInstance] = {here.name: here}
+    traces = _follow(instances, here, database, t)
+    if any(hop_path.ending is Ending.LEFT_ESTATE for trace in traces for hop_path in trace.hop_paths):
+        instances = {**others.read(), here.name: here}
+        traces = _follow(instances, here, database, t)
+    hop_paths = list(dict.fromkeys(hop_path for trace in traces for hop_path in trace.hop_paths))
+    ends = [_end_line(hop_path, instances, others) for hop_path in hop_paths]
+    is_cut = any(trace.is_cut for trace in traces)
+    is_lost = not is_cut and all(end["finding"] in _LOST for end in ends)
+    asked = {"service_name": BROKER_CONFIGURATION_SERVICE, "count": len(hop_paths)}
+    lines = [line("REQUEST_PATH", "LOST" if is_lost else "FOLLOWED", **_place(here.name, database), **asked)]
+    for hop_path, end in list(zip(hop_paths, ends, strict=True))[:SHOWN]:
+        lines += [*map(_hop_line, takewhile(others.is_known, hop_path.hops)), end]
+    if len(hop_paths) > SHOWN or is_cut:
+        lines.append(line("REQUEST_END", str(Ending.TOO_MANY_WAYS), count=len(hop_paths)))
+    return lines
+
+
+def _follow(instances: Mapping[str, SqlInstance], here: SqlInstance, database: str, t: int) -> list[MessageTrace]:
+    return list(trace_request(EstateNetwork(instances), Planner().at, here, database, t))
+
+
+def _hop_line(hop: PathHop) -> Line:
+    return line(
+        "REQUEST_HOP",
+        str(hop.outcome),
+        **_place(hop.instance_name, hop.scope),
+        step=None if hop.matching_step is None else int(hop.matching_step),
+        name=hop.route_name,
+        address=hop.address,
+        broker_instance=hop.broker_instance,
+        outcome=str(hop.outcome),
+        reason=str(hop.reason),
+    )
+
+
+def _end_line(hop_path: HopPath, instances: Mapping[str, SqlInstance], others: OtherInstances) -> Line:
+    for hop in hop_path.hops:
+        if not others.is_known(hop):
+            return line("REQUEST_END", str(Ending.NOT_KNOWN), **_place(hop.instance_name, hop.scope))
+    is_off = hop_path.reason is Reason.FORWARDING_DISABLED and hop_path.instance is not None
+    is_doubtful = is_off and not instances[hop_path.instance or ""].is_forwarding_known
+    finding = "FORWARDING_NOT_KNOWN" if is_doubtful else str(hop_path.ending)
+    return line("REQUEST_END", finding, **_place(hop_path.instance, hop_path.database), address=hop_path.address)
+
+
+def _place(instance: str | None, database: str | None) -> dict[str, str | None]:
+    return {"instance_name": instance, "database_name": database}
+
+
+# What is known of the instance, and what SQL Server said of the message.
+
+
+_UNKNOWN_TEXT = ReasonComparison(NumberAgreement.SAYS_NOTHING, "A text that this project does not know.")
+
+
+_AGREEMENTS = {
+    PairClass.CONFIRMED: NumberAgreement.AGREES,
+    PairClass.COMPATIBLE: NumberAgreement.COMPATIBLE,
+    PairClass.CONTRADICTED: NumberAgreement.CONTRADICTS,
+}
+
+
+@dataclass(frozen=True)
+class StatusText:
+    """SQL Server's status of a message: when (microseconds), its number, and the text; None if it is blank.
+
+    ``event`` is the source of an event, None for a transmission_status; then ``outcome`` and ``next_hop`` are what
+    it tells.
+    """
+
+    observed_at: int
+    number: int | None
+    text: str | None
+    event: str | None = None
+    outcome: Outcome | None = None
+    next_hop: str | None = None
+
+    def compared(self, reason: Reason, *, in_msdb: bool, outcome: Outcome | None = None) -> ReasonComparison:
+        """Compare a status with a verdict; ``in_msdb`` where the routes of msdb were searched last."""
+        if self.event is not None and outcome is not None:
+            seen = SeenMessage(self.event, self.outcome, self.number)
+            comparison = reconciling.compare(seen, Verdict(None, outcome, reason), in_msdb=in_msdb)
+            return ReasonComparison(_AGREEMENTS.get(comparison.kind, NumberAgreement.SAYS_NOTHING), comparison.why)
+        if self.number is None and self.text is not None:
+            return _UNKNOWN_TEXT
+        return observed.compare(reason, self.number, in_msdb=in_msdb)
+
+
+@dataclass(frozen=True)
+class MessageBackground:
+    """``instance_gap``: the finding of item INSTANCE, None where enough is known of the instance.
+
+    ``status``: the newest one of the message, None where none is stored. ``newest``: when what has no history was
+    last imported, by instance (`import_times.newest_of`).
+    """
+
+    instance_gap: str | None = None
+    status: StatusText | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of_columns(
+        cls,
+        near: Mapping[str, TableColumns],
+        imported_tables: Mapping[str, TableColumns],
+        message: ReadRow,
+        latest: int | None = None,
+    ) -> MessageBackground:
+        """Collect the background of a message from the rows of its instance and those that import kept.
+
+        What was observed after ``latest`` (microseconds) is newer than nothing.
+        """
+        observed = imported_tables.get("observed_routing")
+        status = None if observed is None else newest_status(observed.dicts(), message, latest)
+        imports = imported_tables["imports"].dicts() if "imports" in imported_tables else ()
+        return cls(find_gap(near), status, newest_of(with_moments(imports, ["exported_at", "imported_at"])))
+
+    def before_the_path(self, instance: str, t: int) -> list[Line]:
+        """List the lines to be read before any verdict; ``t`` is the time of the decision."""
+        later = newest_after(self.newest, instance, t)
+        lines = [] if later is None else [line("IMPORT", "LATER", name=instance, at=later)]
+        return lines if self.instance_gap is None else [*lines, line("INSTANCE", self.instance_gap, name=instance)]
+
+    def after_the_verdict(self, outcome: str | None, reason: str | None, *, in_msdb: bool) -> list[Line]:
+        """List the lines on SQL Server's status, beside the verdict."""
+        if self.status is None or outcome is None or reason is None:
+            return []
+        compared = self.status.compared(Reason(reason), in_msdb=in_msdb, outcome=Outcome(outcome))
+        return [
+            line(
+                "STATUS",
+                str(compared.agreement),
+                at=self.status.observed_at,
+                error_number=self.status.number,
+                status_text=self.status.text,
+                name=self.status.event,
+                outcome=None if self.status.outcome is None else str(self.status.outcome),
+                address=self.status.next_hop,
+                why=compared.why,
+            )
+        ]
+
+
+NOTHING = MessageBackground()
+"""Nothing to tell besides."""
+
+
+def find_gap(near: Mapping[str, TableColumns]) -> str | None:
+    """Return whether of an instance only the name is known (ONLY_NAME), or only that and routes (ONLY_ROUTES).
+
+    ``near`` has the rows of this one instance.
+    """
+    listed = instances_of({key: near[key] for key in ("instances", "databases")}).values()
+    if not any(instance.is_only_named for instance in listed):
+        return None
+    return "ONLY_ROUTES" if len(near["routes"]) else "ONLY_NAME"
+
+
+def newest_status(rows: Iterable[ReadRow], message: ReadRow, latest: int | None = None) -> StatusText | None:
+    """Return the newest that rows of observed_routing tell of a message, as `place_of` has it.
+
+    ``message`` is a row of messages or of resolved_routes. Times of rows are microseconds.
+    """
+    of_message = [row for row in rows if row["observed_at"] is not None and is_of(row, message)]
+    return None if not of_message else status_of(max(of_message, key=lambda row: place_of(row, latest)))
+
+
+def status_of(row: ReadRow) -> StatusText:
+    """Read the status of a row of observed_routing."""
+    number, status_text = row["error_number"], text.empty_as_null(row["status_text"])
+    if row["source"] == TRANSMISSION_QUEUE:
+        return StatusText(row["observed_at"], number, status_text)
+    outcome = known_outcome(row["outcome"])
+    return StatusText(
+        row["observed_at"], number, status_text, row["source"], outcome, text.empty_as_null(row["next_hop"])
+    )
+
+
+def is_of(row: ReadRow, message: ReadRow) -> bool:
+    """Return whether a row of the instance is about a message: a queue's by its id, an event's by conversation.
+
+    An event without a number of its own may be of any message of the same role, service and way in.
+    """
+    if row["source"] == TRANSMISSION_QUEUE:
+        # Of older imports two databases may have used one id.
+        is_its_queue = row["database_name"] in (None, "", message["database_name"])
+        return is_its_queue and bool(row["message_id"] == message["message_id"])
+    if row["source"] not in EVENT_SOURCES or row["is_initiator"] != message["is_initiator"]:
+        return False
+    if text.fold(row["conversation_id"] or "") != text.fold(message["conversation_id"] or ""):
+        return False
+    sequence, service = row["message_sequence_number"], text.empty_as_null(row["to_service_name"])
+    if sequence not in (None, message["message_sequence_number"]) or service not in (
+        None,
+        message["to_service_name"],
+    ):
+        return False
+    database = text.empty_as_null(message["database_name"])
+    is_arrival = row["is_from_network"]
+    if is_arrival is None:
+        is_arrival = row["source"] != CLASSIFY_EVENT
+    return is_arrival == (database is None) and (is_arrival or row["database_name"] in (None, "", database))
+
+
+def place_of(row: ReadRow, latest: int | None = None) -> tuple[Any, ...]:
+    """Return the place of a row among those of one message: the last one counts.
+
+    Of one time a queue's with a number counts before events. A row of a time after ``latest``, which had not come
+    when it was imported, is newer than none.
+    """
+    number, is_queue = row["error_number"], row["source"] == TRANSMISSION_QUEUE
+    status_rank = (is_queue and number is not None, not is_queue, -1 if number is None else number)
+    return (
+        latest is None or row["observed_at"] <= latest,
+        row["observed_at"],
+        *status_rank,
+        *(row[name] or "" for name in ("status_text", "source", "outcome", "next_hop")),
+    )
+
+
+def status(status_text: StatusText) -> str:
+    """Return a status with its number, its text as long as SQL Server's may be: its end may say what to do."""
+    number = "" if status_text.number is None else f"{status_text.number}, "
+    return f"{number}'{printable((status_text.text or '')[:_LONGEST_STATUS])}'"

@@ -1,0 +1,378 @@
+"""Gather what files hold: the rows that an import would make of them, and which files are of which instance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+from routing.cases.exported_files import (
+    FileOptions,
+    ScriptFiles,
+    find_files,
+    no_queue,
+    no_row,
+    note_commented,
+    read_exports,
+    read_scripts,
+)
+from routing.importing.catalog import CatalogExport, StandIns, cover
+from routing.importing.covered_rows import CoveredRows, Doubt, ImportResult, Unit
+from routing.importing.import_faults import find_exports_to_come, find_scripts_to_come
+from routing.importing.import_files import on_this_disk
+from routing.importing.script_rows import ROUTES, apply_all, rows_of, say_nothing, state_of
+from routing.importing.spelling import NameSpelling
+from routing.importing.tsql.script_reader import ReadScript
+from routing.importing.tsql.script_statements import (
+    AlterDatabase,
+    AlterDatabaseState,
+    AlterEndpoint,
+    AlterRoute,
+    CreateDatabase,
+    CreateEndpoint,
+    CreateRoute,
+    CreateService,
+    DetachDatabase,
+    DropDatabase,
+    DropEndpoint,
+    DropService,
+    RenameDatabase,
+    ScriptStatement,
+    StatementProblem,
+)
+from routing.rules.text import collated
+from routing.terms import TableRow
+
+# What a script's statements and an export's rows are about, and where that is defined.
+
+
+VIEW_OF: dict[type[ScriptStatement], str] = {
+    **dict.fromkeys(ROUTES, "routes"),
+    **dict.fromkeys((CreateService, DropService), "services"),
+    **dict.fromkeys((CreateDatabase, AlterDatabase, AlterDatabaseState, RenameDatabase), "databases"),
+    **dict.fromkeys((DropDatabase, DetachDatabase), "databases"),
+    **dict.fromkeys((CreateEndpoint, AlterEndpoint, DropEndpoint), "service_broker_endpoints"),
+}
+"""Which view says all of what statements speak of; the last two are the instance's own."""
+_OF_A_DATABASE = ("routes", "services")
+# Of every other view, the place of one row stands for the whole view.
+_NAMED = (*_OF_A_DATABASE, "databases")
+Spot = tuple[str, "int | None"]
+"""A file, and the line of a script's statement."""
+
+
+class SubjectKey(NamedTuple):
+    """The subject of a row or a statement; ``database`` and ``name`` are empty where it has none.
+
+    The names are folded as a collation without case compares them.
+    """
+
+    view: str
+    instance: str
+    database: str
+    name: str
+
+
+def subject_of(statement: ScriptStatement, instance: str, spelling: NameSpelling) -> tuple[str, Unit]:
+    """Return the view that shows what a statement changes, and whose."""
+    view = VIEW_OF[type(statement)]
+    if view not in _OF_A_DATABASE or statement.database is None:
+        return view, (instance, None)
+    return view, (instance, spelling.database(instance, statement.database))
+
+
+def subject_key(view: str, instance: str, database: str | None, name: str | None) -> SubjectKey:
+    """Return the key of a subject with these names; a database is a subject of its instance."""
+    return SubjectKey(view, instance, collated(database or ""), collated(name or ""))
+
+
+def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey, Spot]:
+    """Return the file of each row of an export; a view's first row also stands for its instance and database."""
+    spots: dict[SubjectKey, Spot] = {}
+    for view, rows in views.items():
+        units = {(row["instance_name"], row.get("database_name")): row for row in reversed(rows)}
+        for row in rows if view in _NAMED else units.values():
+            spot = (row["place"].rpartition(", row ")[0] or row["place"], None)
+            for name in (row.get("name"), None):
+                spots.setdefault(subject_key(view, row["instance_name"], row.get("database_name"), name), spot)
+    return spots
+
+
+def spots_of_statements(
+    statements: Iterable[ScriptStatement], instance: str, spelling: NameSpelling
+) -> dict[SubjectKey, Spot]:
+    """Return the file and line of the statement that created or changed each subject; the last one counts."""
+    spots: dict[SubjectKey, Spot] = {}
+    for one in statements:
+        view, (_, database) = subject_of(one, instance, spelling)
+        name = one.new_name if isinstance(one, RenameDatabase) else one.name
+        spots[subject_key(view, instance, database, name)] = (one.file, one.line)
+    return spots
+
+
+_QUEUE = "transmission_queue"
+CONFIGURATION = ("instances", "databases", "services", "routes")
+
+
+@dataclass(frozen=True)
+class ScriptRead:
+    """A script that was read: how many of its statements count, were left out, and were rejected."""
+
+    file: str
+    instance: str
+    statements: int
+    left_out: int
+    rejected: int
+
+
+@dataclass(frozen=True)
+class FileEvidence:
+    """The rows that files hold, and which views of which instances were read.
+
+    ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
+    endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
+    these exports, ``scripted`` those of which only scripts speak. Of instances ``in_part`` scripts may make routes
+    that are not known, ``endpoints`` are those that have one; ``doubts`` are what rows of a view that cannot be
+    read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
+    all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
+    exported), ``rejected`` and ``notes`` are sentences. ``problems`` are those of scripts, with their instances;
+    ``spots`` tell where things are defined; ``of_scripts`` says whose scripts are that say
+    nothing themselves.
+    """
+
+    rows: Mapping[str, Sequence[TableRow]]
+    without_endpoint: Sequence[TableRow]
+    units: Mapping[str, Mapping[Unit, datetime]]
+    scripted: Mapping[str, Collection[Unit]]
+    in_part: Collection[str]
+    doubts: Mapping[str, Collection[Doubt]]
+    endpoints: Collection[str]
+    rows_of: Mapping[tuple[str, str], int]
+    rows_read: Mapping[str, int]
+    rows_rejected: Mapping[str, int]
+    rows_left_out: Mapping[str, int]
+    scripts: tuple[ScriptRead, ...]
+    left_out: tuple[str, ...]
+    rejected: tuple[str, ...]
+    notes: tuple[str, ...]
+    spots: Mapping[SubjectKey, Spot]
+    problems: tuple[tuple[str, StatementProblem], ...] = ()
+    of_scripts: StandIns = field(default_factory=StandIns)
+
+    @property
+    def instances(self) -> list[str]:
+        """The instances of which anything was read, even if only the name."""
+        return sorted(row["instance_name"] for row in self.rows["instances"])
+
+    def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Return True if a view of a database, or one of an instance, was exported."""
+        return (instance, database) in self.units.get(view, {})
+
+    def is_doubtful(self, view: str, instance: str, database: str | None = None) -> bool:
+        """Return True if a row of a view that cannot be read may be one of a database, or of an instance."""
+        if not self.doubts.get(view):
+            return False
+        doubts = {doubt[:2] for doubt in self.doubts[view]}
+        names = (None if database is None else database.casefold(), None)
+        return any((each, name) in doubts for each in (instance.casefold(), None) for name in names)
+
+    def newest(self, instance: str, *views: str) -> datetime | None:
+        """Return the time of an instance's newest export, of some views or any; None without one."""
+        of_views = (units for view, units in self.units.items() if not views or view in views)
+        return max((at for units in of_views for (name, _), at in units.items() if name == instance), default=None)
+
+
+def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
+    """Read files and folders. Raises InputError where no queue is among them, or one cannot be read."""
+    exports, scripts = find_files(paths)
+    export, options = read_exports(exports, options, needed=_QUEUE)
+    if _QUEUE not in export.rows:
+        raise no_queue(paths, export.notes)
+    return weigh(export, scripts, options)
+
+
+def weigh(
+    export: CatalogExport, scripts: ScriptFiles, options: FileOptions, scripted_at: datetime | None = None
+) -> FileEvidence:
+    """Combine an export with scripts, as of a time or of their files' own times. Raises InputError."""
+    # A row that is there twice is fully known: the doubts that `cover` adds for it are none here.
+    doubts = {view: frozenset(theirs) for view, theirs in export.doubts.items()}
+    notes = _note_to_come(export, scripts, options)
+    covered = cover(export, NameSpelling(), options.addresses)
+    if export.rows and not covered.instances:
+        raise no_row(covered.rejected)
+    evidence = _of_exports(export, covered, doubts)
+    for instance, script in read_scripts(scripts, known_names(evidence, options), options, notes, scripted_at):
+        evidence = _with_script(evidence, script, instance)
+    return replace(evidence, notes=(*evidence.notes, *notes), of_scripts=options.stand_ins)
+
+
+def _note_to_come(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
+    """Return a note on each file of an export or a script whose time has not come yet, if a clock is given."""
+    if options.clock is None:
+        return []
+    files = [file for file in (*scripts.named, *scripts.lying) if file.exists()]
+    times = ((str(file), datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)) for file in files)
+    of_exports = find_exports_to_come(export.rows, options.clock)
+    return [f"{what} (--time-zone)" for what in of_exports] + find_scripts_to_come(times, options.clock)
+
+
+def try_scripts(
+    evidence: FileEvidence, paths: Sequence[str], options: FileOptions, scripted_at: datetime
+) -> FileEvidence:
+    """Apply scripts, which may change what was exported, as of a time. Raises InputError."""
+    scripts = ScriptFiles(named=[on_this_disk(path) for path in paths])
+    options = replace(options, stand_ins=evidence.of_scripts)
+    tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
+    for instance, script in read_scripts(scripts, known_names(evidence, options), options, [], scripted_at):
+        tried = _apply(tried, script, instance, lambda one: False)
+    return replace(tried, notes=(*tried.notes, *note_commented(scripts)))
+
+
+def known_names(evidence: FileEvidence, options: FileOptions) -> list[str]:
+    """Return the instances that a script may be for, by the folder that it is in."""
+    return [*evidence.instances, *([] if options.instance is None else [options.instance])]
+
+
+def _of_exports(
+    export: CatalogExport, covered: CoveredRows, doubts: Mapping[str, Collection[Doubt]]
+) -> FileEvidence:
+    rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
+    return FileEvidence(
+        rows=rows,
+        without_endpoint=tuple(covered.without_endpoint),
+        units=covered.units,
+        scripted={},
+        in_part=frozenset(),
+        doubts=doubts,
+        endpoints={
+            row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
+        },
+        rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
+        rows_read=export.rows_read,
+        rows_rejected=covered.rejected_of,
+        rows_left_out=export.left_out,
+        scripts=(),
+        left_out=(),
+        rejected=tuple(covered.rejected),
+        notes=tuple(covered.notes),
+        spots=spots_of_export(export.rows),
+    )
+
+
+def _is_one(endpoint: TableRow) -> bool:
+    """Return True if there is an endpoint: the queries export the names of an instance without one as well."""
+    return any(endpoint[name] is not None for name in ("endpoint_id", "is_message_forwarding_enabled"))
+
+
+def _with_script(evidence: FileEvidence, script: ReadScript, instance: str) -> FileEvidence:
+    """Add a script's statements on subjects that were not exported; it is in force throughout."""
+    spelling = _spelling(evidence)
+    return _apply(
+        evidence, script, instance, lambda one: _is_exported(evidence, *subject_of(one, instance, spelling))
+    )
+
+
+def _apply(
+    evidence: FileEvidence, script: ReadScript, instance: str, leaves_out: Callable[[ScriptStatement], bool]
+) -> FileEvidence:
+    spelling, done = _spelling(evidence), ImportResult(is_dry_run=True)
+    left_out = [one for one in script.statements if leaves_out(one)]
+    counting = [one for one in script.statements if not leaves_out(one)]
+    is_open = any(not one.counted for one in script.problems) or _alters_unknown(
+        evidence.rows["routes"], counting, instance, spelling
+    )
+    rows = _apply_to_rows(evidence.rows, script, instance, spelling, done, leaves_out)
+    scripted = {view: set(units) for view, units in evidence.scripted.items()}
+    for one in counting:
+        view, unit = subject_of(one, instance, spelling)
+        scripted.setdefault(view, set()).add(unit)
+    [(statements, rejected, _)] = done.rows_read.values()
+    # A script of which every statement is left out, or a comment, has statements all the same.
+    says_nothing = not left_out and script.statement_count > 0
+    notes = [note for note in done.notes if says_nothing or note != say_nothing(script)]
+    script_read = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
+    return replace(
+        evidence,
+        rows=rows,
+        scripted=scripted,
+        in_part={*evidence.in_part, *([instance] if is_open else [])},
+        scripts=(*evidence.scripts, script_read),
+        left_out=(*evidence.left_out, *map(_phrase, left_out)),
+        rejected=(*evidence.rejected, *done.rejected),
+        notes=(*evidence.notes, *notes),
+        spots={**evidence.spots, **spots_of_statements(counting, instance, spelling)},
+        problems=(*evidence.problems, *((instance, problem) for problem in done.problems)),
+    )
+
+
+def _alters_unknown(
+    routes: Sequence[TableRow], statements: Sequence[ScriptStatement], instance: str, spelling: NameSpelling
+) -> bool:
+    """Return whether a script alters a route that nothing else defines, so that it may name any service."""
+    known_routes = {((row["instance_name"], row["database_name"]), collated(row["name"])) for row in routes}
+    for one in statements:
+        place = (subject_of(one, instance, spelling)[1], collated(one.name))
+        if isinstance(one, AlterRoute) and place not in known_routes:
+            return True
+        if isinstance(one, CreateRoute):
+            known_routes.add(place)
+    return False
+
+
+def _spelling(evidence: FileEvidence) -> NameSpelling:
+    return NameSpelling.of_tables(evidence.rows["instances"], evidence.rows["databases"])
+
+
+def _is_exported(evidence: FileEvidence, view: str, unit: Unit) -> bool:
+    return evidence.was_exported(view, *unit)
+
+
+def _phrase(left_out: ScriptStatement) -> str:
+    view = VIEW_OF[type(left_out)]
+    why = f"sys.{view} was exported; check --then tries it"
+    return f"{left_out.file}, line {left_out.line}: {left_out.title} ({why})"
+
+
+def _apply_to_rows(
+    rows: Mapping[str, Sequence[TableRow]],
+    script: ReadScript,
+    instance: str,
+    spelling: NameSpelling,
+    done: ImportResult,
+    leaves_out: Callable[[ScriptStatement], bool],
+) -> dict[str, Sequence[TableRow]]:
+    """Return all rows, those of one instance as a script leaves them; ``done`` gets the statements that failed."""
+    instance_rows = {key: [row for row in rows[key] if row["instance_name"] == instance] for key in CONFIGURATION}
+    others = {key: [row for row in rows[key] if row["instance_name"] != instance] for key in CONFIGURATION}
+    before = state_of(instance_rows, script.scripted_at)
+    after = apply_all(done, before, [script], leaves_out=leaves_out)
+    changed = rows_of(instance_rows, before, after, instance)
+    return {**rows, **{key: [*others[key], *changed[key]] for key in CONFIGURATION}}
+
+
+# What was read, view by view: a reader checks by it whether an export is missing.
+
+
+@dataclass(frozen=True)
+class ViewRead:
+    """A view of one instance: of how many databases (0 for an instance's own), how many rows, how new."""
+
+    view: str
+    instance: str
+    databases: int
+    rows: int
+    newest: datetime
+
+
+def views_read(evidence: FileEvidence) -> Iterator[ViewRead]:
+    """Yield every exported view of every instance."""
+    for instance in evidence.instances:
+        for view, units in evidence.units.items():
+            theirs = {database: at for (name, database), at in units.items() if name == instance}
+            if theirs:
+                databases = sum(database is not None for database in theirs)
+                rows = evidence.rows_of[view, instance]
+                yield ViewRead(view, instance, databases, rows, max(theirs.values()))

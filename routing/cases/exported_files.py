@@ -1,0 +1,503 @@
+"""Find exports and scripts in PATHs, and whose each of them is."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from routing.errors import InputError, join_bounded, quote
+from routing.importing.catalog import StandIns, TimeFormats
+from routing.importing.catalog.result_files import FoundResultSet, find_result_sets
+from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_lack
+from routing.importing.import_faults import unreadable_file
+from routing.importing.import_files import as_shown, list_files, on_this_disk
+from routing.importing.spelling import NameSpelling, say_servers
+from routing.importing.tsql.script_reader import ReadScript, read_comments, read_file, servers_in
+from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
+from routing.render.wording import printable
+from routing.terms import MSDB
+
+UNNAMED_DATABASE = "(not named)"
+"""A database of whose exports nothing tells the name: statements do not name it."""
+
+# Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
+#
+# `check` and `lint` answer for the moment, and a note says what was taken. `import` asks instead: an old file's
+# time could replace what is newer.
+
+
+# What stands in a folder's name for the backslash of a named instance.
+_IN_FOLDER_NAMES = ("$", "_", "-")
+_SYSTEM_DATABASES = frozenset(["master", "model", MSDB, "tempdb"])
+# What stands in the names of files without naming a database.
+_NO_DATABASE = frozenset(
+    [*("sys", "transmission", "queue", "conversation", "endpoints"), *("routes", "services", "results", "export")]
+)
+_ANY_INSTANCE = "instance"
+_Parts = Mapping[str, Sequence[FoundResultSet]]
+
+
+def stand_in_for(
+    result_sets: Sequence[FoundResultSet], options: StandIns, notes: list[str]
+) -> dict[str, StandIns]:
+    """Return by file what stands in for columns that its exports lack; ``notes`` learns what was taken for what.
+
+    ``options`` come first. A time is that of the file. An instance is called like the nearest
+    folder that is named like one of other exports, or as the exports beside it say, else like the folder that
+    holds them all, or where they lie in folders of it like each of these. A database is called like a folder, or a
+    word of the file's name, that is known as one; else like the only one that is known; else like the folder where
+    there are several; else it stays unnamed.
+    """
+    if not result_sets:
+        return {}
+    parts: dict[str, list[FoundResultSet]] = defaultdict(list)
+    for part in result_sets:
+        parts[part.file].append(part)
+    timeless, unnamed, without_database = (
+        _lacking(parts, options, column) for column in ("exported_at", "instance_name", "database_name")
+    )
+    top = _top_of(parts)
+    times = {file: _time_of(file) for file in timeless}
+    instances = dict(_instances(parts, top, unnamed)) if unnamed else {}
+    databases: dict[str, str] = {}
+    if without_database:
+        whose = {file: instances.get(file) or options.instance_name or _only_name(parts[file]) for file in parts}
+        databases = dict(_databases(parts, top, whose, without_database))
+        notes += _say_several(parts, whose, databases)
+    notes += _say_taken(times, instances, databases)
+    return {
+        file: StandIns(
+            instances.get(file, options.instance_name),
+            databases.get(file, options.database_name),
+            times.get(file, options.exported_at),
+        )
+        for file in parts
+    }
+
+
+def stand_in_for_scripts(of_exports: Iterable[StandIns], options: StandIns) -> StandIns:
+    """Return the options for scripts, with the one instance and database beside msdb that exports were given."""
+    every = list(of_exports)
+    instances = {one.instance_name for one in every}
+    databases = {one.database_name for one in every if one.database_name != MSDB}
+    return StandIns(
+        options.instance_name or (instances.pop() if len(instances) == 1 else None),
+        options.database_name or (databases.pop() if len(databases) == 1 else None),
+        options.exported_at,
+    )
+
+
+def find_in_folders(file: Path, known_instances: Sequence[str]) -> str | None:
+    """Return the instance that the nearest folder of a file is named like; None where none is."""
+    names = {spelt.casefold(): name for name in known_instances for spelt in _as_folders(name)}
+    folders = (folder.name.casefold() for folder in file.absolute().parents)
+    return next((names[folder] for folder in folders if folder in names), None)
+
+
+def _as_folders(instance: str) -> Iterator[str]:
+    yield instance
+    yield from (instance.replace("\\", sign) for sign in _IN_FOLDER_NAMES)
+
+
+def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
+    """Return the files with rows of which nothing says the value of an added column."""
+    if options.as_row()[column] is not None:
+        return []
+    return [file for file, theirs in parts.items() if any(_lacks(part, column) for part in theirs)]
+
+
+def _lacks(part: FoundResultSet, column: str) -> bool:
+    if column not in part.view.added_columns:
+        return False
+    return column not in part.rows.columns or any(not _text(row.get(column)) for _, row in part.rows.rows)
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def _names(parts: Sequence[FoundResultSet], column: str) -> list[str]:
+    """Return the different values of a column, as they are first spelled."""
+    spelt: dict[str, str] = {}
+    for part in parts:
+        for _, row in part.rows.rows if column in part.rows.columns else ():
+            name = _text(row.get(column))
+            if name:
+                spelt.setdefault(name.casefold(), name)
+    return list(spelt.values())
+
+
+def _only_name(parts: Sequence[FoundResultSet]) -> str | None:
+    names = _names(parts, "instance_name")
+    return names[0] if len(names) == 1 else None
+
+
+def _time_of(file: str) -> datetime:
+    return datetime.fromtimestamp(int(Path(file).stat().st_mtime), timezone.utc)
+
+
+def _folder_of(file: str) -> Path:
+    return Path(file).absolute().parent
+
+
+def _top_of(parts: _Parts) -> Path:
+    """Return the nearest folder that holds all exports and is not named like a database of theirs."""
+    top = Path(os.path.commonpath([_folder_of(file) for file in parts]))
+    return top.parent if top.name.casefold() in _folded_databases(parts) else top
+
+
+def _folded_databases(parts: _Parts) -> set[str]:
+    return {name.casefold() for name in [*_known_databases([part for _, part in _all(parts)]), MSDB]}
+
+
+def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files of unnamed instances with the names that these are given."""
+    known_names = _names([part for _, part in _all(parts)], "instance_name")
+    databases = _folded_databases(parts)
+    parts_by_folder: dict[Path, list[FoundResultSet]] = defaultdict(list)
+    for file, part in _all(parts):
+        parts_by_folder[_folder_of(file)].append(part)
+    for file in lacking:
+        folder = _folder_of(file)
+        instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
+        below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
+        yield file, instance or as_shown(next(iter(below), top.name)) or _ANY_INSTANCE
+
+
+def _databases(
+    parts: _Parts, top: Path, whose: Mapping[str, str | None], lacking: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the files of unnamed databases with the names that these are given."""
+    by_instance: dict[str | None, list[str]] = defaultdict(list)
+    for file in lacking:
+        by_instance[whose[file]].append(file)
+    for instance, files in by_instance.items():
+        database_names = _known_databases([part for file, part in _all(parts) if whose[file] == instance])
+        names_by_file = {file: _named_by(Path(file), top, [*database_names, MSDB]) for file in files}
+        users = [name for name in database_names if name.casefold() not in _SYSTEM_DATABASES]
+        folders = {_folder_of(file) for file in files if names_by_file[file] is None}
+        of_instance = {name.casefold() for name in _as_folders(instance or "")}
+        for file in files:
+            folder = _folder_of(file)
+            is_own = len(folders) > 1 and folder != top and folder.name.casefold() not in of_instance
+            only = users[0] if len(users) == 1 else None
+            yield file, names_by_file[file] or only or (as_shown(folder.name) if is_own else UNNAMED_DATABASE)
+
+
+def _all(parts: _Parts) -> Iterator[tuple[str, FoundResultSet]]:
+    return ((file, part) for file, theirs in parts.items() for part in theirs)
+
+
+def _known_databases(parts: Sequence[FoundResultSet]) -> list[str]:
+    """Return the databases of an instance that its exports name."""
+    listed = _names([part for part in parts if part.view.name == "databases"], "name")
+    others = _names(parts, "database_name")
+    return list({name.casefold(): name for name in (*others, *listed)}.values())
+
+
+def _named_by(file: Path, top: Path, known_databases: Sequence[str]) -> str | None:
+    """Return the known database that a folder of a file, or a part of its name, is named like."""
+    names = {name.casefold(): name for name in known_databases if name.casefold() not in _NO_DATABASE}
+    for folder in file.absolute().parents:
+        if folder.name.casefold() in names:
+            return names[folder.name.casefold()]
+        if folder == top:
+            break
+    stem = file.stem.casefold()
+    for name in sorted(names, key=len, reverse=True):
+        if _is_part(name, stem):
+            return names[name]
+    return None
+
+
+def _is_part(name: str, stem: str) -> bool:
+    """Return True if a name stands in a file's name, and is not a part of a longer word."""
+    start = stem.find(name)
+    while start >= 0:
+        around = (stem[start - 1 : start], stem[start + len(name) : start + len(name) + 1])
+        if not any(character.isalnum() for character in around):
+            return True
+        start = stem.find(name, start + 1)
+    return False
+
+
+def _say_taken(
+    times: Mapping[str, datetime], instances: Mapping[str, str], databases: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a note on each kind of thing that no column says."""
+    if times:
+        shown = [f"{file}: {at:%Y-%m-%dT%H:%M:%SZ}" for file, at in times.items()]
+        yield f"no column says when it was exported, the time of the file counts (--exported-at): {_files(shown)}"
+    for name, files in _by_name(instances).items():
+        yield f"no column says the instance, it is taken as {quote(name)} (--instance): {_files(files)}"
+    for name, files in _by_name(databases).items():
+        what = quote(name) if name != UNNAMED_DATABASE else "one that has no name here"
+        yield f"no column says the database, it is taken as {what} (--database): {_files(files)}"
+
+
+def _files(shown: Sequence[str]) -> str:
+    return join_bounded(shown, "file")
+
+
+def _by_name(names: Mapping[str, str]) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = defaultdict(list)
+    for file, name in names.items():
+        files[name].append(file)
+    return files
+
+
+def _say_several(parts: _Parts, whose: Mapping[str, str | None], databases: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note where several files are of one view and database that no column names: the newest counts."""
+    counts = Counter(
+        (part.view.name, whose[file], name)
+        for file, name in databases.items()
+        for part in parts[file]
+        if part.view.per_database
+    )
+    for (view, instance, _), many in counts.items():
+        if many > 1:
+            files = f"{many} files of sys.{view} of instance {quote(instance)}"
+            yield f"{files} are taken for one database, and the newest counts; name folders like their databases"
+
+
+# What can be wrong with a check, each phrased once; all of it means exit code 2.
+
+
+_SHOWN_NOTES, _SHOWN_CHARACTERS = 3, 300
+
+
+def no_queue(paths: Sequence[str], notes: Sequence[str] = ()) -> InputError:
+    """Return the error that the paths hold no transmission queue; ``notes`` say what was not read."""
+    return InputError(
+        f"there is no transmission queue in {say_unread(paths, notes)}",
+        "export sys.transmission_queue; sbroute import queries prints the T-SQL for it",
+    )
+
+
+def say_unread(paths: Sequence[str], notes: Sequence[str]) -> str:
+    """Return the paths, and the first notes on what was not read in them."""
+    named = join_bounded([quote(path) for path in paths], "path")
+    unread = [printable(note[:_SHOWN_CHARACTERS]) for note in notes[:_SHOWN_NOTES]]
+    return f"{named}; {join_bounded(unread, 'note', len(notes))}" if notes else named
+
+
+def no_row(rejected: Sequence[str]) -> InputError:
+    """Say that every row of the exports was rejected."""
+    return InputError(f"no row of the exports can be read, {join_bounded(rejected[:3], 'row', len(rejected))}")
+
+
+def no_instance(file: str) -> InputError:
+    """Return the error that the instance of a script is not known."""
+    return InputError(
+        f"{quote(file)}: which instance the script is for is not known",
+        "give --instance, put it into a folder named like an instance of the exports, or have it begin with"
+        " :CONNECT NAME",
+    )
+
+
+class NoScriptError(InputError):
+    """A file that holds something else than T-SQL; ``why`` is what is wrong with it."""
+
+    why: str
+
+    @classmethod
+    def of_file(cls, file: str, why: str) -> NoScriptError:
+        """Say that a file is no script, with the reason."""
+        error = cls(f"{quote(file)} is not a script: {why}", "leave it out")
+        error.why = why
+        return error
+
+
+def unreadable_script(file: str, error: OSError) -> InputError:
+    """Return a script that the system does not let us read."""
+    return unreadable_file(file, error.strerror or str(error))
+
+
+def unknown_message(asked: str) -> InputError:
+    """Say that no message waits that has this id, or belongs to this conversation."""
+    return InputError(
+        f"no message of the transmission queues has the id {quote(asked)}, nor its conversation this id or handle",
+        "--format json lists the ids of all",
+    )
+
+
+_SCRIPT = ".sql"
+
+
+PLAIN_TIMES = TimeFormats()
+"""ISO 8601, and UTC where no zone is named."""
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """The options on files: whose and of what time rows are, whose scripts, and sqlcmd's variables.
+
+    ``by_file``: a script of which nothing tells the instance stands for itself, under its file's name. ``clock``
+    is the time of now: what says that it is of a later time gets a note, and none does where it is None.
+    """
+
+    stand_ins: StandIns = field(default_factory=StandIns)
+    times: TimeFormats = PLAIN_TIMES
+    variables: Mapping[str, str] = field(default_factory=dict)
+    addresses: Sequence[str] = ()
+    by_file: bool = False
+    clock: datetime | None = None
+
+    @property
+    def instance(self) -> str | None:
+        """Whose scripts are that say nothing themselves."""
+        return self.stand_ins.instance_name
+
+
+@dataclass(frozen=True)
+class ScriptFiles:
+    """Script files: those that were named, and those that lie in folders, which may turn out to be none."""
+
+    named: Sequence[Path] = ()
+    lying: Sequence[Path] = ()
+
+
+def find_files(paths: Sequence[str]) -> tuple[list[str], ScriptFiles]:
+    """Find files that may be exports, and the scripts (``.sql``): as they are named, and in folders at any depth.
+
+    What is not read in a folder is named where its exports are read. Raises InputError for a URI, or a folder of
+    too many files.
+    """
+    places = {path: on_this_disk(path) for path in paths}
+    exports = [path for path in paths if places[path].suffix.lower() != _SCRIPT or places[path].is_dir()]
+    folders = [places[path] for path in exports if places[path].is_dir()]
+    named = [places[path] for path in paths if path not in exports]
+    lying = [file for folder in folders for file in list_files(folder, []) if file.suffix.lower() == _SCRIPT]
+    return exports, ScriptFiles(named, lying)
+
+
+def read_exports(
+    paths: Sequence[str], options: FileOptions, *, needed: str | None = None
+) -> tuple[CatalogExport, FileOptions]:
+    """Read exports of files and folders, possibly none, and find whose the scripts beside them are.
+
+    Where neither a column nor an option says whose exports are, and of what time, their place and file do. Scripts
+    of which nothing tells the instance or the database are for the one that stands in for all exports, if there is
+    one. With ``needed`` only an export of that view has to have all its columns: others are left out, with a note.
+    Raises InputError, EnvironmentFault.
+    """
+    result_sets, notes = find_result_sets(paths, others=(_SCRIPT,))
+    if needed is not None:
+        result_sets = _leave_short_ones_out(result_sets, needed, notes)
+    stand_ins = stand_in_for(result_sets, options.stand_ins, notes)
+    export = export_of(result_sets, notes, lambda part: stand_ins[part.file], options.times)
+    return export, replace(options, stand_ins=stand_in_for_scripts(stand_ins.values(), options.stand_ins))
+
+
+def _leave_short_ones_out(
+    result_sets: Sequence[FoundResultSet], needed: str, notes: list[str]
+) -> list[FoundResultSet]:
+    complete_sets = []
+    for part in result_sets:
+        lack = None if part.view.name == needed else find_lack(part)
+        if lack is None:
+            complete_sets.append(part)
+        else:
+            notes.append(f"{part.file}: not read, {lack} (see sbroute import queries)")
+    return complete_sets
+
+
+def read_scripts(
+    scripts: ScriptFiles,
+    known_instances: Sequence[str],
+    options: FileOptions,
+    notes: list[str],
+    scripted_at: datetime | None = None,
+) -> Iterator[tuple[str, ReadScript]]:
+    """Yield scripts with their instances, in the order of the files; one that names several comes with each.
+
+    A batch belongs to the instance that its ``:connect`` names, else to that of ``known_instances`` that a
+    folder of the file is named like, else to ``--instance``. Times as in `read_file`. ``notes`` learns of files in
+    folders that are no scripts, and of servers whose names are nearly known. Raises InputError where none tells
+    whose a script is, and for a named file that is none.
+    """
+    spelling = NameSpelling(known_instances)
+    for file in scripts.named:
+        try:
+            yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
+        except NoScriptError:
+            # Such as one whose statements all need a value first.
+            if not _holds_only_comments(file):
+                raise
+    for file in scripts.lying:
+        try:
+            yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
+        except NoScriptError as none:
+            notes.append(f"{file}: not read, {none.why}")
+
+
+def _holds_only_comments(file: Path) -> bool:
+    try:
+        return read_comments(file).is_all
+    except (OSError, ValueError):
+        return False
+
+
+def note_commented(scripts: ScriptFiles) -> Iterator[str]:
+    """Yield a note on each statement that stands in a comment of a script, and so is not applied."""
+    for file in scripts.named:
+        comments = read_comments(file)
+        for line, statement in comments.statements:
+            yield f"{file}, line {line}: a comment, so it is not applied: {statement}"
+        if comments.is_all and not comments.statements:
+            yield f"{file}: it holds comments alone, so nothing is applied"
+
+
+def _read_by_instance(
+    file: Path,
+    known_instances: Sequence[str],
+    spelling: NameSpelling,
+    options: FileOptions,
+    scripted_at: datetime | None,
+    notes: list[str],
+) -> Iterator[tuple[str, ReadScript]]:
+    own_instance = (
+        find_in_folders(file, known_instances) or options.instance or (str(file) if options.by_file else None)
+    )
+    servers: dict[str | None, set[str | None]] = {}
+    read: dict[str | None, ReadScript] = {}
+    try:
+        # A script without any batch is read for what is wrong in it, such as a missing file of :r.
+        for server in servers_in(file, options.variables) or (None,):
+            name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
+            servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
+        for instance, theirs in servers.items():
+            read[instance] = read_file(
+                file,
+                scripted_at=scripted_at,
+                database=options.stand_ins.database_name,
+                variables=options.variables,
+                servers=theirs,
+            )
+    except OSError as error:
+        raise unreadable_script(str(file), error) from error
+    except ValueError as error:
+        raise NoScriptError.of_file(str(file), str(error)) from error
+    if not any(script.statement_count or script.statements for script in read.values()):
+        wrong = [
+            f", line {problem.line}: {problem.why}" for script in read.values() for problem in script.problems
+        ]
+        raise NoScriptError.of_file(str(file), f"no T-SQL statement is found in it{next(iter(wrong), '')}")
+    named = next(iter(read.values())).servers
+    notes += say_servers(named, own_instance, [{"instance_name": name} for name in known_instances])
+    for instance, script in read.items():
+        if instance is not None:
+            yield instance, script
+        elif script.statements:
+            raise no_instance(str(file))
+
+
+def _find_instance(server: str, own_instance: str | None, known_instances: Sequence[str]) -> str | None:
+    """Return the instance that a server of ``:connect`` is: a known one, the script's own, or one that is new."""
+    is_own = is_local(server) if own_instance is None else is_same_server(server, own_instance)
+    known_name = find_instance(server, known_instances)
+    return known_name or (own_instance if is_own else without_port(server))

@@ -1,0 +1,278 @@
+"""Judge a question by the rules and the known tables: what may be decided, what is, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from routing.cases.background import NO_OTHER_INSTANCES, OtherInstances
+from routing.cases.estate_addresses import EstateAddresses
+from routing.cases.questions import QuestionError
+from routing.plan.checked_inputs import instances_of, network_of
+from routing.plan.verdicts import (
+    AskingMessage,
+    KnownDialogs,
+    MessageJudge,
+    open_requests,
+    order_of_asking,
+    place_of_pick,
+)
+from routing.rules.deciding import Decision, scope_of
+from routing.rules.estate import ARRIVALS, SqlInstance
+from routing.rules.network import EstateNetwork
+from routing.rules.rejecting import rejections
+from routing.rules.requesting import InstanceRequests, RequestScope
+from routing.rules.resolving import ALTERNATIVE_COLUMNS, MESSAGE_COLUMNS, DialogFacts, RoutedMessage, Verdict
+from routing.rules.text import likeness
+from routing.rules.timeline import moment_of
+from routing.tables.table_columns import TableColumns
+from routing.terms import BROKER_CONFIGURATION_SERVICE, ZERO_GUID, ReadRow, TableRow
+
+# The tables around a question: the estate, its dialogs, the requests on record, and the other messages.
+
+
+Chunks = Callable[[str, str], Iterable[Mapping[str, TableColumns]]]
+"""From an instance and a service to its messages (``messages``) and their dialogs (``dialogs``, if there are any).
+
+In chunks in the order in which they ask (`order_of_asking`); inside a chunk in any order.
+"""
+
+
+def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
+    """Read a row without a fault as the rules do (section 0); ``as_of`` is the time of all messages, if any."""
+    return RoutedMessage.of_row(*(row[name] for name in MESSAGE_COLUMNS), as_of=as_of)
+
+
+def narrow_to(tables: Mapping[str, TableColumns], row: ReadRow) -> dict[str, TableColumns]:
+    """Drop the routes and services of an instance that cannot bear on a message.
+
+    Routes are listed where the message may search, and decide other messages for its service wherever they name
+    it, any service, or the one that is asked for routes.
+    """
+    service, searched = row["to_service_name"], (row["database_name"] or ARRIVALS, ARRIVALS)
+    named = (service, None, "", BROKER_CONFIGURATION_SERVICE)
+    routes, services = tables["routes"], tables["services"]
+    route_names = enumerate(routes.rows("database_name", "remote_service_name"))
+    near = [place for place, (database, name) in route_names if database in searched or name in named]
+    wanted = (service, BROKER_CONFIGURATION_SERVICE)
+    wanted_services = [place for place, name in enumerate(services.values["name"]) if name in wanted]
+    return {**tables, "routes": routes.take(near), "services": services.take(wanted_services)}
+
+
+@dataclass(frozen=True)
+class KnownTables:
+    """The tables that judge a message; ``others`` is asked only where a request may be pending (section 5).
+
+    ``other_instances`` are asked only where a request for a route leaves the instance.
+    """
+
+    network: EstateNetwork
+    dialogs: KnownDialogs
+    chunks: Chunks
+    other_instances: OtherInstances = NO_OTHER_INSTANCES
+
+    @classmethod
+    def of_columns(
+        cls,
+        tables: Mapping[str, TableColumns],
+        chunks: Chunks,
+        other_instances: OtherInstances = NO_OTHER_INSTANCES,
+    ) -> KnownTables:
+        """Build the known tables from rows without a fault: the configuration, dialogs and route_requests."""
+        return cls(network_of(tables), _dialogs_of(tables), chunks, other_instances)
+
+    def others(self, message: RoutedMessage, as_of: int | None) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+        """Yield all messages of its instance for its service that can be judged, as they ask, with dialogs."""
+        for chunk in self.chunks(message.instance, message.service):
+            dialogs, rows = _dialogs_of(chunk), chunk["messages"].dicts()
+            sound = (row for row in rows if not rejections(row, self.network.instances.get(row["instance_name"])))
+            read = sorted((message_of(row, as_of) for row in sound), key=order_of_asking)
+            yield from ((each, dialogs.of(each)) for each in read)
+
+
+def _dialogs_of(tables: Mapping[str, TableColumns]) -> KnownDialogs:
+    return KnownDialogs.of_columns([tables["dialogs"]] if "dialogs" in tables else [])
+
+
+# What the rules decide for a question.
+
+
+@dataclass(frozen=True)
+class QuestionedMessage:
+    """The message of a question; ``as_of`` (microseconds) where one time was set for all messages.
+
+    A described one without conversation_id may belong to any dialog.
+    """
+
+    row: ReadRow
+    is_described: bool
+    as_of: int | None = None
+
+    @property
+    def is_of_any_dialog(self) -> bool:
+        """Whether the dialog is not given."""
+        return self.is_described and self.row["conversation_id"] is None
+
+
+@dataclass(frozen=True)
+class JudgedQuestion:
+    """The answer to a question.
+
+    ``possible`` has a decision with its verdict for each broker instance that a dialog may get, one where there is
+    nothing to pick. ``decision`` and ``verdict`` are those that the dialog gets; where it is not given
+    (``is_undecided``) those of the first. ``requests`` knows the requests on record and those that messages open.
+    """
+
+    asked: QuestionedMessage
+    message: RoutedMessage
+    dialog: DialogFacts
+    possible: tuple[tuple[Decision, Verdict], ...]
+    decision: Decision
+    verdict: Verdict
+    requests: InstanceRequests
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the dialog decides, and is not given."""
+        return self.asked.is_of_any_dialog and len(self.possible) > 1
+
+
+def judge_question(asked: QuestionedMessage, known_tables: KnownTables) -> JudgedQuestion:
+    """Judge a question by what is known. Raises QuestionError where a run would reject the message."""
+    _check(asked, known_tables)
+    message = message_of(asked.row, asked.as_of)
+    dialog, messages = known_tables.dialogs.of(message), MessageJudge(known_tables.network, is_exact=True)
+    keyed, requests = messages.keyed(message, dialog), messages.requests[message.instance]
+    if not dialog.is_expired(message.t):
+        decisions = keyed.decisions(message.t)
+        open_requests(_asking_others(asked, message, decisions, messages, known_tables), requests)
+    # Where two decisions meet step 4 in one database, both open the message's request or neither does.
+    possible = keyed.possible(message, dialog, requests)
+    decision, verdict = possible[place_of_pick(possible, message)]
+    return JudgedQuestion(asked, message, dialog, possible, decision, verdict, requests)
+
+
+def _asking_others(
+    asked: QuestionedMessage,
+    message: RoutedMessage,
+    decisions: tuple[Decision, ...],
+    messages: MessageJudge,
+    known_tables: KnownTables,
+) -> Iterator[AskingMessage]:
+    """Yield the other messages that may open a request which this one asks for, until none can any more."""
+    scopes = _asked_scopes(message, decisions, messages.requests[message.instance])
+    # Only where a request is asked for do other messages matter.
+    for other, dialog in known_tables.others(message, asked.as_of) if scopes else ():
+        position = (other.t, other.message_id)
+        if all(scope.is_settled(*position) for scope in scopes):
+            return
+        # A row of the same time and id gets this message's decision.
+        if position != (message.t, message.message_id):
+            yield AskingMessage(other, dialog, messages.keyed(other, dialog).decision(other))
+
+
+def _check(asked: QuestionedMessage, known_tables: KnownTables) -> None:
+    # Any dialog will do where none is given.
+    row = {**asked.row, "conversation_id": ZERO_GUID} if asked.is_of_any_dialog else asked.row
+    instance = known_tables.network.instances.get(row["instance_name"])
+    reasons = rejections(row, instance)
+    if reasons:
+        is_only_named = instance is not None and instance.is_only_named
+        raise QuestionError.rejected(reasons, row["instance_name"] if is_only_named else None)
+
+
+def _asked_scopes(
+    message: RoutedMessage, decisions: tuple[Decision, ...], requests: InstanceRequests
+) -> list[RequestScope]:
+    """Return the scopes in which the message may ask for a route (step 4)."""
+    databases = [scope_of(message.database) for decision in decisions if decision.first.asks]
+    databases += [ARRIVALS for decision in decisions if decision.asks_again]
+    return [requests.of(database, message.service) for database in dict.fromkeys(databases)]
+
+
+# The verdict of a question as a row of ``resolved_routes``.
+
+
+# The run_id of verdicts: no run wrote them.
+RUN_ID = "explain"
+
+
+def verdict_row(judged: JudgedQuestion) -> TableRow:
+    """Return the columns of ``resolved_routes``; null where they hang on a dialog that is not given."""
+    verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
+    rows = [{**_of_message(judged.asked, judged.message), **_columns_of(verdict)} for verdict in verdicts]
+    return {
+        name: value if all(row[name] == value for row in rows) else None for name, value in rows[0].items()
+    } | {"run_id": RUN_ID, "attempt": 1}
+
+
+def _of_message(asked: QuestionedMessage, message: RoutedMessage) -> TableRow:
+    return {
+        "message_id": message.message_id,
+        "conversation_id": message.conversation_id,
+        "is_initiator": message.is_initiator,
+        "message_sequence_number": asked.row["message_sequence_number"],
+        "enqueue_time": moment_of(asked.row["enqueue_time"]),
+        "instance_name": message.instance,
+        "database_name": message.database,
+        "to_service_name": message.service,
+        "to_broker_instance": message.broker,
+        "decided_at": moment_of(message.t),
+    }
+
+
+def _columns_of(verdict: Verdict) -> TableRow:
+    columns = verdict.plain()
+    alternatives = columns["alternative_routes"]
+    alternative_rows = [dict(zip(ALTERNATIVE_COLUMNS, each, strict=True)) for each in alternatives or ()]
+    return {**columns, "alternative_routes": alternative_rows or None}
+
+
+# What to do about one message: the remedy that `check` knows for its reason, by the estate around it.
+
+
+@dataclass(frozen=True)
+class RemedyFacts:
+    """The facts of the estate for the remedy of a message.
+
+    ``instances`` are all that are known, with services of nearly the name of the message's, and with the routes
+    that it meets. ``addresses`` are those of instances, and of the routes of the message's own instance.
+    ``services_in_use`` are names like that of the message's service to which stored messages are sent.
+    """
+
+    instances: Mapping[str, SqlInstance] = field(default_factory=dict)
+    addresses: EstateAddresses = field(default_factory=lambda: EstateAddresses({}))
+    services_in_use: Collection[str] = frozenset()
+
+    @classmethod
+    def of_columns(
+        cls,
+        tables: Mapping[str, TableColumns],
+        service: str,
+        services_in_use: Collection[str],
+        in_routes: Iterable[tuple[str, str | None]],
+    ) -> RemedyFacts:
+        """Return the facts from columns of instances, databases, services and routes, without faults.
+
+        ``in_routes`` are the instance's name and the address of each of its routes.
+        """
+        alike = _find_alike(tables["services"].values["name"], service)
+        named = tables["instances"].rows("instance_name", "addresses")
+        return cls(
+            instances_of({**tables, "services": tables["services"].naming("name", alike)}),
+            EstateAddresses(
+                {name: [address for address in addresses or () if address] for name, addresses in named}, in_routes
+            ),
+            frozenset(services_in_use),
+        )
+
+
+def find_spellings(names: Collection[str | None], service: str) -> list[str]:
+    """Return the names that differ from that of a service in case, blanks or slashes alone."""
+    return sorted(_find_alike(names, service) - {service})
+
+
+def _find_alike(names: Iterable[str | None], service: str) -> set[str]:
+    """Return the names like that of a service, which may be very long."""
+    asked = likeness(service)
+    return {name for name in set(names) if name is not None and likeness(name) == asked}

@@ -1,0 +1,264 @@
+"""Find the gaps: which exports are missing of which instance, and which messages have no verdict for that."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from routing.cases.evidence import FileEvidence
+from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.rules import text
+from routing.rules.deciding import RouteSearch
+from routing.rules.estate import AddressKind, Database, SharedTuple, SqlInstance
+from routing.rules.locating import list_influential_holders
+from routing.rules.resolving import Verdict
+from routing.terms import LOOPBACK_HOSTS, MSDB, MatchingStep, Outcome, Reason
+
+# Nobody routes to what these hold.
+_SYSTEM_DATABASES = frozenset(["master", "model", "msdb", "tempdb"])
+# Where no route names the service: one that nobody spoke of might.
+_NAMES_NO_SERVICE = (
+    *(MatchingStep.ROUTE_REQUEST, MatchingStep.ANY_SERVICE),
+    *(MatchingStep.SERVICE_OF_THIS_INSTANCE, MatchingStep.NO_MATCH),
+)
+
+
+@dataclass(frozen=True)
+class EstateKnowledge:
+    """The views that were read of each instance and database, and the gaps between them."""
+
+    evidence: FileEvidence
+    instances: Mapping[str, SqlInstance]
+
+    def list_gaps(self) -> list[KnowledgeGap]:
+        """List all gaps, in the order of instances and databases."""
+        return sorted(
+            {gap for name in self.evidence.instances for gap in self._of_instance(name)}, key=lambda gap: gap.place
+        )
+
+    def _of_instance(self, name: str) -> Iterator[KnowledgeGap]:
+        if self._is_name_alone(name):
+            yield KnowledgeGap(name, None, MissingKnowledge.NAME_ONLY)
+            return
+        databases = self.databases(name)
+        if databases is not None:
+            yield databases
+        endpoint = self.endpoint(name)
+        if endpoint is not None:
+            yield endpoint
+        listed = {*self.instances[name].databases, MSDB}
+        waiting = self.evidence.units.get("transmission_queue", ())
+        queues = {database for instance, database in waiting if instance == name}
+        for database in sorted(
+            {*listed, *(queue_database for queue_database in queues if queue_database is not None)}
+        ):
+            yield from self._of_database(name, database)
+
+    def _of_database(self, instance: str, database: str) -> Iterator[KnowledgeGap]:
+        if database not in _SYSTEM_DATABASES - {MSDB}:
+            routes = self.routes(instance, database)
+            if routes is not None:
+                yield routes
+        if database not in _SYSTEM_DATABASES:
+            services = self.services(instance, database)
+            if services is not None:
+                yield services
+        if self._has_messages(instance, database) and not self._was_exported(
+            "conversation_endpoints", instance, database
+        ):
+            yield KnowledgeGap(instance, database, MissingKnowledge.ENDPOINTS_OF_DIALOGS)
+
+    def routes(self, instance: str, database: str) -> KnowledgeGap | None:
+        """Return the gap in the knowledge of a database's routes."""
+        some = MissingKnowledge.SOME_ROUTES if instance in self.evidence.in_part else MissingKnowledge.ALL_ROUTES
+        return self._of_view(
+            "routes", instance, database, (MissingKnowledge.ROUTES, some, MissingKnowledge.UNREADABLE_ROUTE)
+        )
+
+    def services(self, instance: str, database: str) -> KnowledgeGap | None:
+        """Return the gap in the knowledge of a database's services."""
+        whats = (MissingKnowledge.SERVICES, MissingKnowledge.ALL_SERVICES, MissingKnowledge.UNREADABLE_SERVICE)
+        return self._of_view("services", instance, database, whats)
+
+    def databases(self, instance: str) -> KnowledgeGap | None:
+        """Return the gap in the knowledge of an instance's databases."""
+        whats = (MissingKnowledge.DATABASES, MissingKnowledge.DATABASES, MissingKnowledge.UNREADABLE_DATABASE)
+        return self._of_view("databases", instance, None, whats)
+
+    def _of_view(
+        self,
+        view: str,
+        instance: str,
+        database: str | None,
+        whats: tuple[MissingKnowledge, MissingKnowledge, MissingKnowledge],
+    ) -> KnowledgeGap | None:
+        """Return the gap of a view: no export, unreadable rows in it, or scripts alone."""
+        nothing, some, in_part = whats
+        if self._was_exported(view, instance, database):
+            is_doubtful = self.evidence.is_doubtful(view, instance, database)
+            return KnowledgeGap(instance, database, in_part) if is_doubtful else None
+        is_scripted = (instance, database) in self.evidence.scripted.get(view, ())
+        return KnowledgeGap(instance, database, some if is_scripted else nothing)
+
+    def _was_exported(self, view: str, instance: str, database: str | None) -> bool:
+        return self.evidence.was_exported(view, instance, database)
+
+    def _is_name_alone(self, name: str) -> bool:
+        """Return True if neither databases, endpoint, routes nor services of it are known."""
+        instance = self.instances[name]
+        return instance.is_only_named and not (instance.routes or instance.holders)
+
+    def endpoint(self, instance: str) -> KnowledgeGap | None:
+        """Return the gap in the knowledge of an instance's forwarding and addresses."""
+        what = self._endpoint(instance)
+        return None if what is None else KnowledgeGap(instance, None, what)
+
+    def _endpoint(self, name: str) -> MissingKnowledge | None:
+        row = self._rows[name]
+        forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
+        # An instance without an endpoint has no address; of an endpoint the view itself tells none.
+        has_none = (
+            self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+        )
+        addresses = addresses or has_none
+        if forwarding:
+            return None if addresses else MissingKnowledge.ADDRESSES
+        return MissingKnowledge.FORWARDING if addresses else MissingKnowledge.ENDPOINT
+
+    def may_be_at(self, address: str) -> list[str]:
+        """Return the instances that are called like the host of an address, and whose own are not known."""
+        host = text.host(address)
+        if host is None:
+            return []
+        machines = dict.fromkeys((host.partition(".")[0], host))
+        return sorted(name for machine in machines for name in self._without_addresses.get(machine, ()))
+
+    @cached_property
+    def _without_addresses(self) -> dict[str, list[str]]:
+        """The instances whose own addresses are not known, by machine."""
+        by_machine: dict[str, list[str]] = {}
+        for name in self.instances:
+            if self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.ADDRESSES):
+                by_machine.setdefault(text.fold(name.partition("\\")[0]), []).append(name)
+        return by_machine
+
+    def _has_messages(self, instance: str, database: str) -> bool:
+        return (instance, database) in self._queues
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, object]]:
+        return {row["instance_name"]: row for row in self.evidence.rows["instances"]}
+
+    @cached_property
+    def _queues(self) -> set[tuple[str, str]]:
+        rows = [*self.evidence.rows["messages"], *self.evidence.without_endpoint]
+        return {(row["instance_name"], row["database_name"]) for row in rows}
+
+    def of_verdict(self, instance: str, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
+        """Return the gaps that a verdict rests on; empty where it is certain. Equal gaps are one object."""
+        decision = verdict.decision
+        if decision is None:
+            # An expired dialog comes before anything else.
+            return ()
+        searches = [decision.first]
+        is_requested = verdict.requested_in is not None
+        if decision.again is not None and verdict.requested_in != decision.first.scope:
+            searches.append(decision.again)
+        gaps = {gap for search in searches for gap in self._of_search(instance, search, is_requested=is_requested)}
+        if verdict.outcome in (Outcome.SENT, Outcome.FORWARDED) and self._may_be_own(instance, verdict):
+            gaps.add(KnowledgeGap(instance, None, MissingKnowledge.ADDRESSES))
+        holders = [] if is_requested else [self._unread_holders(instance, search) for search in searches]
+        return self._in_order(frozenset(gaps), tuple(one for one in holders if one))
+
+    def _in_order(
+        self, gaps: frozenset[KnowledgeGap], holders: tuple[tuple[KnowledgeGap, ...], ...]
+    ) -> tuple[KnowledgeGap, ...]:
+        """Return gaps in their order, as one object where they are those of other verdicts."""
+        place = gaps, tuple(map(id, holders))
+        if place not in self._ordered:
+            self._ordered[place] = SharedTuple(sorted(gaps.union(*holders), key=lambda gap: gap.place))
+        return self._ordered[place]
+
+    @cached_property
+    def _ordered(self) -> dict[Hashable, tuple[KnowledgeGap, ...]]:
+        return {}
+
+    def _of_search(self, name: str, search: RouteSearch, *, is_requested: bool) -> Iterator[KnowledgeGap]:
+        if search.match is None:
+            # The scope's broker is off: nothing is searched.
+            return
+        if not search.is_reply:
+            routes = self.routes(name, search.scope)
+            if routes is not None and (
+                routes.what is not MissingKnowledge.ALL_ROUTES
+                or (is_requested or search.step in _NAMES_NO_SERVICE)
+            ):
+                yield routes
+        if is_requested:
+            # Who asks for a route waits for the answer, whatever else there is.
+            return
+        databases = self.databases(name)
+        if databases is not None and _hangs_on_services(search) and search.location.destination is None:
+            yield databases
+        lacks_forwarding = self._endpoint(name) in (MissingKnowledge.ENDPOINT, MissingKnowledge.FORWARDING)
+        if lacks_forwarding and search.end.reason is Reason.FORWARDING_DISABLED:
+            yield KnowledgeGap(name, None, MissingKnowledge.FORWARDING)
+
+    def _may_be_own(self, name: str, verdict: Verdict) -> bool:
+        """Return True if the address reads like one of the instance's own, which are not known."""
+        if verdict.mirror_address is not None or self._endpoint(name) not in (
+            MissingKnowledge.ENDPOINT,
+            MissingKnowledge.ADDRESSES,
+        ):
+            return False
+        host = text.host(verdict.address)
+        machine = text.fold(name.partition("\\")[0])
+        return host is not None and (host in LOOPBACK_HOSTS or host.partition(".")[0] == machine)
+
+    def _unread_holders(self, name: str, search: RouteSearch) -> tuple[KnowledgeGap, ...]:
+        """Return the gaps of databases that may hold the service, where that would make a difference.
+
+        They are found once for all messages that the same holders, and the same broker instance, decide on.
+        """
+        if search.match is None or not self._unread_services(name) or not _hangs_on_services(search):
+            return ()
+        is_located, is_free = search.location.destination is not None, search.step is MatchingStep.NO_MATCH
+        sender = search.sender if is_located and search.known_broker is None else None
+        place = name, is_located, is_free, search.known_broker, search.holders, sender
+        if place not in self._influential:
+            unread = {
+                database: gap
+                for database, gap in self._unread_services(name)
+                if not is_located or gap.what is not MissingKnowledge.ALL_SERVICES
+            }
+            # Without a match a LOCAL route is implied, whatever the id of the holder (step 6).
+            asked = search.holders, search.sender, search.known_broker
+            found = unread if is_free else list_influential_holders(self.instances[name], unread, *asked)
+            self._influential[place] = tuple(unread[database] for database in found)
+        return self._influential[place]
+
+    @cached_property
+    def _influential(self) -> dict[Hashable, tuple[KnowledgeGap, ...]]:
+        return {}
+
+    def _unread_services(self, name: str) -> Sequence[tuple[Database, KnowledgeGap]]:
+        """Return the databases of an instance that may hold a service, with the gaps; not those of the system."""
+        if name not in self._unread:
+            gaps = ((one, self.services(name, one.name)) for one in self.instances[name].databases.values())
+            self._unread[name] = [
+                (one, gap) for one, gap in gaps if gap is not None and one.name not in _SYSTEM_DATABASES
+            ]
+        return self._unread[name]
+
+    @cached_property
+    def _unread(self) -> dict[str, Sequence[tuple[Database, KnowledgeGap]]]:
+        return {}
+
+
+def _hangs_on_services(search: RouteSearch) -> bool:
+    """Return True if who holds the service bears on what becomes of the message (sections 3, 4 and step 6)."""
+    if search.step is MatchingStep.NO_MATCH:
+        return search.broker is not None
+    tries_local = search.choice.tier is None or search.choice.tier.letter != "A"
+    return search.is_reply or (tries_local and any(route.kind is AddressKind.LOCAL for route in search.routes))

@@ -1,0 +1,313 @@
+"""Decide each message of the queues by the rules, or name what would have to be known for that."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import itemgetter
+
+from routing.cases.background import StatusText
+from routing.cases.evidence import CONFIGURATION, FileEvidence
+from routing.cases.judged_questions import message_of
+from routing.cases.known_estate import EstateKnowledge
+from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.cases.path_ends import MessagePath
+from routing.importing.catalog.conversation_rows import status_of
+from routing.plan.checked_inputs import instances_of
+from routing.plan.verdicts import KnownDialogs, MessageJudge
+from routing.rules import text
+from routing.rules.estate import SharedTuple, SqlInstance
+from routing.rules.network import EstateNetwork
+from routing.rules.observed import ReasonComparison
+from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
+from routing.rules.timeline import SECOND, micros_of
+from routing.schemas import DIALOGS, INPUTS
+from routing.tables.table_columns import TableColumns
+from routing.terms import MSDB, NOT_KNOWN, Outcome, TableRow
+
+# The verdicts that a message may have whose dialog, or whose estate, is not wholly known.
+#
+# A dialog without a conversation endpoint is open, or bound to a broker instance: the planner decides for each
+# that is known of the service. What all of these verdicts have in common holds without knowing which one is
+# right.
+
+
+_ANY_MESSAGE = ""
+
+
+class PossibleVerdicts:
+    """Finds what may become of messages, of each instance at one time (microseconds)."""
+
+    def __init__(self, instances: Mapping[str, SqlInstance], times: Mapping[str, int]) -> None:
+        self._instances, self._times = instances, times
+        self._judges: dict[str, MessageJudge] = {}
+        self._known: dict[RoutedMessage, tuple[Verdict, ...]] = {}
+
+    def of_row(self, row: TableRow) -> tuple[Verdict, ...]:
+        """Return the verdicts of a row of a queue, of whose dialog nothing is known."""
+        broker = text.broker_id(row["to_broker_instance"])
+        instance, t = row["instance_name"], self._times[row["instance_name"]]
+        place = instance, row["database_name"], row["to_service_name"], broker
+        message = RoutedMessage(_ANY_MESSAGE, None, True, t, *place)
+        if message not in self._known:
+            brokers = [broker] if broker is not None else [None, *sorted(self._brokers_of(message))]
+            possible_verdicts = (
+                each for one in brokers for each in self.of_message(message, DialogFacts(far_broker=one))
+            )
+            self._known[message] = tuple(possible_verdicts)
+        return self._known[message]
+
+    def of_message(self, message: RoutedMessage, dialog: DialogFacts) -> Iterator[Verdict]:
+        """Yield the verdicts of a message with a dialog: several where the dialog's hash or a request decides."""
+        judge = self._judge(message.instance)
+        if dialog is not NO_DIALOG and dialog.is_expired(message.t):
+            return
+        yield from judge.keyed(message, dialog).verdicts_at(message.t, message.hops_remaining)
+
+    def _judge(self, instance: str) -> MessageJudge:
+        if instance not in self._judges:
+            self._judges[instance] = MessageJudge(
+                EstateNetwork({instance: self._instances[instance]}), is_exact=True
+            )
+        return self._judges[instance]
+
+    def _brokers_of(self, message: RoutedMessage) -> set[str]:
+        """Return the broker instances that are known of a service: of databases and of routes of the sender."""
+        holders = (each for one in self._instances.values() for each in one.holders_of(message.service))
+        routes = self._instances[message.instance].routes.values()
+        named = (route for by_service in routes for route in by_service.get(message.service, ()))
+        known_brokers = [*(holder.broker for holder in holders), *(route.broker for route in named)]
+        return {broker for broker in known_brokers if broker is not None}
+
+
+WAITING_FOR_A_TRY = 10 * 60 * SECOND
+"""A message whose status is blank for so long (microseconds) has been sent, and is not acknowledged."""
+ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
+
+
+@dataclass(frozen=True, slots=True)
+class MessageResult:
+    """The result of a message; ``verdict`` is None where ``gaps`` leave it without one.
+
+    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
+    of its conversation; ``status_text`` its transmission_status. ``message`` is what the rules read of the row,
+    None where that cannot be; ``path`` where it goes from its instance, None where it stays.
+    """
+
+    row: TableRow
+    handle: str
+    status_text: StatusText
+    verdict: Verdict | None
+    gaps: tuple[KnowledgeGap, ...] = ()
+    message: RoutedMessage | None = None
+    path: MessagePath | None = None
+    possible: tuple[Verdict, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The outcome, or NOT_KNOWN."""
+        return NOT_KNOWN if self.verdict is None else str(self.verdict.outcome)
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether routing keeps it neither here nor drops it."""
+        return self.verdict is not None and self.verdict.outcome in ON_ITS_WAY
+
+    @property
+    def end(self) -> str:
+        """Where it ends: the outcome, or of a message that leaves its instance a word of `PathEnd`."""
+        return self.outcome if self.path is None else str(self.path.end)
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """All ends that it may have: several where the transport may take ways that fail otherwise."""
+        return frozenset([self.outcome]) if self.path is None else frozenset(map(str, self.path.ends))
+
+    @property
+    def is_unacknowledged(self) -> bool:
+        """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
+        since = self.status_text.observed_at - micros_of(self.row["enqueue_time"])
+        return self.status_text.text is None and since > WAITING_FOR_A_TRY
+
+    @property
+    def scope(self) -> str:
+        """The database whose routes were searched last."""
+        decision = None if self.verdict is None else self.verdict.decision
+        return str(self.row["database_name"] if decision is None else decision.last.scope)
+
+    @property
+    def compared(self) -> ReasonComparison | None:
+        """What SQL Server said beside the verdict; None where there is no verdict."""
+        if self.verdict is None:
+            return None
+        return self.status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
+
+
+@dataclass(frozen=True)
+class CheckedEstate:
+    """The rules' view of what was read, and the times at which the messages of each instance are decided."""
+
+    evidence: FileEvidence
+    instances: Mapping[str, SqlInstance]
+    times: Mapping[str, int]
+
+    @classmethod
+    def of(cls, evidence: FileEvidence, times: Mapping[str, int]) -> CheckedEstate:
+        """Return the estate of what was read."""
+        columns = {key: TableColumns.of_rows(evidence.rows[key], INPUTS[key]) for key in CONFIGURATION}
+        return cls(evidence, instances_of(columns), times)
+
+    @cached_property
+    def knowledge(self) -> EstateKnowledge:
+        """What is known of it."""
+        return EstateKnowledge(self.evidence, self.instances)
+
+
+SAID_EVERY = 1_000
+"""So many messages are judged before it is said how far the check has come."""
+
+
+def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: None) -> list[MessageResult]:
+    """Return the results of all messages of the queues: every row that was read, and not rejected, is one.
+
+    ``say`` is called with how many messages are judged.
+    """
+    evidence, knowledge = estate.evidence, estate.knowledge
+    dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
+    observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
+    by_instance: dict[str, list[TableRow]] = defaultdict(list)
+    for row in evidence.rows["messages"]:
+        by_instance[row["instance_name"]].append(row)
+    results, count = list[MessageResult](), len(evidence.rows["messages"])
+    possible = PossibleVerdicts(estate.instances, estate.times)
+    for name, theirs in by_instance.items():
+        messages = _InstanceMessages(estate, name, dialogs, possible)
+        theirs.sort(key=itemgetter("message_id"))
+        read = [messages.read(row) for row in theirs]
+        messages.find_openers(read)
+        for row, (message, dialog) in zip(theirs, read, strict=True):
+            if len(results) % SAID_EVERY == 0:
+                say(f"judged {len(results):,} of {count:,} messages")
+            results.append(messages.judge(row, message, dialog, observed[name, row["message_id"]]))
+    results += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
+    return _hold_back(results)
+
+
+_MAY_COME = frozenset(
+    [
+        *(
+            MissingKnowledge.ENDPOINTS_OF_DIALOGS,
+            MissingKnowledge.ENDPOINT_OF_DIALOG,
+            MissingKnowledge.ROUTES,
+            MissingKnowledge.SOME_ROUTES,
+            MissingKnowledge.ALL_ROUTES,
+            MissingKnowledge.UNREADABLE_ROUTE,
+        ),
+        *(MissingKnowledge.SERVICES, MissingKnowledge.ALL_SERVICES, MissingKnowledge.UNREADABLE_SERVICE),
+    ]
+)
+
+
+def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
+    """Remove verdicts that ask msdb for a route which another message may have asked for before.
+
+    Only msdb is asked from several databases: what is not known of another one can tell who comes first.
+    """
+    asking = {_wish(result) for result in results if _asks_msdb(result)}
+    gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
+    for wish, some in {(_wish(result), result.gaps) for result in results if _wish(result) in asking}:
+        gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
+    ordered = {wish: SharedTuple(sorted(some, key=lambda gap: gap.place)) for wish, some in gaps.items() if some}
+    return [
+        replace(result, verdict=None, gaps=ordered[_wish(result)])
+        if _wish(result) in ordered and _asks_msdb(result)
+        else result
+        for result in results
+    ]
+
+
+def _wish(result: MessageResult) -> tuple[str, str]:
+    return result.row["instance_name"], result.row["to_service_name"]
+
+
+def _asks_msdb(result: MessageResult) -> bool:
+    """Return True if a message has come back and met step 4 there."""
+    verdict = result.verdict
+    if verdict is None or verdict.decision is None or not verdict.decision.asks_again:
+        return False
+    return verdict.requested_in in (None, MSDB)
+
+
+class _InstanceMessages:
+    """The messages of one instance, all judged at one time."""
+
+    def __init__(
+        self, estate: CheckedEstate, name: str, dialogs: KnownDialogs, possible: PossibleVerdicts
+    ) -> None:
+        self._possible = possible
+        self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
+        self._instance, self._dialogs = estate.instances[name], dialogs
+        self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
+        self._status_texts: dict[StatusText, StatusText] = {}
+        # By the verdict's id. The verdicts are kept, for the id of one that is gone may be given again.
+        self._gaps: dict[int, tuple[Verdict, tuple[KnowledgeGap, ...]]] = {}
+
+    def find_openers(self, read: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
+        """Find out which of all messages open a request for a route."""
+        self._judge.find_openers(each for each in read if self._is_listed(each[0]))
+
+    def judge(
+        self, row: TableRow, message: RoutedMessage, dialog: DialogFacts, observed: TableRow
+    ) -> MessageResult:
+        handle = observed["conversation_handle"]
+        status_text = StatusText(
+            micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"]
+        )
+        status_text = self._status_texts.setdefault(status_text, status_text)
+        if not self._is_listed(message):
+            possible = tuple(self._possible.of_message(message, dialog))
+            return MessageResult(
+                row, handle, status_text, None, (self._unlisted(row["database_name"]),), possible=possible
+            )
+        verdict = self._judge.verdict(message, dialog)
+        gaps = self._gaps_of(verdict)
+        if gaps:
+            return MessageResult(row, handle, status_text, None, gaps, message, possible=(verdict,))
+        return MessageResult(row, handle, status_text, verdict, message=message)
+
+    def read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:
+        """Return a message as the rules see it, and its dialog."""
+        message = message_of(row, self.t)
+        return message, self._dialogs.of(message)
+
+    def _is_listed(self, message: RoutedMessage) -> bool:
+        """Return True if the database is known; all else that a row can lack was rejected as it was read."""
+        return message.database is None or message.database in self._instance.databases
+
+    def _gaps_of(self, verdict: Verdict) -> tuple[KnowledgeGap, ...]:
+        """Return the gaps that a verdict rests on; they are found once for the messages that share it."""
+        known = self._gaps.get(id(verdict))
+        if known is None:
+            known = self._gaps[id(verdict)] = verdict, self.knowledge.of_verdict(self.name, verdict)
+        return known[1]
+
+    def _unlisted(self, database: str) -> KnowledgeGap:
+        was_read = self.knowledge.evidence.was_exported("databases", self.name)
+        return (
+            KnowledgeGap(self.name, database, MissingKnowledge.NOT_LISTED)
+            if was_read
+            else KnowledgeGap(self.name, None, MissingKnowledge.DATABASES)
+        )
+
+
+def _without_endpoint(row: TableRow, knowledge: EstateKnowledge, possible: PossibleVerdicts) -> MessageResult:
+    """Return the result of a message of which no dialog is known: neither is its id nor what it is bound to."""
+    place = row["instance_name"], row["database_name"]
+    was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
+    what = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
+    status, number = status_of(row)
+    status_text = StatusText(micros_of(row["exported_at"]), number, status or None)
+    gaps = (KnowledgeGap(*place, what),)
+    return MessageResult(row, row["conversation_handle"], status_text, None, gaps, possible=possible.of_row(row))

@@ -1,0 +1,78 @@
+"""Name what is not known of an estate: each kind of gap with the view to export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from routing.render.phrases import where
+
+
+class MissingKnowledge(Enum):
+    """The kinds of gaps, each with the view that would close it and the meaning of its lack."""
+
+    NAME_ONLY = ("databases", "only the name of the instance is known")
+    DATABASES = ("databases", "its databases are not known")
+    UNREADABLE_DATABASE = ("databases", "not all of its databases are known: a row of them cannot be read")
+    ENDPOINT = (
+        "service_broker_endpoints",
+        "whether it forwards messages is not known (taken as off), nor are its own addresses",
+    )
+    FORWARDING = ("service_broker_endpoints", "whether it forwards messages is not known (taken as off)")
+    ADDRESSES = ("service_broker_endpoints", "its own addresses are not known")
+    ROUTES = ("routes", "its routes are not known")
+    ALL_ROUTES = ("routes", "of its routes only those that scripts mention are known")
+    SOME_ROUTES = (
+        "routes",
+        "its routes are not known: not every statement of a script that mentions routes could be taken",
+    )
+    UNREADABLE_ROUTE = ("routes", "not all of its routes are known: a row of them cannot be read")
+    SERVICES = ("services", "its services are not known")
+    ALL_SERVICES = ("services", "of its services only those that scripts mention are known")
+    UNREADABLE_SERVICE = ("services", "not all of its services are known: a row of them cannot be read")
+    ENDPOINTS_OF_DIALOGS = ("conversation_endpoints", "the dialogs of the messages in its queue are not known")
+    NOT_LISTED = ("databases", "sys.databases does not list it")
+    ENDPOINT_OF_DIALOG = (
+        "conversation_endpoints",
+        "the export has no conversation endpoint with the message's handle",
+    )
+
+    @property
+    def view(self) -> str:
+        """The view to export."""
+        return f"sys.{self.value[0]}"
+
+    @property
+    def words(self) -> str:
+        """What is not known."""
+        return self.value[1]
+
+
+OF_ROUTES = frozenset(
+    [
+        MissingKnowledge.ROUTES,
+        MissingKnowledge.ALL_ROUTES,
+        MissingKnowledge.SOME_ROUTES,
+        MissingKnowledge.UNREADABLE_ROUTE,
+    ]
+)
+"""What is not known of routes."""
+
+
+@dataclass(frozen=True)
+class KnowledgeGap:
+    """One thing that is not known; ``database`` None for what belongs to the instance."""
+
+    instance: str
+    database: str | None
+    what: MissingKnowledge
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Its place in a list."""
+        return (self.instance, self.database or "", self.what.name)
+
+
+def gap_sentence(gap: KnowledgeGap) -> str:
+    """Write a gap as a sentence, with the view to export."""
+    return f"{where(gap.instance, gap.database)}: {gap.what.words}; export {gap.what.view}"

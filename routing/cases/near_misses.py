@@ -1,0 +1,277 @@
+"""Find near misses: routes and services that a message missed by case, blanks, slashes, an old id or by time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+from routing.rules.estate import (
+    Database,
+    EstateRoute,
+    SharedTuple,
+    SqlInstance,
+)
+from routing.rules.locating import has_id
+from routing.rules.matching import UNNAMED
+from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, likeness, list_name_differences
+from routing.terms import SortKey
+
+ROUTE, SERVICE = "route", "service"
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """A route or a service that a message just missed, and all that it differs in.
+
+    ``what`` is ROUTE or SERVICE, ``name`` its own name. ``service`` is the service name that it has, ``broker``
+    the route's broker instance or the id of the database that holds the service. ``differences`` are words of
+    `differing`: SPELLINGS, OTHER_BROKER, then EXPIRED or NOT_YET of a route, BROKER_OFF of a service.
+    """
+
+    what: str
+    instance: str
+    database: str
+    name: str
+    service: str | None
+    broker: str | None
+    differences: tuple[str, ...]
+
+
+NOTHING_NEAR: SharedTuple[NearMiss] = SharedTuple()
+
+
+class KnownInstances(dict[str, SqlInstance]):
+    """All known instances, and which databases of them hold a service: found once for all messages."""
+
+    @classmethod
+    def of(cls, instances: Mapping[str, SqlInstance]) -> KnownInstances:
+        """Return instances as such, themselves if they are already."""
+        return instances if isinstance(instances, KnownInstances) else cls(instances)
+
+    def holders_of(self, service: str | None, broker: str | None = None) -> Sequence[tuple[str, Database]]:
+        """Return the databases that hold a service and have an id, with and by their instances' names."""
+        place = service, broker
+        if place not in self._fitting:
+            holders = self._holders.get(service, ())
+            self._fitting[place] = [one for one in holders if has_id(one[1], broker)]
+        return self._fitting[place]
+
+    def instances_with(self, service: str, broker: str | None) -> frozenset[str]:
+        """Return the instances of `holders_of`."""
+        place = service, broker
+        if place not in self._holding:
+            self._holding[place] = frozenset(name for name, _ in self.holders_of(*place))
+        return self._holding[place]
+
+    def brokers_of(self, service: str) -> frozenset[str | None]:
+        """Return the ids of the databases that hold a service."""
+        if service not in self._brokers:
+            self._brokers[service] = frozenset(holder.broker for _, holder in self.holders_of(service))
+        return self._brokers[service]
+
+    @cached_property
+    def _holders(self) -> dict[str | None, list[tuple[str, Database]]]:
+        by_service: dict[str | None, list[tuple[str, Database]]] = {}
+        for name, instance in sorted(self.items()):
+            for service, holders in instance.holders.items():
+                by_service.setdefault(service, []).extend((name, holder) for holder in holders)
+        return by_service
+
+    @cached_property
+    def _fitting(self) -> dict[tuple[str | None, str | None], Sequence[tuple[str, Database]]]:
+        return {}
+
+    @cached_property
+    def _holding(self) -> dict[tuple[str, str | None], frozenset[str]]:
+        return {}
+
+    @cached_property
+    def _brokers(self) -> dict[str, frozenset[str | None]]:
+        return {}
+
+
+_HeldService = tuple[str, Database, str]
+
+
+class _NearHolders(NamedTuple):
+    """The databases that hold services of near names: by service, and by id, under None all of them."""
+
+    by_service: dict[str, list[_HeldService]]
+    by_broker: dict[str | None, list[_HeldService]]
+
+    def add(self, held: _HeldService) -> None:
+        """Add a database with a service."""
+        _, holder, service = held
+        self.by_service.setdefault(service, []).append(held)
+        for broker in {None, holder.broker}:
+            self.by_broker.setdefault(broker, []).append(held)
+
+
+_NO_NEAR_HOLDERS = _NearHolders({}, {})
+
+
+class NearMisses:
+    """Routes and services of all known instances, found by what near names have in common.
+
+    Built once, in one pass over the estate; a question looks at what is near alone, and is answered once.
+    """
+
+    def __init__(self, instances: Mapping[str, SqlInstance]) -> None:
+        self._instances = instances
+        self._routes: dict[tuple[str, str], _Table] = {}
+        self._found: dict[Hashable, SharedTuple[NearMiss]] = {}
+
+    @cached_property
+    def _services(self) -> dict[str, _NearHolders]:
+        holders_by_likeness: dict[str, _NearHolders] = {}
+        for instance in self._instances.values():
+            for service, holders in instance.holders.items():
+                near = holders_by_likeness.setdefault(likeness(service), _NearHolders({}, {}))
+                for holder in holders:
+                    near.add((instance.name, holder, service))
+        return holders_by_likeness
+
+    def of(self, instance: str, scope: str, service: str, broker: str | None, t: int) -> SharedTuple[NearMiss]:
+        """Find the routes and services that a message just missed at a time (microseconds).
+
+        ``scope`` is the database whose routes were searched, ``broker`` the id that the message is bound to, None
+        while it is open. First routes of the scope, those with the fewest differences before others; then
+        services, the instance's own before others. Each by its names.
+        """
+        routes, services = (
+            self._routes_near(instance, scope, service, broker, t),
+            self._services_near(instance, service, broker),
+        )
+        return SharedTuple((*routes, *services)) if routes else services
+
+    def _routes_near(
+        self, instance: str, scope: str, service: str, broker: str | None, t: int
+    ) -> SharedTuple[NearMiss]:
+        table = self._table(instance, scope)
+        if not table.near(service):
+            return NOTHING_NEAR
+        counted = broker if broker is None or broker in table.brokers(service) else UNNAMED
+        place = ROUTE, instance, scope, service, counted, t
+        if place not in self._found:
+            routes = sorted(self._near_routes(instance, scope, service, broker, t), key=_few_first)
+            self._found[place] = SharedTuple(dict.fromkeys(routes))
+        return self._found[place]
+
+    def _services_near(self, instance: str, service: str, broker: str | None) -> SharedTuple[NearMiss]:
+        near = self._near_holders(service)
+        if not near.by_service:
+            return NOTHING_NEAR
+        # An id that nothing near has is as good as any other.
+        place = SERVICE, instance, service, broker if broker in near.by_broker else UNNAMED
+        if place not in self._found:
+            services = sorted(self._near_services(instance, service, broker), key=_few_first)
+            services.sort(key=lambda near: near.instance != instance)
+            self._found[place] = SharedTuple(services)
+        return self._found[place]
+
+    def _near_holders(self, service: str) -> _NearHolders:
+        return self._services.get(likeness(service), _NO_NEAR_HOLDERS)
+
+    def _near_routes(
+        self, instance: str, scope: str, service: str, broker: str | None, t: int
+    ) -> Iterator[NearMiss]:
+        table = self._table(instance, scope)
+        live = table.live_names(t)
+        for route in table.near(service):
+            route_differences = list_name_differences(service, route.service or "")
+            if broker is not None and route.broker not in (None, broker):
+                route_differences.append(OTHER_BROKER)
+            if not route.is_live(t):
+                if route.name in live:
+                    continue
+                route_differences.append(
+                    NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED
+                )
+            if route_differences:
+                name = route.name or ""
+                yield NearMiss(ROUTE, instance, scope, name, route.service, route.broker, tuple(route_differences))
+
+    def _near_services(self, instance: str, service: str, broker: str | None) -> Iterator[NearMiss]:
+        near = self._near_holders(service)
+        # An id that a known holder of the service has is no old one.
+        with_id = near.by_broker.get(broker, [])
+        is_current = any(held_service == service for _, _, held_service in with_id)
+        spellings = {held: list_name_differences(service, held) for held in near.by_service}
+        # Of holders of the service itself only those with the id can differ then.
+        others = (one for held, holders in near.by_service.items() if held != service for one in holders)
+        own = with_id if is_current else near.by_service.get(service, [])
+        for where, holder, held_service in chain((one for one in own if one[2] == service), others):
+            service_differences = list(spellings[held_service])
+            if not is_current and not has_id(holder, broker):
+                service_differences.append(OTHER_BROKER)
+            if where == instance and has_id(holder, broker) and not holder.is_enabled:
+                service_differences.append(BROKER_OFF)
+            if service_differences:
+                yield NearMiss(
+                    SERVICE,
+                    where,
+                    holder.name,
+                    held_service,
+                    held_service,
+                    holder.broker,
+                    tuple(service_differences),
+                )
+
+    def _table(self, instance: str, scope: str) -> _Table:
+        place = (instance, scope)
+        if place not in self._routes:
+            known_instance = self._instances.get(instance)
+            self._routes[place] = _Table({} if known_instance is None else known_instance.routes.get(scope, {}))
+        return self._routes[place]
+
+
+def near_in_common(near_lists: Sequence[Sequence[NearMiss]]) -> tuple[NearMiss, ...]:
+    """Return the near misses that stand in every list, with the differences that all lists name."""
+    if not near_lists:
+        return ()
+    others = [{replace(near, differences=()): near.differences for near in one} for one in near_lists[1:]]
+    common = []
+    for near in near_lists[0]:
+        its = [other.get(replace(near, differences=()), ()) for other in others]
+        shared = tuple(word for word in near.differences if all(word in words for words in its))
+        if shared:
+            common.append(replace(near, differences=shared))
+    return tuple(common)
+
+
+class _Table:
+    """The routes of one database by what near service names have in common, and by their own names."""
+
+    def __init__(self, by_service: Mapping[str | None, tuple[EstateRoute, ...]]) -> None:
+        self._near: dict[str, list[EstateRoute]] = {}
+        self._every: list[EstateRoute] = []
+        self._live: dict[int, frozenset[str | None]] = {}
+        self._brokers: dict[str, frozenset[str | None]] = {}
+        for service, routes in by_service.items():
+            if service is not None:
+                self._near.setdefault(likeness(service), []).extend(routes)
+            self._every += routes
+
+    def near(self, service: str) -> list[EstateRoute]:
+        """Return the routes that name a service like this one."""
+        return self._near.get(likeness(service), [])
+
+    def brokers(self, service: str) -> frozenset[str | None]:
+        """Return the ids of the routes that name a service like this one."""
+        like = likeness(service)
+        if like not in self._brokers:
+            self._brokers[like] = frozenset(route.broker for route in self.near(service))
+        return self._brokers[like]
+
+    def live_names(self, t: int) -> frozenset[str | None]:
+        """Return the names of which a version is in force: any other is past, or still to come."""
+        if t not in self._live:
+            self._live[t] = frozenset(route.name for route in self._every if route.is_live(t))
+        return self._live[t]
+
+
+def _few_first(near: NearMiss) -> SortKey:
+    return (len(near.differences), near.instance, near.database, near.name)

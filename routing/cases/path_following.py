@@ -1,0 +1,305 @@
+"""Follow the messages that leave their instance, hop by hop and back, as far as the exports tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from routing.cases.evidence import FileEvidence
+from routing.cases.known_estate import EstateKnowledge
+from routing.cases.message_cases import SAID_EVERY, CheckedEstate, MessageResult
+from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.path_ends import NO_WAY_FOLLOWED, JudgedWays, MessagePath, PathEnd, PathWay, judge_ways
+from routing.plan.paths import PathPlanner
+from routing.rules import text
+from routing.rules.estate import SqlInstance, own_addresses, places_of
+from routing.rules.following import MOST_WAYS, HopPath, MessageTrace
+from routing.rules.hashing import dialog_id_hash
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender
+from routing.rules.resolving import RoutedMessage, Verdict
+from routing.terms import MSDB, Ending, Outcome
+
+# Which addresses instances are taken to have by their names, where no export tells their own.
+
+
+_PORT_OF_LOGINS = "1433"
+"""Where SQL Server itself listens, and no Service Broker endpoint."""
+
+
+@dataclass(frozen=True)
+class AssumedAddresses:
+    """Addresses as they are compared, each with the instance that is taken to listen there."""
+
+    owners: Mapping[str, str]
+
+    @classmethod
+    def of_estate(cls, knowledge: EstateKnowledge) -> AssumedAddresses:
+        """Collect written addresses that name the machine of one known instance alone.
+
+        None is taken to have several ports, nor where another instance of the machine is known.
+        """
+        known_addresses = places_of(knowledge.instances.values())
+        by_instance: dict[str, set[str]] = defaultdict(set)
+        for address in _written_addresses(knowledge.evidence):
+            compared = text.comparable_address(address)
+            if compared in known_addresses or text.port(compared) in (None, _PORT_OF_LOGINS):
+                continue
+            for instance in knowledge.may_be_at(address):
+                by_instance[instance].add(compared)
+        machines: dict[str, int] = defaultdict(int)
+        for name in knowledge.instances:
+            machines[_machine(name)] += 1
+        return cls(
+            {
+                address: instance
+                for instance, addresses in by_instance.items()
+                if machines[_machine(instance)] == 1 and len(set(map(text.port, addresses))) == 1
+                for address in addresses
+            }
+        )
+
+    def owner_of(self, address: str | None) -> str | None:
+        """Return the instance that is taken to listen at an address."""
+        return None if address is None else self.owners.get(text.comparable_address(address))
+
+    def added_to(self, instances: Mapping[str, SqlInstance]) -> dict[str, SqlInstance]:
+        """Return all instances, some with the addresses that they are taken to have."""
+        assumed: dict[str, list[str]] = defaultdict(list)
+        for address, name in self.owners.items():
+            assumed[name].append(address)
+        return {
+            name: replace(instance, own_addresses=own_addresses(assumed[name])) if name in assumed else instance
+            for name, instance in instances.items()
+        }
+
+
+def _machine(instance: str) -> str:
+    return text.fold(instance.partition("\\")[0])
+
+
+def _written_addresses(evidence: FileEvidence) -> Iterator[str]:
+    """Yield the addresses of routes, and those that services' names begin with."""
+    for row in evidence.rows["routes"]:
+        yield from (address for address in (row["address"], row["mirror_address"]) if text.is_tcp(address))
+    services = {
+        row.get(name) for row in evidence.rows["messages"] for name in ("to_service_name", "from_service_name")
+    }
+    for service in services:
+        address = text.address_in_name(service)
+        if address is not None:
+            yield address
+
+
+LEAVES = frozenset([Outcome.SENT, Outcome.FORWARDED])
+_Names = tuple[Hashable, ...]
+
+
+def follow_results(
+    estate: CheckedEstate,
+    results: Sequence[MessageResult],
+    most_ways: int = MOST_WAYS,
+    *,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[MessageResult]:
+    """Return the results, those of messages that leave their instance with their paths.
+
+    At most ``most_ways`` ways are followed of the messages of one database to one service by one route. ``say`` is
+    called with how many messages are followed.
+    """
+    follower, followed = MessageFollower(estate, most_ways), list[MessageResult]()
+    for number, result in enumerate(results):
+        if number % SAID_EVERY == 0:
+            say(f"followed {number:,} of {len(results):,} messages")
+        path = follower.follow(result)
+        followed.append(result if path is None else replace(result, path=path))
+    return followed
+
+
+class MessageFollower:
+    """Follows messages of an estate; those that go the same way share a path, as one object."""
+
+    def __init__(self, estate: CheckedEstate, most_ways: int = MOST_WAYS) -> None:
+        self._knowledge: EstateKnowledge = estate.knowledge
+        self._assumed = AssumedAddresses.of_estate(estate.knowledge)
+        self._network = EstateNetwork(self._assumed.added_to(estate.instances))
+        self._planner = PathPlanner(self._network, is_exact=True, most_ways=most_ways)
+        self._found: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
+        self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
+        self._of_unnamed: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
+        self._distinct: dict[MessagePath, MessagePath] = {}
+        self._named_services = frozenset(_named_services(estate.instances))
+
+    def follow(self, result: MessageResult) -> MessagePath | None:
+        """Return the path of a message; None where it does not leave its instance, or has no verdict."""
+        message, verdict = result.message, result.verdict
+        if message is None or verdict is None or verdict.outcome not in LEAVES:
+            return None
+        from_service = result.row.get("from_service_name") or None
+        names = _names_of(message, verdict, from_service)
+        followed_paths = self._found[names]
+        # Most messages meet no choice that their dialog makes.
+        if followed_paths and followed_paths[0][0] == 1:
+            return followed_paths[0][2]
+        hashed = dialog_id_hash(message.conversation_id or "")
+        for picks, rest, path in followed_paths:
+            if hashed % picks == rest:
+                return path
+        group = names[:4]
+        if self._ways_left[group] <= 0:
+            return NO_WAY_FOLLOWED
+        picks, path = self._follow_once(message, verdict, from_service, hashed)
+        self._ways_left[group] -= len(path.there)
+        followed_paths.append((picks, hashed % picks, path))
+        return path
+
+    def _follow_once(
+        self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
+    ) -> tuple[int, MessagePath]:
+        """Follow a message, those to services that nothing names once: they go the same ways."""
+        is_named = message.service in self._named_services or text.address_in_name(message.service) is not None
+        names = _names_of(message, verdict, from_service)
+        place = (*names[:2], *names[3:], message.hops_remaining, id(verdict.decision))
+        for picks, rest, path in () if is_named else self._of_unnamed[place]:
+            if hashed % picks == rest:
+                return picks, path
+        picks, path = self._follow(message, verdict, from_service, hashed)
+        path = self._distinct.setdefault(path, path)
+        if not is_named:
+            self._of_unnamed[place].append((picks, hashed % picks, path))
+        return picks, path
+
+    def _follow(
+        self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
+    ) -> tuple[int, MessagePath]:
+        """Return the path of a message, and for hashes congruent by how many picks it is right."""
+        here = self._network.instances[message.instance]
+        back_to = None if from_service is None else ServiceAddress.of_name(from_service)
+        sender = PathSender(here, message.database, message.is_initiator, back_to)
+        followed = self._planner.follow(sender, message, verdict, hashed)
+        replies = _Replies(self._planner, self._knowledge, sender, message.t)
+        there = tuple(replies.judge(one) for one in cut_ways(self._knowledge, followed.trace))
+        judged, back = judge_ways(there), tuple(replies.return_ways)
+        is_cut = followed.trace.is_cut or replies.is_cut
+        path = MessagePath(
+            there=there,
+            back=back,
+            failing=(*judged.failing, *replies.failing_after(judged.failing)),
+            end=PathEnd.NOT_KNOWN if is_cut and not judged.failing else judged.end,
+            is_cut=is_cut,
+            has_multiple_targets=followed.trace.has_multiple_targets,
+            is_back_unknown=replies.is_unknown,
+            assumed=tuple(dict.fromkeys(self._assumed_on((*there, *back)))),
+        )
+        return followed.picks, path
+
+    def _assumed_on(self, path_ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
+        """Yield the addresses on ways whose instances are known by their names alone, with these."""
+        for one in path_ways:
+            # A way back of whose start nothing is known has no hop.
+            met = [*(hop.instance_name for hop in one.hop_path.hops[1:]), one.hop_path.instance]
+            for hop, there in zip(one.hop_path.hops, met, strict=False):
+                owner = self._assumed.owner_of(hop.address)
+                if owner is not None and owner == there and hop.address is not None:
+                    yield hop.address, owner
+
+
+class _Replies:
+    """The acknowledgements of one message: from each database that a way of it is delivered to."""
+
+    def __init__(self, planner: PathPlanner, knowledge: EstateKnowledge, sender: PathSender, t: int) -> None:
+        self._planner, self._knowledge, self._sender, self._t = planner, knowledge, sender, t
+        self._judged: dict[tuple[str | None, str | None], JudgedWays] = {}
+        self.return_ways: list[PathWay] = []
+        self.is_unknown = self.is_cut = False
+
+    def judge(self, one: PathWay) -> PathWay:
+        """Return a way there with its end, which hangs on the acknowledgement where it is delivered."""
+        if one.hop_path.ending is not Ending.DELIVERED:
+            return one
+        place = one.hop_path.instance, one.hop_path.database
+        if place not in self._judged:
+            self._judged[place] = self._follow(one.hop_path)
+        back = self._judged[place]
+        return replace(one, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
+
+    def failing_after(self, failing: Iterable[PathWay]) -> Iterator[PathWay]:
+        """Yield the ways back that fail of ways there that fail for that."""
+        places = {(one.hop_path.instance, one.hop_path.database): None for one in failing}
+        for place in places:
+            if place in self._judged:
+                yield from self._judged[place].failing
+
+    def _follow(self, delivered: HopPath) -> JudgedWays:
+        trace = self._planner.follow_reply(self._sender, delivered, self._t)
+        if trace is None:
+            self.is_unknown = True
+            return JudgedWays(PathEnd.NOT_KNOWN, ())
+        self.is_cut |= trace.is_cut
+        return_ways = [self._at_sender(one) for one in cut_ways(self._knowledge, trace, is_return=True)]
+        self.return_ways += return_ways
+        return judge_ways(return_ways)
+
+    def _at_sender(self, one: PathWay) -> PathWay:
+        """Return a way back with its end; one that is delivered to another database than the sender is none."""
+        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != (
+            self._sender.instance.name,
+            self._sender.database,
+        )
+        if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
+            return replace(one, end=PathEnd.NO_RETURN_PATH)
+        return one
+
+
+def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool = False) -> list[PathWay]:
+    """Return the ways of a trace, each once, as far as what decides was read."""
+    # What the sender does is known, or there would be no verdict.
+    first = 0 if is_return else 1
+    # Ways part after hops that they share.
+    verdicts = {
+        id(hop.verdict): (hop.instance_name, hop.verdict)
+        for hop_path in trace.hop_paths
+        for hop in hop_path.hops[first:]
+    }
+    gaps = {
+        key: [] if verdict is None else knowledge.of_verdict(name, verdict)
+        for key, (name, verdict) in verdicts.items()
+    }
+    return list(
+        dict.fromkeys(_cut(knowledge, hop_path, first, gaps, is_return=is_return) for hop_path in trace.hop_paths)
+    )
+
+
+def _cut(
+    knowledge: EstateKnowledge,
+    hop_path: HopPath,
+    first: int,
+    gaps: Mapping[int, Sequence[KnowledgeGap]],
+    *,
+    is_return: bool,
+) -> PathWay:
+    """Return a way up to the first hop, from a number on, of which what decides was not read (``gaps``)."""
+    for number, hop in enumerate(hop_path.hops[first:], first):
+        unread_gaps = gaps[id(hop.verdict)]
+        if unread_gaps:
+            known_part = HopPath(hop_path.hops[:number], Ending.NOT_KNOWN, instance=hop.instance_name)
+            return PathWay.of_way(known_part, is_return=is_return, gaps=unread_gaps)
+    unread: list[KnowledgeGap | None] = []
+    if hop_path.ending is Ending.NOT_KNOWN and hop_path.instance is not None:
+        unread = [knowledge.databases(hop_path.instance), knowledge.routes(hop_path.instance, MSDB)]
+    return PathWay.of_way(hop_path, is_return=is_return, gaps=[gap for gap in unread if gap is not None])
+
+
+def _named_services(instances: Mapping[str, SqlInstance]) -> Iterator[str | None]:
+    """Yield the services that databases hold and routes name: no other makes a difference by its name."""
+    for instance in instances.values():
+        yield from instance.holders
+        for routes in instance.routes.values():
+            yield from routes
+
+
+def _names_of(message: RoutedMessage, verdict: Verdict, from_service: str | None) -> _Names:
+    group = message.instance, message.database, message.service, verdict.route_name
+    verdict_facts = verdict.rerouted_from, verdict.matching_step, verdict.broker_instance
+    return (*group, *verdict_facts, message.is_initiator, from_service)

@@ -1,0 +1,423 @@
+"""Read what a question needs of the tables, as columns of plain Python; `trace` asks the same.
+
+Nothing else of `explain` reads a table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from routing.arguments import checked
+from routing.cases.background import OtherInstances
+from routing.cases.judged_questions import (
+    Chunks,
+    KnownTables,
+    QuestionedMessage,
+    RemedyFacts,
+    find_spellings,
+    narrow_to,
+)
+from routing.cases.questions import (
+    AGE,
+    DESCRIBED_ID,
+    ConversationEnd,
+    DescribedMessage,
+    Question,
+    QuestionError,
+    StoredMessage,
+)
+from routing.config import Config, in_reading_order
+from routing.delta.counted_runs import leave_out_missing
+from routing.delta.opening import TableOpener
+from routing.engines.traffic_tables import TrafficTable, open_traffic
+from routing.plan.checked_inputs import instances_of
+from routing.rules import text
+from routing.rules.estate import ARRIVALS, SqlInstance
+from routing.rules.text import printed_guid
+from routing.rules.timeline import micros_of
+from routing.schemas import DIALOGS, INPUTS, KEPT, MESSAGES, TABLES
+from routing.tables.given_tables import take_tables
+from routing.tables.read_rows import read_each
+from routing.tables.row_faults import findings, refuse_faults
+from routing.tables.table_columns import COUNT, Filter, Table, TableColumns, joined
+from routing.terms import BROKER_CONFIGURATION_SERVICE, EVENT_SOURCES, ReadRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Other messages are read in parts that grow, for the first few mostly settle whether a request is pending.
+_LARGEST_PART, _GROWTH = 100_000, 10
+_SHOWN_INSTANCES = 20
+_END = ConversationEnd._fields
+# Not what only groups of dialogs have: reading is what takes the time.
+_OF_A_DIALOG = [name for name in DIALOGS.names if name not in ("conversation_group_id", "far_service")]
+
+
+@dataclass(frozen=True)
+class ExplainSource:
+    """Input tables, and what import keeps if given; ``first_part``: so many other messages are read at first."""
+
+    tables: Mapping[str, TrafficTable]
+    first_part: int = 1_000
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Table]) -> ExplainSource:
+        """Return the tables of a question.
+
+        Raises InputError where one is missing, or has columns of other types.
+        """
+        tables = take_tables(tables)
+        return cls({key: open_traffic(tables[key], key) for key in TABLES if key in tables})
+
+    @property
+    def inputs(self) -> dict[str, Table]:
+        """The tables as they were given."""
+        return {key: one.source for key, one in self.tables.items()}
+
+    def find_stored(self, message_id: str, instance: str | None) -> list[ReadRow]:
+        """Return the messages of an id, on one instance or on some at most."""
+        only = {"message_id": [message_id]}
+        if instance is not None:
+            only["instance_name"] = [instance]
+        stored = self.tables["messages"].rows(only=only, order=("instance_name",), limit=_SHOWN_INSTANCES)
+        return list(stored.dicts())
+
+    @property
+    def knows_handles(self) -> bool:
+        """Whether there is a table of what import saw, by the handles of conversations."""
+        return "observed_routing" in self.tables
+
+    def find_ends(self, handle: str) -> set[ConversationEnd]:
+        """Return the ends of conversations that import saw under a folded handle."""
+        if not self.knows_handles:
+            return set()
+        observed = self.tables["observed_routing"].folded("conversation_handle", [handle], names=_END)
+        return set(count_ends(observed))
+
+    def read_conversation(self, conversation: str) -> TrafficTable:
+        """Return all messages of a conversation, given by its folded id."""
+        return self.tables["messages"].folded("conversation_id", [conversation])
+
+    def instance_names(self) -> list[str]:
+        """Return all instances that are listed."""
+        return list(self.tables["instances"].rows(("instance_name",)).values["instance_name"])
+
+    def read_near(self, row: ReadRow) -> dict[str, TableColumns]:
+        """Return the configuration and the requests of a message's instance, and the dialogs of its conversation.
+
+        Raises InputError where one of these rows is at fault.
+        """
+        here, mine = {"instance_name": [row["instance_name"]]}, text.fold(row["conversation_id"] or "")
+
+        def read(key: str) -> TableColumns:
+            table = self.tables[key]
+            return _read_dialogs(table, [mine], here) if key == "dialogs" else table.rows(only=here)
+
+        near = self._read_each((key for key in INPUTS if key != "messages"), read)
+        refuse_faults(near)
+        return near
+
+    def read_other_instances(self, here: str) -> dict[str, SqlInstance]:
+        """Return the instances except one, as far as requests for routes that arrive there meet them.
+
+        Of an instance of which a row is at fault nothing but its own row is taken; such rows stop no explanation.
+        """
+        only: dict[str, Filter] = {
+            "services": {"name": [BROKER_CONFIGURATION_SERVICE]},
+            "routes": {"database_name": [ARRIVALS]},
+        }
+        keys = ("instances", "databases", "services", "routes")
+        columns = self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {})))
+        return instances_of(_leave_out_faults(columns, here))
+
+    def read_remedy_facts(self, near: Mapping[str, TableColumns], row: ReadRow) -> RemedyFacts:
+        """Read the facts for a message's remedy; ``near`` is what `read_near` has read for it.
+
+        Of an instance of which a row is at fault nothing but its own row is taken.
+        """
+        here, service = row["instance_name"], row["to_service_name"]
+        keys = ("instances", "databases", "services")
+        others = _leave_out_faults(self._read_each(keys, lambda key: self.tables[key].rows()), here)
+        searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
+        fact_columns = {
+            **{key: joined(near[key], columns) for key, columns in others.items()},
+            "routes": near["routes"].naming("database_name", searched),
+        }
+        spellings = find_spellings(fact_columns["routes"].values["remote_service_name"], service)
+        in_routes = near["routes"].rows("instance_name", "address")
+        return RemedyFacts.of_columns(fact_columns, service, self._services_in_use(spellings), in_routes)
+
+    def _services_in_use(self, names: Collection[str]) -> set[str]:
+        """Return the services, of some, to which messages are sent."""
+        if not names:
+            return set()
+        sent = self.tables["messages"].groups(("to_service_name",), only={"to_service_name": names}).rows()
+        return set(sent.values["to_service_name"])
+
+    def read_kept(self, row: ReadRow, *, is_described: bool) -> dict[str, TableColumns]:
+        """Read the rows that import kept of a message and its instance; a described one was not observed."""
+        here, mine = {"instance_name": [row["instance_name"]]}, {"message_id": [row["message_id"]]}
+        of_events = {"source": list(EVENT_SOURCES), "conversation_id": [text.fold(row["conversation_id"] or "")]}
+
+        def read(key: str) -> TableColumns:
+            table = self.tables[key]
+            if key == "imports":
+                return table.rows(only=here)
+            return joined(*(table.rows(only={**here, **only}) for only in (mine, of_events)))
+
+        return self._read_each((key for key in KEPT if key == "imports" or not is_described), read)
+
+    def _read_each(self, keys: Iterable[str], read: Callable[[str], TableColumns]) -> dict[str, TableColumns]:
+        """Read each table of some keys that is at hand."""
+        return read_each({key: self.tables[key].source for key in keys if key in self.tables}, read)
+
+    def chunks(self, as_of: int | None) -> Chunks:
+        """Return the messages of an instance for a service, with their dialogs.
+
+        ``as_of`` is that of `known_tables.message_of`.
+        """
+
+        def read_parts(instance: str, service: str) -> Iterator[Mapping[str, TableColumns]]:
+            here, messages = {"instance_name": [instance]}, self.tables["messages"]
+            only = {**here, "to_service_name": [service]}
+            for part in messages.in_asking_order(only, as_of, self._sizes()):
+                chunk = {"messages": part}
+                if "dialogs" in self.tables:
+                    ids = part.values["conversation_id"]
+                    wanted = {text.fold(one) for one in ids if text.is_guid(one)}
+                    chunk["dialogs"] = _read_dialogs(self.tables["dialogs"], wanted, here)
+                yield chunk
+
+        return read_parts
+
+    def _sizes(self) -> Iterator[int]:
+        size = self.first_part
+        while True:
+            yield size
+            size = min(size * _GROWTH, _LARGEST_PART)
+
+
+def _read_dialogs(dialogs: TrafficTable, conversations: Collection[str], here: Filter) -> TableColumns:
+    """Return the dialogs of an instance that are of some conversations, given by their folded ids."""
+    return dialogs.folded("conversation_id", conversations, only=here, names=_OF_A_DIALOG).rows()
+
+
+def _leave_out_faults(columns_by_key: Mapping[str, TableColumns], here: str) -> dict[str, TableColumns]:
+    """Return the rows of all instances but one; of an instance of which a row is at fault its own row alone."""
+    names = {name for name in columns_by_key["instances"].values["instance_name"] if name not in (None, here)}
+    sound = names - {
+        name for fault in findings(columns_by_key) for name in _beginnings(fault.row_key) if name in names
+    }
+    return {
+        key: columns.naming("instance_name", names if key == "instances" else sound)
+        for key, columns in columns_by_key.items()
+    }
+
+
+def _beginnings(row_key: str) -> Iterator[str]:
+    """Yield candidates for the first part of a row's key, an instance's name: names may hold commas."""
+    parts = row_key.split(", ")
+    yield from (", ".join(parts[:number]) for number in range(1, len(parts) + 1))
+
+
+def count_ends(rows: TrafficTable) -> Counter[ConversationEnd]:
+    """Return how many rows there are of each end of a conversation, in messages or in what import saw."""
+    counts: Counter[ConversationEnd] = Counter()
+    groups = rows.groups(_END).rows().rows(*_END, COUNT)
+    for conversation, instance, database, is_initiator, count in groups:
+        place = (text.empty_as_null(instance), text.empty_as_null(database))
+        counts[ConversationEnd(text.fold(conversation), *place, is_initiator)] += count
+    return counts
+
+
+def find_oldest(messages: TrafficTable, end: ConversationEnd) -> ReadRow:
+    """Return the oldest of the messages of an end that `ExplainSource.read_conversation` found; it has some."""
+    same = {name: value for name, value in end._asdict().items() if name != "conversation_id"}
+    [row] = messages.rows(same=same, order=AGE, limit=1).dicts()
+    return row
+
+
+# The tables of a question: as they are given, or opened as a configuration names them.
+
+
+def open_source(
+    tables: Mapping[str, Table] | Config, as_of: datetime | None, spark: SparkSession | None
+) -> tuple[ExplainSource, datetime | None]:
+    """Open the tables, or those of a configuration, with the one decision time if there is any."""
+    if isinstance(tables, Config):
+        settings, as_of = tables, as_of or tables.resolve.as_of
+        tables = open_tables(settings, spark=spark)
+    return ExplainSource.of(tables), as_of
+
+
+@checked
+def open_tables(
+    settings: Config, opener: TableOpener | None = None, *, spark: SparkSession | None = None
+) -> dict[str, Table]:
+    """Open every input of a configuration, and the tables of import that exist, each at its newest version.
+
+    Args:
+        settings: the configuration.
+        opener: opens the tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        Tables by configuration key: datasets of Arrow, or DataFrames where Spark reads them.
+
+    Raises:
+        InputError: an input is missing.
+
+    Example:
+        >>> tables = routing.open_tables(routing.load_config("job.yaml"))
+        >>> tables["routes"].count_rows()
+        4
+    """
+    opener = opener or TableOpener.of_settings(settings.spark, spark)
+    settings = leave_out_missing(opener, settings)
+    kept_locations = {key: settings.import_tables[key] for key in in_reading_order(settings.import_tables)}
+    kept_tables = {key: opener.find(f"tables.{key}", location) for key, location in kept_locations.items()}
+    inputs = opener.open({key: settings.tables[key] for key in INPUTS if key in settings.tables})
+    return {**inputs, **{key: opened.rows for key, opened in kept_tables.items() if opened is not None}}
+
+
+# Which stored message a question means: the one of an id, or the oldest of one end of a conversation.
+
+
+@dataclass(frozen=True)
+class FoundMessage:
+    """A stored message; ``others``: of a conversation that was asked about, how many more its end has."""
+
+    row: ReadRow
+    others: int = 0
+
+
+def find_stored(source: ExplainSource, question: StoredMessage) -> FoundMessage:
+    """Return the message that a question means. Raises QuestionError where that is none, or more than one."""
+    if question.conversation is None:
+        return FoundMessage(_find_by_id(source, question.message_id or "", question.instance_name))
+    return _find_in_conversation(source, question.conversation, question.instance_name)
+
+
+def find_dialog(source: ExplainSource, question: DescribedMessage) -> str | None:
+    """Return the id of the dialog that a description names by id or handle; what is not a GUID as it is given.
+
+    Raises QuestionError.
+    """
+    conversation = question.conversation_id
+    guid = None if conversation is None else printed_guid(conversation)
+    if conversation is None or guid is None:
+        return conversation
+    return _name_conversation(conversation, source.find_ends(guid)) or guid
+
+
+def _find_by_id(source: ExplainSource, message_id: str, instance: str | None) -> ReadRow:
+    rows = source.find_stored(message_id, instance)
+    if not rows:
+        raise QuestionError.unknown_message(message_id, instance)
+    names = sorted({str(row["instance_name"]) for row in rows})
+    if len(names) > 1:
+        raise QuestionError.ambiguous(message_id, names)
+    if len(rows) > 1:
+        raise QuestionError.doubled(message_id, names[0])
+    return rows[0]
+
+
+def _find_in_conversation(source: ExplainSource, conversation: str, instance: str | None) -> FoundMessage:
+    """Find the oldest message of the end that a handle names, or of the only end that has messages."""
+    guid = printed_guid(conversation) or ""
+    ends = source.find_ends(guid)
+    named = _name_conversation(conversation, ends)
+    messages = source.read_conversation(named or guid)
+
+    def is_meant(end: ConversationEnd) -> bool:
+        return (not ends or end in ends) and instance in (None, end.instance_name)
+
+    meant = {end: count for end, count in count_ends(messages).items() if is_meant(end)}
+    if not meant:
+        raise QuestionError.unknown_conversation(
+            conversation, instance, ends=ends, knows_handles=source.knows_handles
+        )
+    if len(meant) > 1:
+        raise QuestionError.several_ends(conversation, meant)
+    [(end, count)] = meant.items()
+    return FoundMessage(find_oldest(messages, end), count - 1)
+
+
+def _name_conversation(handle: str, ends: Collection[ConversationEnd]) -> str | None:
+    """Return the conversation of which these are the ends that a handle names; None for no end.
+
+    Raises QuestionError.
+    """
+    ids = sorted({end.conversation_id for end in ends})
+    if len(ids) > 1:
+        raise QuestionError.several_conversations(handle, ids)
+    return ids[0] if ids else None
+
+
+# A question and what is known of it: the message as a row, the rows that concern it, and what the rules see.
+
+
+@dataclass(frozen=True)
+class PosedQuestion:
+    """``near`` are the columns of the message's instance; ``others`` as in `Explanation`.
+
+    ``read_facts`` reads what bears on the remedy.
+    """
+
+    asked: QuestionedMessage
+    near: Mapping[str, TableColumns]
+    known_tables: KnownTables
+    read_facts: Callable[[], RemedyFacts]
+    others: int = 0
+
+
+def pose(source: ExplainSource, question: Question, as_of: datetime | None) -> PosedQuestion:
+    """Read the rows that a question is about; the question's own time wins over ``as_of``.
+
+    Raises QuestionError where no such message, instance or database is there, InputError where a row is at fault.
+    """
+    others = 0
+    if isinstance(question, StoredMessage):
+        stored_message, moment = find_stored(source, question), question.at or as_of
+        asked = QuestionedMessage(
+            stored_message.row, is_described=False, as_of=None if moment is None else micros_of(moment)
+        )
+        others = stored_message.others
+    else:
+        asked = _describe(question, find_dialog(source, question))
+    near = source.read_near(asked.row)
+    if isinstance(question, DescribedMessage):
+        _check_names(source, near, question)
+    beyond = OtherInstances(lambda: source.read_other_instances(asked.row["instance_name"]))
+    known_tables = KnownTables.of_columns(narrow_to(near, asked.row), source.chunks(asked.as_of), beyond)
+    return PosedQuestion(asked, near, known_tables, lambda: source.read_remedy_facts(near, asked.row), others)
+
+
+def _describe(question: DescribedMessage, conversation_id: str | None) -> QuestionedMessage:
+    message_values: ReadRow = {
+        "message_id": DESCRIBED_ID,
+        "conversation_id": conversation_id,
+        "is_initiator": not question.is_target,
+        "enqueue_time": micros_of(question.at),
+        "instance_name": question.instance_name,
+        "database_name": question.database_name,
+        "to_service_name": question.to_service_name,
+        "to_broker_instance": question.to_broker_instance,
+        "hops_remaining": question.hops_remaining,
+        "from_service_name": question.from_service_name,
+    }
+    return QuestionedMessage({**dict.fromkeys(MESSAGES.names), **message_values}, is_described=True)
+
+
+def _check_names(source: ExplainSource, near: Mapping[str, TableColumns], question: DescribedMessage) -> None:
+    """Check that instance and database of a description are listed. Raises QuestionError."""
+    instance, database = question.instance_name, question.database_name
+    if not len(near["instances"]):
+        raise QuestionError.unknown_name("instance", instance, source.instance_names())
+    names = near["databases"].values["name"]
+    if database is not None and database not in names:
+        raise QuestionError.unknown_name("database", database, names, f" on instance {instance!r}")

@@ -1,0 +1,174 @@
+"""Explain one message that waits, step by step (``--message``)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from routing.advice.status_meanings import WORDS, find_trouble
+from routing.cases.background import MessageBackground, OtherInstances, find_gap, status
+from routing.cases.exported_files import unknown_message
+from routing.cases.judged_questions import KnownTables, QuestionedMessage, narrow_to
+from routing.cases.message_cases import CheckedEstate, MessageResult
+from routing.document import Block, DocumentHeading, LabelledFact, Paragraph
+from routing.importing.covered_rows import name_message
+from routing.render.phrases import cut, named, where
+from routing.render.wording import count
+from routing.rules.following import PathHop
+from routing.rules.text import fold, printed_guid
+from routing.schemas import INPUTS
+from routing.tables.table_columns import TableColumns
+from routing.terms import JsonObject, TableRow
+from routing.views.check.check_json import gap_object, path_object
+from routing.views.check.check_report import describe_message
+from routing.views.check.checking import Check, notes_on_times
+from routing.views.check.grouping import ProblemKind
+from routing.views.check.problem_evidence import ReportLimits, list_needed, list_path, name_result
+from routing.views.check.problems import MessageProblem, find_problems
+from routing.views.explain.explain_document import list_steps, write_explanation
+from routing.views.explain.explaining import Explanation, answer
+
+_TABLES = ("instances", "databases", "services", "routes", "dialogs")
+
+
+class _MessageEnd(NamedTuple):
+    """The conversation endpoint of a message; None where it was not exported."""
+
+    instance: str
+    database: str
+    conversation: str | None
+    is_initiator: bool | None
+
+
+def find_messages(done: Check, asked: str) -> list[MessageResult]:
+    """Return the messages of an id, or the oldest of each end of a conversation (id or handle).
+
+    An id without the database at its end is that of a message of each database. Raises InputError.
+    """
+    wanted = fold(asked.strip())
+    ids = [result for result in done.results if wanted in _ids_of(result.row)]
+    ends: dict[_MessageEnd, list[MessageResult]] = defaultdict(list)
+    for result in ids or _of_conversation(done.results, asked):
+        row = result.row
+        endpoint = row.get("conversation_id"), row.get("is_initiator")
+        ends[_MessageEnd(row["instance_name"], row["database_name"], *endpoint)].append(result)
+    if not ends:
+        raise unknown_message(asked)
+    return [min(theirs, key=lambda result: result.row["message_sequence_number"]) for theirs in ends.values()]
+
+
+def _ids_of(row: TableRow) -> set[str]:
+    """Return the id of a message, and the same without its database, both as they are compared."""
+    if not row.get("message_id"):
+        return set()
+    return {fold(row["message_id"].strip()), fold(name_message({**row, "database_name": None}))}
+
+
+def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[MessageResult]:
+    wanted = printed_guid(asked)
+    ids = ((result, (result.row.get("conversation_id"), result.handle)) for result in results)
+    return (result for result, theirs in ids if wanted is not None and wanted in theirs)
+
+
+def explain_as_object(done: Check, asked: str) -> JsonObject:
+    """Explain the messages as JSON values, those without a verdict with the exports that would be needed."""
+    matching_results = find_messages(done, asked)
+    return {
+        "explained": [_as_object(done, result) for result in matching_results],
+        "notes": _notes(done, matching_results),
+    }
+
+
+def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None) -> list[Block]:
+    """Return a document: what becomes of each message, what to do about it, and how that was decided."""
+    matching_results = find_messages(done, asked)
+    limits = limits or ReportLimits()
+    problems = find_problems(done.groups)
+    document: list[Block] = []
+    for result in matching_results:
+        problem = next(one for one in problems if one.keeps(result))
+        document += _explain(done, result, problem, limits)
+    return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, matching_results))]
+
+
+def _notes(done: Check, results: Iterable[MessageResult]) -> list[str]:
+    return notes_on_times(done, sorted({result.row["instance_name"] for result in results}))
+
+
+def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits) -> Iterator[Block]:
+    """Yield the answer for one message, what to do, then how it was decided and where it goes."""
+    yield DocumentHeading(_state_answer(result, problem), 1)
+    yield from describe_message(done, result, problem, limits)
+    if result.verdict is None:
+        trouble = find_trouble(result.status_text.number, result.status_text.text)
+        if trouble is not None:
+            yield LabelledFact("SQL Server says", f"{status(result.status_text)}. {WORDS[trouble]}", 1)
+        return
+    yield DocumentHeading("How it was decided")
+    yield from list_steps(explain_result(done.estate, result).steps)
+    if result.path is not None:
+        yield DocumentHeading(f"Followed from there, it ends {result.end}")
+        yield from list_path(result.path, limits.hops, limits.evidence)
+        yield from list_needed(result.path, done.knowledge, limits.sentences)
+
+
+_ANSWERS = {
+    ProblemKind.STUCK: "is stuck",
+    ProblemKind.DROPPED: "is dropped",
+    ProblemKind.CONNECTION_FAILS: "waits for a connection that fails",
+    ProblemKind.REPORTED: "waits, and SQL Server reports why",
+    ProblemKind.NOT_KNOWN: "waits; what becomes of it is not known",
+    ProblemKind.NOT_ACKNOWLEDGED: "was sent and is not acknowledged",
+    ProblemKind.PASSING: "waits for the next attempt of SQL Server",
+    ProblemKind.NOTHING: "is on its way",
+}
+
+
+def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
+    name, row = name_result(result), result.row
+    sender = where(row["instance_name"], row["database_name"])
+    others = problem.count - 1
+    like = f", like {count(others, 'other message')}" if others else ""
+    target = f"from {sender} to service {named(row['to_service_name'])}"
+    return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.what}, {target}."
+
+
+def _as_object(done: Check, result: MessageResult) -> object:
+    if result.verdict is None:
+        gaps = [gap_object(gap) for gap in result.gaps]
+        reported_status = {
+            "error_number": result.status_text.number,
+            "transmission_status": result.status_text.text,
+        }
+        return {"verdict": None, "not_known": gaps, **reported_status}
+    explanation = explain_result(done.estate, result)
+    [verdict] = explanation.verdict
+    path = None if result.path is None else path_object(result.path, done.knowledge)
+    return {**json.loads(write_explanation(verdict, explanation.steps.rows)), "end": result.end, "path": path}
+
+
+def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:
+    """Yield the path of a message that has a verdict."""
+    rows, name = estate.evidence.rows, result.row["instance_name"]
+    tables = {key: _of_instance(rows[key], name, key) for key in _TABLES}
+    [row] = TableColumns.of_rows([result.row], INPUTS["messages"]).dicts()
+    asked = QuestionedMessage(row, is_described=False, as_of=estate.times[name])
+
+    def chunks(instance: str, service: str) -> Iterator[Mapping[str, TableColumns]]:
+        theirs = [one for one in rows["messages"] if one["to_service_name"] == service]
+        yield {"messages": _of_instance(theirs, instance, "messages"), "dialogs": tables["dialogs"]}
+
+    knowledge = estate.knowledge
+
+    def is_known(hop: PathHop) -> bool:
+        return hop.verdict is None or not knowledge.of_verdict(hop.instance_name, hop.verdict)
+
+    others = OtherInstances(lambda: estate.instances, is_known)
+    known_tables = KnownTables.of_columns(narrow_to(tables, row), chunks, others)
+    return answer(asked, known_tables, MessageBackground(find_gap(tables), result.status_text))
+
+
+def _of_instance(rows: Sequence[TableRow], instance: str, key: str) -> TableColumns:
+    return TableColumns.of_rows([row for row in rows if row["instance_name"] == instance], INPUTS[key])

@@ -1,0 +1,309 @@
+"""Findings on databases: doubled broker instances, disabled brokers, services held twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from routing.lint.address_rules import catches_all
+from routing.lint.endpoint_hazards import Hazards, OpenChoice, OpenMessageFollower
+from routing.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names
+from routing.lint.probing import ProbeAnswers, is_caught, owners_of, scopes_that_ask
+from routing.rules import text
+from routing.rules.choosing import distinct_routes, has_mirror, tier_of
+from routing.rules.estate import ARRIVALS, EstateRoute
+from routing.rules.following import HopPath, MessageTrace
+from routing.rules.matching import MatchKey, step_of
+from routing.terms import BROKER_CONFIGURATION_SERVICE, MSDB, Ending, MatchingStep, Outcome, Reason
+
+
+def broker_ids(estate: LintEstate) -> Iterator[LintFinding]:
+    """Find SBR012 to SBR014: each broker instance that several databases have.
+
+    Where instances share it, it stands under the first of them by name.
+    """
+    sentence = "databases %s have one broker instance"
+    found_in: dict[str, dict[str, set[str]]] = {}
+    for instance, name, guid in estate.tables["databases"].rows("instance_name", "name", "service_broker_guid"):
+        broker = text.broker_id(guid)
+        if instance is not None and name is not None and broker is not None:
+            found_in.setdefault(broker, {}).setdefault(instance, set()).add(name)
+    for broker, by_instance in found_in.items():
+        for instance, names in by_instance.items():
+            if len(names) > 1:
+                yield finding("SBR012", (instance, None), broker, sentence, list_names(names))
+        if len(by_instance) > 1:
+            # Between instances the first database by name speaks for each.
+            places = sorted((instance, min(names)) for instance, names in by_instance.items())
+            code = "SBR014" if len({name for _, name in places}) == 1 else "SBR013"
+            yield finding(code, places[0], broker, sentence, list_names(map(".".join, places)))
+
+
+def disabled_brokers(estate: LintEstate) -> Iterator[LintFinding]:
+    """Find SBR034 and SBR035: a database that cannot send or receive, though it has services or routes."""
+    in_use = {(instance, database) for instance, database, route in estate.live_routes if not catches_all(route)}
+    services = estate.tables["services"].rows("instance_name", "database_name", "name")
+    in_use |= {
+        (instance, database) for instance, database, name in services if name is not None and is_users(name)
+    }
+    columns = ("instance_name", "name", "is_broker_enabled")
+    for instance, name, is_enabled in estate.tables["databases"].rows(*columns):
+        if is_enabled is False and name == MSDB:
+            yield finding("SBR035", (instance, name), name, "messages from the network are delayed")
+        elif is_enabled is False and (instance, name) in in_use:
+            yield finding("SBR034", (instance, name), name, "its services and routes do nothing")
+
+
+def doubled_services(estate: LintEstate) -> Iterator[LintFinding]:
+    """Find SBR019: an open dialog goes to the sender's own database, else to the first by name (D5)."""
+    for instance in estate.instances.values():
+        for service in estate.services_of_users(instance):
+            names = {database.name for database in instance.holders_of(service)}
+            if len(names) > 1:
+                sentence = "databases %s hold the service"
+                yield finding("SBR019", (instance.name, None), service, sentence, list_names(names))
+
+
+# Findings on LOCAL routes of databases: one that names what nobody here holds, services that none names.
+
+
+def lacking_services(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
+    """Find SBR044: messages on a LOCAL route find no database of the instance that holds the service.
+
+    Left alone: an id that is not here (SBR015), requests for routes (SBR043), services that every database holds.
+    """
+    for verdict in probe_answers.local:
+        service = verdict.asked.service or ""
+        if service == BROKER_CONFIGURATION_SERVICE or not is_users(service):
+            continue
+        for search in verdict.searches:
+            if search.end.reason is Reason.SERVICE_NOT_FOUND and search.known_broker == verdict.asked.broker:
+                sentence = "no database of %s holds '%s': what takes the route is %s"
+                values = (verdict.asked.instance, service, str(search.end.outcome))
+                yield finding("SBR044", verdict.place, search.route_name, sentence, *values)
+
+
+def caught_services(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
+    """Find SBR045: open messages to a service of the same instance depend on routes for any service.
+
+    One finding for each service that no database's route leads to by its name, under the first that holds it.
+    """
+    named = {
+        (verdict.asked.instance, verdict.asked.service)
+        for verdict in probe_answers.local
+        if verdict.asked.database is not None and verdict.asked.broker is None
+        if any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in verdict.searches)
+    }
+    for verdict in probe_answers.catching:
+        instance, database, service, _ = verdict.asked
+        if (instance, service) in named:
+            continue
+        for search in filter(is_caught, verdict.searches):
+            holder = estate.instances[instance].holders_of(service)[0].name
+            sentence = "what databases of %s send to it matches only routes for any service, such as %s of %s"
+            yield finding("SBR045", (instance, holder), service, sentence, instance, search.route_name, database)
+
+
+# Load-balancing routes: those that no open dialog reaches, and those that stand twice.
+
+
+class BalancedService(NamedTuple):
+    """A service that several broker instances share the open dialogs of, by the routes of a database.
+
+    ``by_broker``: the balanced routes of each id, by name. ``open_routes``: those for the service without an id.
+    """
+
+    place: tuple[str, str]
+    service: str
+    by_broker: dict[str | None, list[EstateRoute]]
+    open_routes: Sequence[EstateRoute]
+
+
+def balanced_services(estate: LintEstate) -> list[BalancedService]:
+    """Return the services that routes in force balance over two broker instances or more."""
+    grouped: dict[tuple[str, str, str], dict[MatchingStep, list[EstateRoute]]] = {}
+    for instance, database, route in estate.live_routes:
+        if route.service is not None:
+            step = step_of(MatchKey(route.service, None), route)
+            if step is not None:
+                by_step = grouped.setdefault((instance, database, route.service), {})
+                by_step.setdefault(step, []).append(route)
+    services = []
+    for (instance, database, service), by_step in grouped.items():
+        by_broker: dict[str | None, list[EstateRoute]] = {}
+        for route in by_step.get(MatchingStep.BALANCED, ()):
+            by_broker.setdefault(route.broker, []).append(route)
+        if len(by_broker) > 1:
+            open_routes = by_step.get(MatchingStep.SERVICE, ())
+            services.append(BalancedService((instance, database), service, by_broker, open_routes))
+    return services
+
+
+def unbalanced_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
+    """Find SBR017: an open message's search ends with a route without broker instance, before ids are balanced.
+
+    One finding for each such route.
+    """
+    for one in balanced:
+        for route in one.open_routes:
+            never = list_names(other.name or "" for routes in one.by_broker.values() for other in routes)
+            sentence = "open dialogs to '%s' take it and never %s"
+            yield finding("SBR017", one.place, route.name, sentence, one.service, never)
+
+
+def doubled_routes(balanced: Iterable[BalancedService]) -> Iterator[LintFinding]:
+    """Find SBR047: a balanced route equals another, so its broker instance gets no greater share (section 2.3)."""
+    for one in balanced:
+        for broker, routes in one.by_broker.items():
+            distinct = distinct_routes(routes)
+            for route in routes:
+                [first] = [other for other in distinct if _is_same(other, route)]
+                if first is not route:
+                    sentence = "it is the same as %s: the share of broker instance %s stays one of %s"
+                    values = (first.name, broker, str(len(one.by_broker)))
+                    yield finding("SBR047", one.place, route.name, sentence, *values)
+
+
+def _is_same(route: EstateRoute, other: EstateRoute) -> bool:
+    return len(distinct_routes([route, other])) == 1
+
+
+# Routes that no message can take.
+
+
+def shadowed_routes(
+    estate: LintEstate, probe_answers: ProbeAnswers, balanced: Iterable[BalancedService]
+) -> Iterator[LintFinding]:
+    """Find SBR027: another route takes every message that a route matches.
+
+    Left alone: routes that match in no step, have no address that can be used, stand twice among balanced ones,
+    or whose database's broker is off (findings of their own), and the LOCAL route for any service, which waits
+    for services still to come.
+    """
+    doubled = {(one.instance_name, one.database_name, one.object) for one in doubled_routes(balanced)}
+    used: set[tuple[tuple[str, str], str | None]] = set()
+    # Of a route's own question (its service and its id) the first answer by name.
+    winners: dict[tuple[tuple[str, str], str | None, str | None], str] = {}
+    for verdict in probe_answers.routes:
+        place, (_, _, service, broker) = verdict.place, verdict.asked
+        for search in verdict.searches:
+            used |= {(place, route.name) for route in (search.reported, *search.alternatives) if route is not None}
+            name = search.route_name
+            if name is not None and service is not None:
+                question = (place, service, broker)
+                winners[question] = min(name, winners.get(question, name))
+    for selector, routes in probe_answers.contested.items():
+        if not estate.instances[selector.instance].is_enabled(selector.database):
+            continue
+        other = winners.get((selector.place, selector.service, selector.broker), "another route for any service")
+        for route in routes:
+            is_usable = tier_of(route) is not None and not catches_all(route)
+            is_told = (*selector.place, route.name) in doubled
+            if is_usable and not is_told and (selector.place, route.name) not in used:
+                yield finding(
+                    "SBR027", selector.place, route.name, "every message that it matches takes %s", other
+                )
+
+
+# Routes without broker instance: those that several instances of a service answer, and those that only one does.
+
+
+def open_to_several(estate: LintEstate, probe_answers: ProbeAnswers, proved: Hazards) -> Iterator[LintFinding]:
+    """Find SBR018: routes without broker instance that the transport may use in turn lead to several holders.
+
+    Only places that the tables know can be judged; gateways do not hold the service and are no hazard. What is
+    proved of the same scope and service is an error of its own, and not a warning as well.
+    """
+    for verdict in probe_answers.routes:
+        service = verdict.asked.service
+        if OpenChoice(*verdict.place, service or "") in proved:
+            continue
+        for search in verdict.searches:
+            if search.step is not MatchingStep.SERVICE or not search.alternatives:
+                continue
+            owners = owners_of(estate, search, verdict.asked)
+            targets = {name for name, owner in owners.items() if owner.holders_of(service)}
+            if len(targets) > 1:
+                sentence = "it and others without broker instance lead to '%s' at %s"
+                yield finding("SBR018", verdict.place, search.route_name, sentence, service, list_names(targets))
+
+
+def open_to_one(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
+    """Find SBR046: all messages of an open route are delivered at the only broker instance of their service.
+
+    Left alone: routes for requests, which carry no id, and mirrored ones, which need an id (SBR003).
+    """
+    sole = _sole_brokers(estate)
+    route_names: dict[OpenChoice, set[str]] = {}
+    for instance, database, route in estate.live_routes:
+        service = route.service
+        if service not in sole or instance not in estate.listed or has_mirror(route):
+            continue
+        if step_of(MatchKey(service, None), route) is MatchingStep.SERVICE:
+            route_names.setdefault(OpenChoice(instance, database, service), set()).add(route.name or "")
+    for choice, names in route_names.items():
+        traces = list(follower.traces(choice))
+        if traces and all(_ends_at(follower, trace, sole[choice.service]) for trace in traces):
+            hops = (path.hops[0] for trace in traces for path in trace.hop_paths)
+            # One that came back to its own instance is reported by a route of msdb.
+            used = {hop.route_name for hop in hops if hop.scope == choice.scope}
+            for name in names & used:
+                sentence = "all that takes it ends at broker instance %s, the only one that is known of '%s'"
+                yield finding("SBR046", choice[:2], name, sentence, sole[choice.service], choice.service)
+
+
+def _sole_brokers(estate: LintEstate) -> dict[str, str]:
+    """Return the broker instance of each service that databases of one id alone hold."""
+    brokers_by_service: dict[str, set[str | None]] = {}
+    for holder in estate.holders:
+        if holder.service != BROKER_CONFIGURATION_SERVICE:
+            brokers_by_service.setdefault(holder.service, set()).add(holder.database.broker)
+    sole = {service: next(iter(brokers)) for service, brokers in brokers_by_service.items() if len(brokers) == 1}
+    return {service: broker for service, broker in sole.items() if broker is not None}
+
+
+def _ends_at(follower: OpenMessageFollower, trace: MessageTrace, broker: str) -> bool:
+    """Return True if every way of a trace is delivered at a broker instance."""
+    targets = [follower.target(path) for path in trace.hop_paths]
+    return not trace.is_cut and all(target is not None and target[1] == broker for target in targets)
+
+
+# Findings on requests for routes: where a database asks although it need not, and where nobody is asked.
+
+
+_STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
+
+
+def needless_requests(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
+    """Find SBR033: step 4 comes before a LOCAL route for any service (D15)."""
+    for verdict in probe_answers.asking:
+        if any(search.asks for search in verdict.searches):
+            sentence = "an open message for it opens a route request, though the service is in this instance"
+            yield finding("SBR033", verdict.place, verdict.asked.service, sentence)
+
+
+def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:
+    """Find SBR043: every way of a request is known to its end, and none ends at a BrokerConfiguration service.
+
+    A database whose broker is off asks for no route. Forwarding that is not known is no end, and a request
+    that asks for a route itself has no way.
+    """
+    for instance, database in scopes_that_ask(estate):
+        here = estate.instances[instance]
+        if not here.is_enabled(database) or (database != ARRIVALS and database not in here.databases):
+            continue
+        traces = list(follower.traces_of_requests(instance, database))
+        paths = [path for trace in traces for path in trace.hop_paths]
+        is_known = paths and not any(trace.is_cut for trace in traces)
+        if is_known and all(_is_lost(path, estate) for path in paths):
+            ends = list_names(f"{path.instance} ({path.reason or path.ending})" for path in paths)
+            sentence = "requests for routes end at %s: what asks for a route waits for ever"
+            yield finding("SBR043", (instance, database), paths[0].hops[0].route_name, sentence, ends)
+
+
+def _is_lost(path: HopPath, estate: LintEstate) -> bool:
+    """Return True if a way is known to its end, and nothing is delivered there."""
+    if path.ending not in _STOPPED or path.instance is None:
+        return False
+    is_known = estate.instances[path.instance].is_forwarding_known
+    return is_known or path.reason is not Reason.FORWARDING_DISABLED

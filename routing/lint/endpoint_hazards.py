@@ -1,0 +1,333 @@
+"""Prove which open dialogs get several target endpoints, by following a message to all ends that it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from routing.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names, sender_of
+from routing.lint.message_rules import OpenDialogs
+from routing.plan.paths import trace_open_messages, trace_request
+from routing.rules import text
+from routing.rules.choosing import is_local, is_transport
+from routing.rules.deciding import Decision, RoutingKey
+from routing.rules.estate import ARRIVALS, EstateRoute, NameAddress, SqlInstance
+from routing.rules.following import OPEN_STEPS, HopPath, MessageTrace
+from routing.rules.network import EstateNetwork
+from routing.terms import MatchingStep, Outcome
+
+# Open messages followed through the estate to all ends that they may have.
+
+
+class OpenChoice(NamedTuple):
+    """The scope of routes among which the transport chooses for open messages to a service."""
+
+    instance: str
+    scope: str
+    service: str
+
+
+class OpenMessageFollower:
+    """Follows open messages through the instances that the tables list."""
+
+    def __init__(self, estate: LintEstate) -> None:
+        self.network = estate.network
+        self._now = estate.now
+        self._decide = estate.decisions.at
+
+    def traces(self, choice: OpenChoice) -> Iterator[MessageTrace]:
+        """Follow messages of a choice: one trace for each hash that makes a difference.
+
+        None for what asks for a route first: which requests are pending the tables of lint do not tell.
+        """
+        here = self.network.instances[choice.instance]
+        return trace_open_messages(
+            self.network, self._decide, here, sender_of(choice.scope), choice.service, self._now
+        )
+
+    def traces_of_requests(self, instance: str, scope: str) -> Iterator[MessageTrace]:
+        """Follow requests for routes of a database: one trace for each hash that matters."""
+        return trace_request(self.network, self._decide, self.network.instances[instance], scope, self._now)
+
+    def of_any_service(self, instance: SqlInstance, scope: str) -> Decision:
+        """Decide in a scope for a service that no route of it names, and that is not held here."""
+        key = RoutingKey(sender_of(scope), None, None, True, NameAddress.NONE)
+        # What is bound to no id is balanced by the routes for its service alone, and here are none.
+        return self._decide(key, instance, self._now).choices[0]
+
+    def target(self, path: HopPath) -> tuple[str, str] | None:
+        """Return the database that a way ends at, with its broker instance; None where none has one."""
+        if path.instance is None or path.database is None:
+            return None
+        broker = self.network.instances[path.instance].databases[path.database].broker
+        return None if broker is None else (f"{path.instance}.{path.database}", broker)
+
+
+Ends = tuple[tuple[str, str], ...]
+"""Targets by name, each with its broker instance."""
+
+
+class ProvedHazard(NamedTuple):
+    """The proof for a choice: its routes, the first one being reported, and the targets that they lead to."""
+
+    routes: tuple[str, ...]
+    ends: Ends
+
+
+Hazards = Mapping[OpenChoice, ProvedHazard]
+
+
+def prove_hazards(estate: LintEstate, follower: OpenMessageFollower) -> dict[OpenChoice, ProvedHazard]:
+    """Find the choices whose messages end at different broker instances; one hash that shows it proves it."""
+    proofs = _Proofs(_Reach(estate, follower.network), follower)
+    proved: dict[OpenChoice, ProvedHazard] = {}
+    for instance in follower.network.instances.values():
+        for scope in instance.routes:
+            if scope == ARRIVALS or scope in instance.databases:
+                proved.update(proofs.of_named(instance, scope))
+                proved.update(proofs.of_others(instance, scope))
+    return proved
+
+
+class _Proofs:
+    """Follows what may end at several targets; ways that many scopes have in common are followed once."""
+
+    def __init__(self, reach: _Reach, follower: OpenMessageFollower) -> None:
+        self._reach, self._follower = reach, follower
+        self._shared: dict[tuple[tuple[str | None, ...], str], Ends] = {}
+
+    def of_named(self, instance: SqlInstance, scope: str) -> Iterator[tuple[OpenChoice, ProvedHazard]]:
+        """Yield the choices of routes that name a service."""
+        by_service = instance.routes[scope]
+        for service in self._reach.spread & by_service.keys():
+            if service in self._reach.of_routes(by_service[service], service, instance):
+                choice = OpenChoice(instance.name, scope, service)
+                hazard = self._follow(choice)
+                if hazard is not None:
+                    yield choice, hazard
+
+    def of_others(self, instance: SqlInstance, scope: str) -> Iterator[tuple[OpenChoice, ProvedHazard]]:
+        """Yield the choices of routes for any service, for the services that no other route of the scope names."""
+        by_service = instance.routes[scope]
+        routes = by_service.get(None, ())
+        candidates = set(self._reach.of_routes(routes, None, instance))
+        if any(is_transport(route) for route in routes):
+            candidates |= self._reach.addressed
+        candidates -= by_service.keys()
+        if not candidates:
+            return
+        shared_routes = self._routes_for_any_service(instance, scope)
+        for service in filter(is_users, candidates):
+            choice = OpenChoice(instance.name, scope, service)
+            is_shared = shared_routes is not None and service not in instance.holders
+            hazard = (
+                self._share(choice, shared_routes)
+                if shared_routes is not None and is_shared
+                else self._follow(choice)
+            )
+            if hazard is not None:
+                yield choice, hazard
+
+    def _routes_for_any_service(self, instance: SqlInstance, scope: str) -> tuple[EstateRoute, ...] | None:
+        """Return the routes that the transport may take for any service that is not held here; None for none."""
+        decision = self._follower.of_any_service(instance, scope)
+        search = decision.first
+        is_sent = search.end.outcome in (Outcome.SENT, Outcome.FORWARDED) and decision.again is None
+        if not is_sent or search.asks or search.reads_address or search.step is not MatchingStep.ANY_SERVICE:
+            return None
+        compared = {one for route in search.choice.routes for one in (route.compared, route.compared_mirror)}
+        return None if compared & instance.own_addresses else search.choice.routes
+
+    def _share(self, choice: OpenChoice, shared_routes: Sequence[EstateRoute]) -> ProvedHazard | None:
+        """Find the hazard of a choice that depends on the addresses alone."""
+        addresses_and_service = (
+            tuple(one for route in shared_routes for one in (route.compared, route.compared_mirror)),
+            choice.service,
+        )
+        if addresses_and_service not in self._shared:
+            followed = self._follow(choice)
+            self._shared[addresses_and_service] = () if followed is None else followed.ends
+        ends = self._shared[addresses_and_service]
+        return ProvedHazard(tuple(route.name or "" for route in shared_routes), ends) if ends else None
+
+    def _follow(self, choice: OpenChoice) -> ProvedHazard | None:
+        for trace in self._follower.traces(choice):
+            ends = self._ends(trace, choice) if trace.has_multiple_targets else ()
+            if ends:
+                return ProvedHazard(
+                    tuple(dict.fromkeys(path.hops[0].route_name or "" for path in trace.hop_paths)), ends
+                )
+        return None
+
+    def _ends(self, trace: MessageTrace, choice: OpenChoice) -> Ends:
+        """Return the targets if several of the transport's choices lead to different broker instances; else none.
+
+        Where only one of them does, the choice is made past it. A message that comes back to its own instance
+        chooses in msdb.
+        """
+        first = trace.hop_paths[0].hops[0]
+        if (first.scope, first.broker_instance) != (choice.scope, None) or first.matching_step not in OPEN_STEPS:
+            return ()
+        first_targets, ends = set(), {}
+        for path in trace.hop_paths:
+            target = self._follower.target(path)
+            if target is not None:
+                first_targets.add((path.hops[0].address, path.hops[1].instance_name))
+                ends[target[0]] = target[1]
+        return tuple(sorted(ends.items())) if len(first_targets) > 1 and len(set(ends.values())) > 1 else ()
+
+
+class _Reach:
+    """The places that messages can reach at all, so that few have to be followed.
+
+    ``spread``: the services that databases of different broker instances hold. ``addressed``: those of them whose
+    names begin with an address.
+    """
+
+    def __init__(self, estate: LintEstate, network: EstateNetwork) -> None:
+        self._network = network
+        brokers_by_service: dict[str, set[str]] = {}
+        self._held_at: dict[str, list[tuple[str, str]]] = {}
+        for instance, database, service in estate.holders:
+            if database.broker is not None and instance in estate.listed:
+                brokers_by_service.setdefault(service, set()).add(database.broker)
+                self._held_at.setdefault(instance, []).append((service, database.broker))
+        self.spread = {service for service, brokers in brokers_by_service.items() if len(brokers) > 1}
+        self.addressed = {service for service in self.spread if text.address_in_name(service) is not None}
+        self._next: dict[str, frozenset[str]] = {}
+        self._services: dict[frozenset[str], set[str]] = {}
+
+    def of_routes(self, routes: Iterable[EstateRoute], service: str | None, here: SqlInstance) -> set[str]:
+        """Return the services that open ones of some routes may lead to several targets of."""
+        open_routes = [route for route in routes if route.broker is None and not is_local(route)]
+        owners = self._owners(open_routes, service, here)
+        is_apart = len(open_routes) > 1 or len(owners) > 1 or any(route.mirror_address for route in open_routes)
+        return self._services_from(frozenset(owners)) if owners and is_apart else set()
+
+    def _owners(self, routes: Iterable[EstateRoute], service: str | None, here: SqlInstance) -> set[str]:
+        """Return the instances at the addresses of routes, for a service."""
+        owners: set[str] = set()
+        for route in routes:
+            named = None if service is None else text.address_in_name(service)
+            address = named if is_transport(route) else route.address
+            for one in (address, route.mirror_address):
+                if one is not None:
+                    owners.update(owner.name for owner in self._network.owners(one, here))
+        return owners
+
+    def _services_from(self, owners: frozenset[str]) -> set[str]:
+        """Return the services that arrivals may reach and databases of different broker instances hold."""
+        if owners not in self._services:
+            seen, ahead = set(owners), list(owners)
+            while ahead:
+                more = self._onward(ahead.pop()) - seen
+                seen |= more
+                ahead += more
+            brokers_by_service: dict[str, set[str]] = {}
+            for name in seen:
+                for service, broker in self._held_at.get(name, ()):
+                    brokers_by_service.setdefault(service, set()).add(broker)
+            spread_services = {service for service, brokers in brokers_by_service.items() if len(brokers) > 1}
+            # Where a name leads is not looked up.
+            self._services[owners] = spread_services | self.addressed
+        return self._services[owners]
+
+    def _onward(self, name: str) -> frozenset[str]:
+        """Return the instances that one forwards to."""
+        if name not in self._next:
+            here = self._network.instances[name]
+            arrivals = here.routes.get(ARRIVALS, {}) if here.is_forwarding else {}
+            routes = [
+                route
+                for routes_of_service in arrivals.values()
+                for route in routes_of_service
+                if not is_local(route)
+            ]
+            self._next[name] = frozenset(self._owners(routes, None, here))
+        return self._next[name]
+
+
+# What is said of open dialogs that get several target endpoints, and how many there are.
+
+
+OpenDialogsOf = Callable[[Collection[str]], Sequence[OpenDialogs]]
+"""The open dialogs of messages to some services."""
+_SHOWN = 3
+
+
+def several_targets(
+    follower: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf | None
+) -> Iterator[LintFinding]:
+    """Find SBR041: one finding for the routes of a scope that lead to the same ends, whatever the services.
+
+    With messages it says how many open dialogs they are of that take such a choice, wherever they were sent.
+    """
+    risks = {} if dialogs_of is None or not hazards else _dialogs_at_risk(follower, hazards, dialogs_of)
+    grouped: dict[tuple[tuple[str, str], ProvedHazard], list[OpenChoice]] = {}
+    for choice, hazard in hazards.items():
+        grouped.setdefault((choice[:2], hazard), []).append(choice)
+    for (place, hazard), choices in grouped.items():
+        shown, rest = hazard.ends[:_SHOWN], len(hazard.ends) - _SHOWN
+        sentence = "open dialogs to '%s' end at " + ", ".join(["%s (%s)"] * len(shown))
+        sentence += f" and {rest} more, by %s" if rest > 0 else ", by %s"
+        values = [list_names(one.service for one in choices), *chain(*shown), list_names(hazard.routes)]
+        risk = _Risk.together([risks[choice] for choice in choices if choice in risks])
+        if risk is not None:
+            also, counts = risk.phrased()
+            sentence, values = sentence + also, values + counts
+        yield finding("SBR041", place, hazard.routes[0], sentence, *values)
+
+
+class _Risk(NamedTuple):
+    """Open dialogs that take a choice: how many, and the first by id; ``is_sure``: whatever is picked later."""
+
+    dialogs: int
+    first: str
+    is_sure: bool
+
+    def phrased(self) -> tuple[str, list[str]]:
+        """Return the end of a finding's message, and the values for its placeholders."""
+        if self.is_sure:
+            return "; dialogs at risk: %s, such as %s", [str(self.dialogs), self.first]
+        return "; dialogs at risk: up to %s, by what forwarders pick for them", [str(self.dialogs)]
+
+    @classmethod
+    def together(cls, risks: Sequence[_Risk]) -> _Risk | None:
+        """Add up risks; None where there are none."""
+        if not risks:
+            return None
+        return cls(
+            sum(one.dialogs for one in risks), min(one.first for one in risks), all(one.is_sure for one in risks)
+        )
+
+
+def _dialogs_at_risk(
+    follower: OpenMessageFollower, hazards: Hazards, dialogs_of: OpenDialogsOf
+) -> dict[OpenChoice, _Risk]:
+    """Return the open dialogs whose messages come by each choice, at the first instance or on their way."""
+    risks_by_choice: dict[OpenChoice, list[_Risk]] = {}
+    for group in dialogs_of({choice.service for choice in hazards}):
+        sender = follower.network.instances.get(group.instance)
+        if sender is None or group.database not in sender.databases:
+            continue
+        traces = list(follower.traces(OpenChoice(group.instance, group.database, group.service)))
+        passed = [_passed(trace, group.service, hazards) for trace in traces]
+        for choice in set().union(*passed):
+            is_sure = all(choice in of_hash for of_hash in passed)
+            risks_by_choice.setdefault(choice, []).append(_Risk(group.dialogs, group.first, is_sure))
+    together = {choice: _Risk.together(risks) for choice, risks in risks_by_choice.items()}
+    return {choice: risk for choice, risk in together.items() if risk is not None}
+
+
+def _passed(trace: MessageTrace, service: str, hazards: Hazards) -> set[OpenChoice]:
+    """Return the proved choices that a message comes by while it is open."""
+    if not trace.has_multiple_targets:
+        return set()
+    hops = (
+        hop
+        for path in trace.hop_paths
+        for hop in path.hops
+        if hop.matching_step in OPEN_STEPS and hop.broker_instance is None
+    )
+    return {OpenChoice(hop.instance_name, hop.scope, service) for hop in hops} & hazards.keys()

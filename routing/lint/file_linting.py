@@ -1,0 +1,323 @@
+"""Lint exports and scripts in PATHs: findings, each with its file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
+
+from routing.cases.evidence import FileEvidence, Spot, SubjectKey, subject_key, weigh
+from routing.cases.exported_files import FileOptions, ScriptFiles, find_files, read_exports, say_unread
+from routing.cases.known_estate import EstateKnowledge
+from routing.cases.message_cases import CheckedEstate
+from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
+from routing.errors import InputError
+from routing.importing.script_rows import phrase
+from routing.lint.catalogue import FINDINGS
+from routing.lint.custom_rules import configuration_of, find_own
+from routing.lint.lint_estate import READ, LintFinding
+from routing.lint.lint_settings import LintSettings
+from routing.lint.linting import find_all, full_row, kinds_with, place_of, suppressed_of
+from routing.rules.choosing import is_local
+from routing.rules.text import collated
+from routing.rules.timeline import micros_of
+from routing.schemas import INPUTS
+from routing.tables.table_columns import TableColumns
+from routing.terms import ReadRow
+
+# Which findings rest on what was not read: a view of which nothing was read says nothing, and no fault.
+
+
+class RequiredKnowledge(NamedTuple):
+    """The knowledge that a kind of finding requires: of its own place, or of other instances.
+
+    ``in_scope`` is ``here`` without the endpoint, ``in_instance`` the same for all databases of the instance.
+    """
+
+    here: bool = False
+    in_scope: bool = False
+    in_instance: bool = False
+    services_of_all: bool = False
+    endpoints_of_all: bool = False
+    of_ways: bool = False
+
+
+_HERE = RequiredKnowledge(here=True)
+_IN_SCOPE = RequiredKnowledge(in_scope=True)
+# All others look at rows that are there, whatever else there is.
+_RESTS: Mapping[str, RequiredKnowledge] = {
+    "SBR015": RequiredKnowledge(of_ways=True),
+    "SBR016": RequiredKnowledge(services_of_all=True),
+    "SBR018": _HERE,
+    "SBR020": RequiredKnowledge(here=True, services_of_all=True),
+    **dict.fromkeys(("SBR021", "SBR022", "SBR023", "SBR024", "SBR025", "SBR027", "SBR033", "SBR040"), _HERE),
+    "SBR026": RequiredKnowledge(of_ways=True),
+    "SBR032": RequiredKnowledge(endpoints_of_all=True),
+    "SBR041": RequiredKnowledge(of_ways=True),
+    "SBR043": RequiredKnowledge(of_ways=True),
+    "SBR044": _IN_SCOPE,
+    "SBR045": RequiredKnowledge(in_instance=True),
+    "SBR046": RequiredKnowledge(of_ways=True, services_of_all=True),
+}
+_LOST_REQUESTS = "SBR043"
+
+
+_OF_ENDPOINT = (MissingKnowledge.ENDPOINT, MissingKnowledge.FORWARDING, MissingKnowledge.ADDRESSES)
+_OF_SERVICES = (
+    MissingKnowledge.NAME_ONLY,
+    MissingKnowledge.SERVICES,
+    MissingKnowledge.ALL_SERVICES,
+    MissingKnowledge.UNREADABLE_SERVICE,
+)
+
+
+SharedGaps = frozenset[KnowledgeGap]
+
+
+class FileKnowledge:
+    """The views that were read of each instance, and the gaps behind findings."""
+
+    def __init__(self, knowledge: EstateKnowledge) -> None:
+        self._knowledge = knowledge
+        self._behind: dict[tuple[RequiredKnowledge, str, str | None], list[SharedGaps]] = {}
+        gaps: dict[str, list[KnowledgeGap]] = {name: [] for name in knowledge.evidence.instances}
+        for gap in knowledge.list_gaps():
+            if gap.what is not MissingKnowledge.ENDPOINTS_OF_DIALOGS:
+                gaps[gap.instance].append(gap)
+        self._gaps = {name: frozenset(theirs) for name, theirs in gaps.items()}
+
+    def gaps_behind(self, finding: LintFinding) -> list[SharedGaps]:
+        """Return the gaps that a finding rests on, in sets that are not empty; no set where it is certain.
+
+        Findings share sets: thousands of findings may each rest on thousands of gaps.
+        """
+        rests, instance = self._rests_of(finding), finding.instance_name
+        if rests is None or instance is None or instance not in self._gaps:
+            return []
+        place = rests, instance, finding.database_name
+        if place not in self._behind:
+            self._behind[place] = [gaps for gaps in self._find_gaps(*place) if gaps]
+        return self._behind[place]
+
+    def _find_gaps(self, rests: RequiredKnowledge, instance: str, database: str | None) -> Iterator[SharedGaps]:
+        """Yield the gaps in the knowledge required for a database of an instance."""
+        if rests.here:
+            yield _set_of(self._knowledge.endpoint(instance))
+        if rests.here or rests.in_scope:
+            yield self._services[instance]
+            if database is not None:
+                yield _set_of(self._knowledge.routes(instance, database))
+        if rests.in_instance:
+            yield self._beyond_endpoints[instance]
+        if rests.services_of_all:
+            yield self._services_of_all
+        if rests.endpoints_of_all:
+            yield self._endpoints_of_all
+        if rests.of_ways:
+            # Messages reach the instances of which an address is known.
+            yield self._gaps[instance]
+            yield self._of_reached
+
+    @cached_property
+    def _services(self) -> dict[str, SharedGaps]:
+        """The gaps in the databases and services of each instance."""
+        return {
+            name: _set_of(self._knowledge.databases(name)) | {gap for gap in gaps if gap.what in _OF_SERVICES}
+            for name, gaps in self._gaps.items()
+        }
+
+    @cached_property
+    def _beyond_endpoints(self) -> dict[str, SharedGaps]:
+        return {
+            name: frozenset(gap for gap in gaps if gap.what not in _OF_ENDPOINT)
+            for name, gaps in self._gaps.items()
+        }
+
+    @cached_property
+    def _services_of_all(self) -> SharedGaps:
+        return frozenset[KnowledgeGap]().union(*self._services.values())
+
+    @cached_property
+    def _endpoints_of_all(self) -> SharedGaps:
+        return frozenset[KnowledgeGap]().union(*(_set_of(self._knowledge.endpoint(name)) for name in self._gaps))
+
+    @cached_property
+    def _of_reached(self) -> SharedGaps:
+        reached = (gaps for name, gaps in self._gaps.items() if self._knowledge.instances[name].own_addresses)
+        return frozenset[KnowledgeGap]().union(*reached)
+
+    def _rests_of(self, finding: LintFinding) -> RequiredKnowledge | None:
+        """Return the knowledge that a finding requires; a LOCAL route keeps requests in their scope."""
+        if finding.code == _LOST_REQUESTS and self._is_local(finding):
+            return _IN_SCOPE
+        return _RESTS.get(finding.code)
+
+    def _is_local(self, finding: LintFinding) -> bool:
+        instance = self._knowledge.instances.get(finding.instance_name or "")
+        scope = {} if instance is None else instance.routes.get(finding.database_name or "", {})
+        return any(
+            is_local(route) for routes in scope.values() for route in routes if route.name == finding.object
+        )
+
+
+def _set_of(gap: KnowledgeGap | None) -> SharedGaps:
+    return frozenset() if gap is None else frozenset([gap])
+
+
+# The file of a finding, and the line where a script's statement says what it is about.
+
+
+_NAMED = ("routes", "services", "databases")
+
+
+class DefinitionPlaces:
+    """The places of definitions in files, found for findings."""
+
+    def __init__(self, spots: Mapping[SubjectKey, Spot]) -> None:
+        self._spots = spots
+        self._by_name: dict[tuple[str, str, str], Spot] = {}
+        self._first: dict[str, Spot] = {}
+        for key, spot in spots.items():
+            if key.name:
+                self._by_name.setdefault((key.view, key.instance, key.name), spot)
+            self._first.setdefault(key.instance, spot)
+
+    def spot_of(self, finding: LintFinding) -> Spot | None:
+        """Return the place of a finding's route, service or database; else of its instance."""
+        instance, database, name = finding.instance_name, finding.database_name, finding.object
+        if instance is None:
+            return None
+        if name:
+            # A service of an instance stands in any of its databases.
+            for view in _NAMED:
+                spot = self._spots.get(
+                    subject_key(view, instance, None if view == "databases" else database, name)
+                )
+                spot = spot or (database is None and self._by_name.get((view, instance, collated(name)))) or None
+                if spot is not None:
+                    return spot
+        if database:
+            exact = [subject_key("databases", instance, None, database)]
+            for key in (*exact, *(subject_key(view, instance, database, None) for view in _NAMED)):
+                if key in self._spots:
+                    return self._spots[key]
+        return self._first.get(instance)
+
+
+# Statements of scripts that SQL Server is sure to refuse, as findings.
+
+
+# The options of a route: SBR001 to SBR009, which have a number each.
+_CODES = {kind.error_number: kind.code for kind in FINDINGS[:9]}
+_OTHERS = "SBR042"
+
+
+def refused_statements(evidence: FileEvidence) -> Iterator[tuple[LintFinding, Spot]]:
+    """Yield a finding for each of them, with its file and line."""
+    for instance, problem in evidence.problems:
+        if problem.by_server and not problem.counted:
+            code = _CODES.get(problem.number, _OTHERS)
+            finding = LintFinding(code, instance, None, None, problem.why, problem.number)
+            yield finding, (problem.file, problem.line)
+
+
+_NONE = LintSettings()
+
+
+@dataclass(frozen=True)
+class FilesLinted:
+    """The result of `lint_files`.
+
+    findings, suppressed: rows as `lint` has them, and ``file`` and ``line`` (None where there is none), in the
+    order of printing. not_judged: how many findings of each code rest on what was not read; not_known: on what.
+    rejected (rows of exports), not_taken (statements of which not all is known), left_out (statements about what
+    was exported) and notes are sentences.
+    """
+
+    findings: Sequence[ReadRow]
+    suppressed: Sequence[ReadRow]
+    not_judged: Counter[str]
+    not_known: Sequence[KnowledgeGap]
+    rejected: Sequence[str]
+    not_taken: Sequence[str]
+    left_out: Sequence[str]
+    notes: Sequence[str]
+
+
+def lint_files(
+    paths: Sequence[str], options: FileOptions, *, now: datetime, settings: LintSettings = _NONE
+) -> FilesLinted:
+    """Find faults and hazards in exports and scripts, at one moment, from which scripts are in force.
+
+    ``paths`` are read as `check` reads them; a script of which nothing tells the instance stands for itself, and a
+    file that is no script of T-SQL is noted. What rests on something that was not read is no finding. Raises
+    InputError for a file that cannot be read, and where there is none; RuleError where a custom rule fails.
+    """
+    evidence = _read(paths, replace(options, by_file=True), now)
+    every, not_judged, gaps = _judge(evidence, micros_of(now), settings)
+    refused: dict[LintFinding, list[Spot]] = {}
+    for finding, spot in refused_statements(evidence):
+        spots = refused.setdefault(finding, [])
+        if spot not in spots:
+            spots.append(spot)
+    places = DefinitionPlaces(evidence.spots)
+    located: dict[LintFinding, Sequence[Spot | None]] = {one: [places.spot_of(one)] for one in every}
+    located.update(refused)
+    hidden = suppressed_of(located, settings.suppress)
+    of_scripts = {phrase(problem): problem.by_server or problem.counted for _, problem in evidence.problems}
+    return FilesLinted(
+        _rows({one: spots for one, spots in located.items() if one not in hidden}, settings),
+        _rows({one: located[one] for one in hidden}, settings),
+        not_judged,
+        gaps,
+        [sentence for sentence in evidence.rejected if sentence not in of_scripts],
+        [sentence for sentence, is_told in of_scripts.items() if not is_told],
+        evidence.left_out,
+        evidence.notes,
+    )
+
+
+def _read(paths: Sequence[str], options: FileOptions, now: datetime) -> FileEvidence:
+    exports, scripts = find_files(paths)
+    export, options = read_exports(exports, options)
+    every = [*scripts.named, *scripts.lying]
+    if not export.rows and not every:
+        raise InputError(
+            f"there is neither an export nor a script in {say_unread(paths, export.notes)}",
+            "name files of exports, files that end in .sql, or folders of them",
+        )
+    # A file in another language is no reason to leave the others alone.
+    return weigh(export, ScriptFiles(lying=every), options, now)
+
+
+def _judge(
+    evidence: FileEvidence, now: int, settings: LintSettings
+) -> tuple[set[LintFinding], Counter[str], list[KnowledgeGap]]:
+    """Return the findings that stand, how many do not, and what these would need."""
+    rows, findings = evidence.rows, set()
+    columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
+    knowledge, not_judged = FileKnowledge(CheckedEstate.of(evidence, {}).knowledge), Counter[str]()
+    gaps = set[SharedGaps]()
+    for one in find_all(columns, now, settings.expiring_within_days):
+        behind = knowledge.gaps_behind(one)
+        if behind:
+            not_judged[one.code] += 1
+            gaps.update(behind)
+        else:
+            findings.add(one)
+    if settings.rules:
+        findings |= find_own(settings.rules, configuration_of(columns, now))
+    return findings, not_judged, sorted(frozenset[KnowledgeGap]().union(*gaps), key=lambda gap: gap.place)
+
+
+def _rows(located: Mapping[LintFinding, Sequence[Spot | None]], settings: LintSettings) -> list[ReadRow]:
+    kinds = kinds_with(settings.rules)
+    rows = []
+    for one, spots in located.items():
+        for spot in spots:
+            file, line = (None, None) if spot is None else spot
+            rows.append({**full_row(one, kinds), "file": file, "line": line})
+    return sorted(rows, key=place_of)

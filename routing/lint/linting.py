@@ -1,0 +1,288 @@
+"""Lint a configuration: from tables to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, partial
+from typing import Any
+
+from routing.lint import (
+    address_rules,
+    configuration_rules,
+    endpoint_hazards,
+    lint_estate,
+    message_rules,
+)
+from routing.lint.catalogue import BY_CODE, LintRule
+from routing.lint.configuration_rules import BalancedService
+from routing.lint.custom_rules import CustomRule, configuration_of, find_own
+from routing.lint.endpoint_hazards import Hazards, OpenDialogsOf, OpenMessageFollower, prove_hazards
+from routing.lint.lint_estate import LintEstate, LintFinding, estate_of
+from routing.lint.lint_settings import DEFAULT_DAYS, LintSettings, LintSuppression
+from routing.lint.message_rules import (
+    RebalancedDialogs,
+    RouteName,
+    open_dialogs,
+    read_changed_picks,
+    used_routes,
+)
+from routing.lint.probing import ProbeAnswers, answers_of
+from routing.process import no_search_for_cycles
+from routing.result_schemas import FINDINGS, ROUTE_COVERAGE
+from routing.rules.timeline import micros_of
+from routing.schemas import ROUTES
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.table_columns import Table, TableColumns
+from routing.terms import ReadRow, TableRow
+
+# Every family of findings, in one order; each is a named function from the evidence to findings.
+
+
+@dataclass(frozen=True)
+class LintEvidence:
+    """The facts that findings are made from.
+
+    hazards: the choices of open dialogs that lead to several targets, proved by following messages. used, changed,
+    dialogs_of: what `resolved` tells of messages, None and empty where none are given. rows: those of routes that
+    are looked at one by one.
+    """
+
+    estate: LintEstate
+    answers: ProbeAnswers
+    follower: OpenMessageFollower
+    hazards: Hazards
+    used: set[RouteName] | None
+    changed: list[RebalancedDialogs]
+    dialogs_of: OpenDialogsOf | None
+    rows: TableColumns
+
+    @cached_property
+    def balanced(self) -> list[BalancedService]:
+        """The services that several broker instances share."""
+        return configuration_rules.balanced_services(self.estate)
+
+
+FAMILIES: dict[str, Callable[[LintEvidence], Iterable[LintFinding]]] = {
+    "route rows": lambda evidence: address_rules.route_rows(evidence.estate, evidence.rows),
+    "refused rows": lambda evidence: address_rules.refused_rows(evidence.estate),
+    "broker instances": lambda evidence: configuration_rules.broker_ids(evidence.estate),
+    "disabled brokers": lambda evidence: configuration_rules.disabled_brokers(evidence.estate),
+    "doubled services": lambda evidence: configuration_rules.doubled_services(evidence.estate),
+    "unbalanced routes": lambda evidence: configuration_rules.unbalanced_routes(evidence.balanced),
+    "doubled routes": lambda evidence: configuration_rules.doubled_routes(evidence.balanced),
+    "answers": lambda evidence: message_rules.answers(evidence.estate, evidence.answers),
+    "returns": lambda evidence: message_rules.no_return(evidence.answers),
+    "needless requests": lambda evidence: configuration_rules.needless_requests(evidence.answers),
+    "lost requests": lambda evidence: configuration_rules.lost_requests(evidence.estate, evidence.follower),
+    "local routes": lambda evidence: configuration_rules.lacking_services(evidence.answers),
+    "services without a route": lambda evidence: configuration_rules.caught_services(
+        evidence.estate, evidence.answers
+    ),
+    "open routes": lambda evidence: configuration_rules.open_to_several(
+        evidence.estate, evidence.answers, evidence.hazards
+    ),
+    "open routes to one": lambda evidence: configuration_rules.open_to_one(evidence.estate, evidence.follower),
+    "several targets": lambda evidence: endpoint_hazards.several_targets(
+        evidence.follower, evidence.hazards, evidence.dialogs_of
+    ),
+    "shadowed routes": lambda evidence: configuration_rules.shadowed_routes(
+        evidence.estate, evidence.answers, evidence.balanced
+    ),
+    "loops": lambda evidence: message_rules.loops(evidence.estate, evidence.answers),
+    "conversation groups": lambda evidence: (
+        message_rules.torn_groups(evidence.estate) if "dialogs" in evidence.estate.tables else ()
+    ),
+    "unused routes": lambda evidence: (
+        () if evidence.used is None else message_rules.unused_routes(evidence.estate, evidence.used)
+    ),
+    "changed picks": lambda evidence: message_rules.changed_picks(evidence.changed),
+}
+
+
+def find_in_families(evidence: LintEvidence) -> set[LintFinding]:
+    """Return the findings of all families."""
+    return {one for family in FAMILIES.values() for one in family(evidence)}
+
+
+# Findings → rows: what is suppressed, in full columns, sorted.
+
+
+def kinds_with(rules: Iterable[CustomRule]) -> Mapping[str, LintRule]:
+    """Return every kind of finding by its code, those of custom rules last."""
+    return {**BY_CODE, **{rule.code: rule.kind for rule in rules}}
+
+
+def suppressed_of(every: Iterable[LintFinding], suppress: Sequence[LintSuppression]) -> set[LintFinding]:
+    """Return the findings that are not to be shown."""
+    return {one for one in every if any(_covers(part, one) for part in suppress)}
+
+
+def _covers(one: LintSuppression, finding: LintFinding) -> bool:
+    """Return True if a suppression's every given part is the finding's."""
+    parts = finding._asdict()
+    return all(parts[name] == value for name, value in vars(one).items() if value is not None)
+
+
+def rows_of(findings: Iterable[LintFinding], kinds: Mapping[str, LintRule]) -> SchemaRows:
+    """Return findings in their full columns, sorted by them."""
+    full = [full_row(one, kinds) for one in findings]
+    full.sort(key=place_of)
+    return SchemaRows(FINDINGS, tuple(full))
+
+
+def place_of(row: ReadRow) -> tuple[Any, ...]:
+    """Return a row's place in the order of its columns, null first."""
+    return tuple((value is not None, value or "") for value in row.values())
+
+
+def full_row(one: LintFinding, kinds: Mapping[str, LintRule]) -> TableRow:
+    """Return a finding in its full columns."""
+    kind = kinds[one.code]
+    values = {**one._asdict(), "severity": str(kind.severity), "advice": kind.advice}
+    return {name: values[name] for name in FINDINGS.names}
+
+
+# What findings in a row of routes are told by, besides the row itself; and what each of them names.
+_AROUND_ROUTES = ("instances", "databases", "services")
+_NAME = ("instance_name", "database_name", "name")
+
+
+@dataclass(frozen=True)
+class LintResult:
+    """The result of `lint`; all rows are in the order in which they are printed.
+
+    findings, suppressed: columns code, severity, instance_name, database_name, object, message, advice,
+    error_number. coverage: instance_name, routes, used; None where no resolved messages were given.
+    """
+
+    findings: SchemaRows
+    suppressed: SchemaRows
+    coverage: SchemaRows | None
+
+
+def lint(
+    tables: Mapping[str, Table],
+    *,
+    now: datetime,
+    expiring_within_days: int = DEFAULT_DAYS,
+    suppress: Sequence[LintSuppression] = (),
+    resolved: Table | None = None,
+    rules: Sequence[CustomRule] = (),
+) -> LintResult:
+    """Find faults and hazards of a configuration at one moment.
+
+    ``tables`` maps routes, databases, services, instances and, where there are any, dialogs and route_requests to
+    DataFrames, Arrow tables or datasets (tables.md); they may hold rows that `resolve` refuses. ``now`` is UTC
+    where it has no zone. ``resolved`` are rows of ``resolved_routes``, as any of these: with them routes that no
+    message used (SBR028) and dialogs whose pick changed (SBR039) are found, dialogs at risk (SBR041) are counted,
+    and coverage is known. ``rules`` are custom ones (`lint_settings.load_rules`). Raises InputError where a table
+    or column is missing, RuleError where one of these fails.
+    """
+    moment = micros_of(now)
+    return lint_columns(
+        lint_estate.columns(tables, moment),
+        moment,
+        LintSettings(tuple(suppress), expiring_within_days, tuple(rules)),
+        used=None if resolved is None else used_routes(resolved),
+        changed=[] if resolved is None else read_changed_picks(resolved),
+        dialogs_of=None if resolved is None else partial(open_dialogs, resolved),
+    )
+
+
+def lint_columns(
+    columns: Mapping[str, TableColumns],
+    now: int,
+    settings: LintSettings,
+    *,
+    used: set[RouteName] | None = None,
+    changed: Sequence[RebalancedDialogs] = (),
+    dialogs_of: OpenDialogsOf | None = None,
+) -> LintResult:
+    """Lint columns of the tables that `lint_estate.READ` names, at a moment (microseconds).
+
+    ``used`` are the routes that messages used; ``changed`` and ``dialogs_of`` tell of their dialogs.
+    """
+    every = find_all(columns, now, settings.expiring_within_days, used, changed, dialogs_of)
+    if settings.rules:
+        every |= find_own(settings.rules, configuration_of(columns, now))
+    suppressed, kinds = suppressed_of(every, settings.suppress), kinds_with(settings.rules)
+    return LintResult(
+        findings=rows_of(every - suppressed, kinds),
+        suppressed=rows_of(suppressed, kinds),
+        coverage=None
+        if used is None
+        else SchemaRows(ROUTE_COVERAGE, tuple(message_rules.coverage(columns["routes"], used))),
+    )
+
+
+def find_all(
+    columns: Mapping[str, TableColumns],
+    now: int,
+    days: int = DEFAULT_DAYS,
+    used: set[RouteName] | None = None,
+    changed: Sequence[RebalancedDialogs] = (),
+    dialogs_of: OpenDialogsOf | None = None,
+    rows: TableColumns | None = None,
+) -> set[LintFinding]:
+    """Find all findings in columns of the tables that `lint_estate.READ` names, at a moment (microseconds).
+
+    ``rows`` are those rows of routes that are looked at one by one, all where None.
+    """
+    with no_search_for_cycles():
+        estate = estate_of(columns, now, days)
+        route_rows = columns["routes"] if rows is None else rows
+        follower = OpenMessageFollower(estate)
+        hazards = prove_hazards(estate, follower)
+        evidence = LintEvidence(
+            estate, answers_of(estate), follower, hazards, used, list(changed), dialogs_of, route_rows
+        )
+        return find_in_families(evidence)
+
+
+Moment = tuple[Mapping[str, TableColumns], int]
+"""Columns of the tables, and a moment."""
+
+
+def lint_apart(
+    before: Moment,
+    after: Moment,
+    days: int = DEFAULT_DAYS,
+    suppress: Sequence[LintSuppression] = (),
+    rules: Sequence[CustomRule] = (),
+) -> tuple[SchemaRows, SchemaRows]:
+    """Return the findings of `lint` that the first side alone has, and those that the second alone has.
+
+    Suppressed ones are left out. Where the sides differ in routes alone, a row of a route that is equal on both
+    has the same findings on both, and is not looked at.
+    """
+    near = _differing_routes(before, after)
+    old, new = (
+        find_all(columns, now, days, rows=near and near(columns["routes"]))
+        | (find_own(rules, configuration_of(columns, now)) if rules else set())
+        for columns, now in (before, after)
+    )
+    kinds = kinds_with(rules)
+    first, second = (rows_of(alone - suppressed_of(alone, suppress), kinds) for alone in (old - new, new - old))
+    return first, second
+
+
+def _differing_routes(before: Moment, after: Moment) -> Callable[[TableColumns], TableColumns] | None:
+    """Return a selection of routes by the names of which a version differs; None where it may lack findings.
+
+    What is found in a row names its instance, database and route.
+    """
+    (old, then), (new, now) = before, after
+    if then != now or any(old[key] is not new[key] and old[key] != new[key] for key in _AROUND_ROUTES):
+        return None
+    names = {row[: len(_NAME)] for row in _whole(old["routes"]) ^ _whole(new["routes"])}
+
+    def take(routes: TableColumns) -> TableColumns:
+        return routes.take([place for place, name in enumerate(routes.rows(*_NAME)) if name in names])
+
+    return take
+
+
+def _whole(routes: TableColumns) -> set[tuple[Any, ...]]:
+    return set(routes.rows(*ROUTES.names))

@@ -1,0 +1,394 @@
+"""Findings on messages: on those that must arrive (the questions of `probing`), and on those that were resolved.
+
+The latter are routes that nobody uses, and dialogs that were torn apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from routing.engines.traffic_tables import TrafficTable, open_traffic
+from routing.lint.lint_estate import LintEstate, LintFinding, finding, list_names
+from routing.lint.probing import (
+    ProbeAnswers,
+    ProbeQuestion,
+    ProbeVerdict,
+    RouteReferrer,
+    is_caught,
+    owners_of,
+    searches_of,
+)
+from routing.rules import text
+from routing.rules.deciding import RouteSearch
+from routing.rules.following import OPEN_STEPS
+from routing.rules.matching import UNNAMED
+from routing.rules.resolving import DialogFacts
+from routing.tables.table_columns import COUNT, Table, TableColumns
+from routing.terms import (
+    BROKER_CONFIGURATION_SERVICE,
+    ERROR_NUMBERS,
+    MSDB,
+    MatchingStep,
+    Outcome,
+    Reason,
+    TableRow,
+)
+
+_NOT_HERE = (Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
+_NO_WAY = (Reason.NO_ROUTE, *_NOT_HERE, Reason.TRANSPORT_ADDRESS_INVALID)
+
+
+def answers(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
+    """Find SBR021 to SBR025 and SBR040."""
+    for verdict in probe_answers.arrivals:
+        for search in verdict.searches:
+            if verdict.by is not None:
+                yield from routed_here(verdict, search, verdict.by)
+            if verdict.asked.broker is None:
+                yield from arrives_open(estate, verdict, search)
+    for verdict in probe_answers.arriving:
+        for search in verdict.searches:
+            if search.end.reason is Reason.FORWARDING_DISABLED:
+                yield not_forwarded(
+                    verdict, search, is_known=estate.instances[verdict.asked.instance].is_forwarding_known
+                )
+
+
+def routed_here(verdict: ProbeVerdict, search: RouteSearch, by: RouteReferrer) -> Iterator[LintFinding]:
+    """Find SBR021 and SBR022: arrivals match nothing in msdb, or LOCAL and no database has the service."""
+    place, service, reason = verdict.place, verdict.asked.service, search.end.reason
+    if search.asks:
+        return
+    if search.step is MatchingStep.NO_MATCH:
+        sentence = "route %s of %s leads here, and no route of msdb matches"
+        yield finding("SBR021", place, service, sentence, by.name, by.sender)
+    elif reason in _NOT_HERE:
+        sentence = "route %s of %s leads here, and is dropped here: %s"
+        yield finding(
+            "SBR022", place, service, sentence, by.name, by.sender, str(reason), number=ERROR_NUMBERS[reason]
+        )
+
+
+def not_forwarded(verdict: ProbeVerdict, search: RouteSearch, *, is_known: bool) -> LintFinding:
+    """Find SBR025 and SBR040: a route of msdb leads on, and forwarding is off, or is taken to be off."""
+    if is_known:
+        return finding(
+            "SBR025", verdict.place, search.route_name, "what arrives for it is dropped: forwarding is off"
+        )
+    sentence = "what arrives for it is dropped if forwarding is off, which is not known and taken as off"
+    return finding("SBR040", verdict.place, search.route_name, sentence)
+
+
+def arrives_open(estate: LintEstate, verdict: ProbeVerdict, search: RouteSearch) -> Iterator[LintFinding]:
+    """Find SBR023 and SBR024: only a LOCAL route for any service delivers arrivals, or nothing matches.
+
+    The service that is asked for routes is left alone: a route of msdb for it makes msdb ask.
+    """
+    place, service = verdict.place, verdict.asked.service
+    if service == BROKER_CONFIGURATION_SERVICE:
+        return
+    if is_caught(search):
+        yield finding("SBR023", place, service, "what arrives for it matches only route %s", search.route_name)
+    if search.step is MatchingStep.NO_MATCH and verdict.by is None and not search.asks:
+        sentence = "an open message that arrives for it is %s (%s)"
+        if _takes_bound(estate, verdict.asked):
+            sentence += "; bound to the broker instance of a database that holds it, it is delivered"
+        yield finding("SBR024", place, service, sentence, str(search.end.outcome), str(search.end.reason))
+
+
+def _takes_bound(estate: LintEstate, asked: ProbeQuestion) -> bool:
+    """Return True if a message that is bound to the id of a holder of its service is delivered."""
+    brokers = {holder.broker for holder in estate.instances[asked.instance].holders_of(asked.service)} - {None}
+    searches = (search for broker in brokers for search in searches_of(estate, asked._replace(broker=broker)))
+    return any(search.end.outcome is Outcome.DELIVERED and not search.asks for search in searches)
+
+
+def no_return(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
+    """Find SBR020: no service of a database that sends here can be answered.
+
+    Which service opens a dialog is not in the tables, so that one way back is enough.
+    """
+    pairs: dict[tuple[tuple[str, str], tuple[str, str]], list[ProbeVerdict]] = {}
+    for verdict in probe_answers.returns:
+        if verdict.by is not None:
+            pairs.setdefault((verdict.place, verdict.by[:2]), []).append(verdict)
+    for (place, sender), verdicts in pairs.items():
+        searches = [search for verdict in verdicts for search in verdict.searches]
+        if all(search.end.reason in _NO_WAY and not search.asks for search in searches):
+            services = {verdict.asked.service or "" for verdict in verdicts}
+            reason = min((search.end.reason for search in searches), key=str)
+            sentence = "%s sends here, and no route leads back to %s: %s"
+            values = (".".join(sender), list_names(services), str(reason))
+            yield finding("SBR020", place, min(services), sentence, *values, number=ERROR_NUMBERS.get(reason))
+
+
+# Forwarding loops: messages that go from instance to instance and never arrive.
+
+
+Edge = tuple[str, str]
+"""From an instance to one that it forwards to."""
+ForwardingTargets = dict["str | None", dict[str, set[str]]]
+"""Where instances forward what is bound to an id (None: open, UNNAMED: to any other), by instance."""
+
+
+@dataclass
+class InstanceNames:
+    """The names that an instance knows: all other services, or ids, are alike to it."""
+
+    services: set[str | None] = field(default_factory=set)
+    brokers: set[str | None] = field(default_factory=set)
+
+
+def loops(estate: LintEstate, probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
+    """Find SBR026: one finding a service and set of instances, under the first of them by name."""
+    by_service, rest = _forwarding_targets(estate, probe_answers)
+    for service, of_service in by_service.items():
+        asked = {here for by_instance in of_service.values() for here in by_instance}
+        for broker in of_service:
+            edges = _reach(asked, _forwarding(broker, of_service, asked, rest))
+            yield from _around(service, asked, edges)
+    for by_instance in (rest.get(None, {}), rest.get(UNNAMED, {})):
+        edges = [(here, there) for here, others in by_instance.items() for there in others]
+        yield from _around("any other service", by_instance, edges)
+
+
+def _around(service: str, asked: Iterable[str], edges: list[Edge]) -> Iterator[LintFinding]:
+    """Yield the finding on a service; where only ways for any service go round, the finding for these says so."""
+    circles = _circles(edges)
+    instances = sorted({here for here, _ in circles})
+    if not set(asked).isdisjoint(instances):
+        sentence = "messages for it go round between %s"
+        yield finding("SBR026", (instances[0], MSDB), service, sentence, list_names(instances))
+
+
+def _forwarding_targets(
+    estate: LintEstate, probe_answers: ProbeAnswers
+) -> tuple[dict[str, ForwardingTargets], ForwardingTargets]:
+    """Collect where each instance sends arrivals for each service that it names, and for any other."""
+    names = _names(estate)
+    by_service: dict[str, ForwardingTargets] = {}
+    rest: ForwardingTargets = {}
+    for verdict in probe_answers.arriving:
+        here, _, service, broker = verdict.asked
+        instance_names = names[here]
+        of_service = (
+            by_service.setdefault(service, {})
+            if service is not None and service in instance_names.services
+            else rest
+        )
+        bound_broker = broker if broker is None or broker in instance_names.brokers else UNNAMED
+        targets = of_service.setdefault(bound_broker, {}).setdefault(here, set())
+        for search in verdict.searches:
+            if search.end.outcome is Outcome.FORWARDED:
+                targets.update(owners_of(estate, search, verdict.asked))
+    return by_service, rest
+
+
+def _names(estate: LintEstate) -> Mapping[str | None, InstanceNames]:
+    """Return the names in the routes (of any version), the services and the databases of each instance."""
+    names_by_instance: dict[str | None, InstanceNames] = defaultdict(InstanceNames)
+    for name, instance in estate.instances.items():
+        names_by_instance[name].brokers.update(instance.brokers)
+    routes = estate.tables["routes"].rows("instance_name", "remote_service_name", "broker_instance")
+    for instance_name, service, broker in routes:
+        names_by_instance[instance_name].services.add(service)
+        names_by_instance[instance_name].brokers.add(text.broker_id(broker))
+    for instance_name, service in estate.tables["services"].rows("instance_name", "name"):
+        names_by_instance[instance_name].services.add(service)
+    return names_by_instance
+
+
+def _forwarding(
+    broker: str | None, of_service: ForwardingTargets, asked: set[str], rest: ForwardingTargets
+) -> Callable[[str], set[str]]:
+    """Return the function from an instance to those it forwards a message to, for a service and an id.
+
+    An instance that does not name the service sends it on as any other, one that does not name the id as bound
+    to any other.
+    """
+    other = None if broker is None else UNNAMED
+
+    def forwards(here: str) -> set[str]:
+        if here not in asked:
+            return rest.get(other, {}).get(here, set())
+        bound_broker = broker if here in of_service[broker] else other
+        return of_service.get(bound_broker, {}).get(here, set())
+
+    return forwards
+
+
+def _reach(starts: Iterable[str], forwards: Callable[[str], set[str]]) -> list[Edge]:
+    """Return the ways that a message from any of the instances can go."""
+    seen, edges = set(starts), []
+    ahead = list(seen)
+    while ahead:
+        here = ahead.pop()
+        for there in forwards(here):
+            edges.append((here, there))
+            if there not in seen:
+                seen.add(there)
+                ahead.append(there)
+    return edges
+
+
+def _circles(edges: list[Edge]) -> list[Edge]:
+    """Remove edges with nothing before or nothing after them, again and again; return the rest."""
+    forward = _prune(edges)
+    return [(here, there) for there, here in _prune([(there, here) for here, there in forward])]
+
+
+def _prune(edges: list[Edge]) -> list[Edge]:
+    """Return the edges that are left when those with nothing after are taken away, again and again."""
+    before: dict[str, list[str]] = {}
+    for here, there in edges:
+        before.setdefault(there, []).append(here)
+    after = Counter(here for here, _ in edges)
+    ends = [there for there in before if not after[there]]
+    while ends:
+        for here in before.get(ends.pop(), ()):
+            after[here] -= 1
+            if not after[here]:
+                ends.append(here)
+    return [(here, there) for here, there in edges if after[here] and after[there]]
+
+
+# What resolved messages show of their routes and dialogs: groups of them, as few as the configuration's rows.
+
+
+RouteName = tuple[Any, Any, Any]
+"""Instance, database and name."""
+_SENDER = ("instance_name", "database_name", "to_service_name")
+_CONVERSATION = "conversation_id"
+
+
+class RebalancedDialogs(NamedTuple):
+    """Open dialogs of a scope to a service that were balanced to several ids: how many, and the first by id."""
+
+    instance: str
+    database: str
+    service: str
+    dialogs: int
+    first: str
+
+
+class OpenDialogs(NamedTuple):
+    """Dialogs of a database to a service whose messages take routes while they are bound to no broker instance.
+
+    How many there are, and the first by id.
+    """
+
+    instance: str
+    database: str
+    service: str
+    dialogs: int
+    first: str
+
+
+def used_routes(resolved: Table) -> set[RouteName]:
+    """Return the routes that messages used (`routes_in_use`)."""
+    return routes_in_use(open_traffic(resolved))
+
+
+def routes_in_use(resolved: TrafficTable) -> set[RouteName]:
+    """Return the routes that messages used.
+
+    ``resolved`` has the columns of ``resolved_routes``. A route is used where a message reports it, where it
+    led the message back to its own instance (rerouted_from), and where it is one of alternative_routes: the
+    transport may take any of these.
+    """
+    used: set[RouteName] = set()
+    for use in resolved.route_uses():
+        here = MSDB if use.database is None else use.database
+        there = here if use.rerouted_from is None else MSDB
+        used |= {(use.instance, here, use.rerouted_from), (use.instance, there, use.route)}
+    return {route for route in used if route[2] is not None}
+
+
+def read_changed_picks(resolved: Table) -> list[RebalancedDialogs]:
+    """Return the scopes and services of which open dialogs were balanced to different broker instances."""
+    balanced = {"matching_step": [int(MatchingStep.BALANCED)]}
+    dialogs = open_traffic(resolved).groups(
+        (*_SENDER, _CONVERSATION, "is_initiator"), varying="broker_instance", only=balanced
+    )
+    scopes: dict[tuple[Any, ...], RebalancedDialogs] = {}
+    for instance, database, service, count, first in (
+        dialogs.groups(_SENDER, least=(_CONVERSATION,)).rows().rows(*_SENDER, COUNT, f"min_{_CONVERSATION}")
+    ):
+        scope = (instance, MSDB if database is None else database, service)
+        # What arrived and what msdb sent is of one scope.
+        other = scopes.get(scope, RebalancedDialogs(*scope, 0, first))
+        scopes[scope] = RebalancedDialogs(*scope, other.dialogs + count, min(other.first, first))
+    return list(scopes.values())
+
+
+def open_dialogs(resolved: Table, services: Collection[str]) -> list[OpenDialogs]:
+    """Return the open dialogs to some services, by the databases that begin them.
+
+    A dialog is open where a message of its initiator was sent by a route without broker instance, and is bound to
+    none: no target has acknowledged it.
+    """
+    is_open = {
+        "matching_step": [int(step) for step in OPEN_STEPS],
+        "to_service_name": services,
+        "is_initiator": [True],
+        "broker_instance": None,
+    }
+    dialogs = open_traffic(resolved).groups((*_SENDER, _CONVERSATION), only=is_open)
+    counted = dialogs.groups(_SENDER, least=(_CONVERSATION,)).rows()
+    groups = counted.rows(*_SENDER, COUNT, f"min_{_CONVERSATION}")
+    return [OpenDialogs(*group) for group in groups if group[1] is not None]
+
+
+def route_names(routes: TableColumns) -> set[RouteName]:
+    """Return the routes of a table; versions of a route are one."""
+    return set(routes.rows("instance_name", "database_name", "name"))
+
+
+def coverage(routes: TableColumns, used: set[RouteName]) -> Iterator[TableRow]:
+    """Yield the number of routes that messages used, by instance."""
+    counts: dict[str | None, list[int]] = {}
+    for route in route_names(routes):
+        count = counts.setdefault(route[0], [0, 0])
+        count[0] += 1
+        count[1] += route in used
+    for instance in sorted(counts, key=lambda name: (name is not None, name or "")):
+        yield {"instance_name": instance, "routes": counts[instance][0], "used": counts[instance][1]}
+
+
+def unused_routes(estate: LintEstate, used: set[RouteName]) -> Iterator[LintFinding]:
+    """Find SBR028: no message used the route, in any version."""
+    for instance, database, name in route_names(estate.tables["routes"]) - used:
+        yield finding("SBR028", (instance, database), name, "no message used it")
+
+
+def changed_picks(changed: list[RebalancedDialogs]) -> Iterator[LintFinding]:
+    """Find SBR039: messages of one open dialog went to different broker instances; one a scope and service."""
+    sentence = "the set of broker instances changed before the acknowledgement: dialogs %s, such as %s"
+    for instance, database, service, dialogs, first in changed:
+        yield finding("SBR039", (instance, database), service, sentence, str(dialogs), first)
+
+
+def torn_groups(estate: LintEstate) -> Iterator[LintFinding]:
+    """Find SBR038: dialogs of one conversation group to one service have different ids; one a service.
+
+    A dialog is bound to the id that it was acknowledged with, else to the one that BEGIN DIALOG named.
+    """
+    names = ("instance_name", "database_name", "far_service", "conversation_group_id")
+    ids = ("far_broker_instance", "acknowledged_broker_instance", "acknowledged_at")
+    brokers_by_group: dict[tuple[Any, ...], set[str]] = {}
+    for is_initiator, *group, far, acknowledged, at in estate.tables["dialogs"].rows("is_initiator", *names, *ids):
+        if is_initiator and group[2] and group[3] and (far or acknowledged):
+            dialog = DialogFacts(text.broker_id(far), text.broker_id(acknowledged), at)
+            broker = dialog.acknowledged(estate.now) or dialog.far_broker
+            if broker is not None:
+                brokers_by_group.setdefault(tuple(group), set()).add(broker)
+    torn: dict[tuple[Any, ...], list[str]] = {}
+    for (*service, group_id), brokers in brokers_by_group.items():
+        if len(brokers) > 1:
+            torn.setdefault(tuple(service), []).append(group_id)
+    sentence = "conversation groups are bound to different broker instances: %s, such as %s"
+    for (instance, database, far_service), groups in torn.items():
+        yield finding("SBR038", (instance, database), far_service, sentence, str(len(groups)), min(groups))

@@ -1,0 +1,97 @@
+"""Phrase names, places and lists for printed answers: what comes from the data is printable and bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import TypeVar
+
+from routing.render.wording import count, format_time, printable
+
+_SHOWN = 80
+
+
+_T = TypeVar("_T")
+
+
+def named(name: str | None) -> str:
+    """Return a name from the data within a sentence: in quotes, printable, and bounded."""
+    shown = name or ""
+    return quote_name(shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…")
+
+
+SHOWN = 20
+"""So many of a list are printed, the others counted."""
+
+
+_LONGEST, _LONGEST_STATUS = 300, 4_000
+
+
+# An apostrophe within a word is none.
+_QUOTE = re.compile(r"(?<!\w)'|'(?!\w)")
+
+
+_SENTENCE_ENDS = re.compile(r"(?<=[.]) (?=[A-Z])")
+
+
+def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
+    """Yield the first sentences of a list, and how many more it has."""
+    yield from (sentence for sentence, _ in zip(sentences, range(SHOWN), strict=False))
+    if total > SHOWN:
+        yield f"and {total - SHOWN:,} more (--format json has all)"
+
+
+def shorten(things: Iterable[_T], most: int | None, state: Callable[[_T], str] = str) -> Iterator[str]:
+    """Yield sentences on the first ``most`` things and how many more there are; on all where that is None."""
+    every = list(things)
+    yield from map(state, every[:most])
+    if most is not None and len(every) > most:
+        yield f"and {len(every) - most:,} more (--verbose lists all)"
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text; an end within a name in quotes is none."""
+    parts: list[str] = []
+    for part in _SENTENCE_ENDS.split(text):
+        if parts and len(_QUOTE.findall(parts[-1])) % 2:
+            parts[-1] += f" {part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def where(instance: str, database: str | None) -> str:
+    """Write an instance, or a database with its instance."""
+    return named(instance) if database is None else f"{named(instance)}, database {named(database)}"
+
+
+def when(time: datetime) -> str:
+    """Return a UTC time in whole seconds."""
+    return format_time(time.replace(microsecond=0))
+
+
+def cut(text: str) -> str:
+    """Return a text from the data or about it: printable, and not endless."""
+    shown = printable(text[: _LONGEST + 1])
+    return shown if len(text) <= _LONGEST else f"{shown[:_LONGEST]}…"
+
+
+def join_words(words: Iterable[str], most: int = 3) -> str:
+    """Return words as a list in a sentence: "a, b and c", "a, b, c and 2 more"."""
+    every = list(words)
+    if len(every) > most:
+        return f"{', '.join(every[:most])} and {len(every) - most:,} more"
+    return " and ".join(part for part in (", ".join(every[:-1]), *every[-1:]) if part)
+
+
+def count_places(names: Iterable[str], noun: str) -> str:
+    """Return the only name, or how many there are: "service '//a'", "40 services"."""
+    every = set(names)
+    return f"{noun} {named(next(iter(every)))}" if len(every) == 1 else count(len(every), noun)
+
+
+def quote_name(value: object, longest: int = _LONGEST) -> str:
+    """Return a name or a text from the data: in quotes, so that blanks show, printable, and not endless."""
+    text = str(value)
+    return f"'{printable(text[:longest])}{'…' if len(text) > longest else ''}'"

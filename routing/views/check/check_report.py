@@ -1,0 +1,410 @@
+"""Write a check as a document: the answer, each problem with its remedy, what was read and what is not known."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
+from typing import NamedTuple
+
+from routing.advice.remedy import MessageRemedy
+from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
+from routing.cases.message_cases import MessageResult
+from routing.cases.missing_knowledge import gap_sentence
+from routing.cases.path_ends import PathEnd
+from routing.document import (
+    Block,
+    DocumentHeading,
+    LabelledFact,
+    ListItem,
+    Paragraph,
+    SqlStatement,
+    Tone,
+    TonedText,
+)
+from routing.lint.catalogue import BY_CODE, Severity
+from routing.lint.linting import rows_of
+from routing.render.phrases import cut, join_words, named, shorten, when, where
+from routing.render.wording import count
+from routing.rules.timeline import micros_of
+from routing.schemas import INPUTS, ROUTES
+from routing.tables.table_columns import TableColumns
+from routing.terms import NOT_KNOWN, Outcome, Reason
+from routing.views.check.check_json import Change, ChangeableResult, find_changes
+from routing.views.check.checking import Check, find_notes
+from routing.views.check.grouping import GroupAdvice, ProblemKind
+from routing.views.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
+from routing.views.check.problems import (
+    MessageProblem,
+    find_problems,
+    state_answer,
+    state_counts,
+    state_trial,
+    state_waiting,
+)
+from routing.views.configuration_changes import describe_route_changes
+from routing.views.page.facts import (
+    EstateInstance,
+    FlowAdvice,
+    MessageFlow,
+    Report,
+    ReportChanges,
+    count_words,
+)
+from routing.views.page.report_network import list_places
+
+_TONES = {
+    **dict.fromkeys((ProblemKind.NOT_KNOWN, ProblemKind.NOT_ACKNOWLEDGED, ProblemKind.PASSING), Tone.WAITING),
+    ProblemKind.NOTHING: Tone.GOOD,
+}
+
+
+EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
+"""What `--verbose` prints."""
+
+
+def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits | None = None) -> list[Block]:
+    """Describe a check; messages that are simply on their way are only counted unless ``with_all``."""
+    limits = limits or ReportLimits()
+    problems = find_problems(done.groups)
+    listed_problems = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
+    shown = listed_problems[: limits.problems]
+    report = _Report(done, limits)
+    return [
+        *report.answer(problems),
+        *report.changes(),
+        *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
+        *report.others(listed_problems[len(shown) :]),
+        *report.lint(),
+        *report.not_known(),
+        *report.read(),
+    ]
+
+
+def describe_message(
+    done: Check, result: MessageResult, problem: MessageProblem, limits: ReportLimits
+) -> Iterator[Block]:
+    """Yield since when a message waits that has a problem, why, and what to do."""
+    return _Report(done, limits).describe(1, problem, result)
+
+
+def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
+    """List the statements to be pasted, each once; those of messages that are ``asked`` about, if given."""
+    # Remedies with one statement may differ in words.
+    remedies: dict[tuple[str, str], MessageRemedy] = {}
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for problem in find_problems(done.groups):
+        if asked is not None and not any(problem.keeps(result) for result in asked):
+            continue
+        for advice in problem.advice:
+            if advice.remedy.statement is not None:
+                key = advice.instance, advice.remedy.statement
+                remedies.setdefault(key, advice.remedy)
+                about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
+                reasons[key].append("\n".join([about, *problem.list_actions(advice)]))
+    # What can be run comes first: a server that is only in comments need not be reached for it.
+    ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
+    statements: list[SqlStatement] = []
+    for key in sorted(remedies, key=lambda one: one[0] not in ready_instances):
+        others = len(reasons[key]) - 1
+        also = [f"And for {count(others, 'other problem')}."] if others else []
+        statements.append(remedies[key].as_statement(key[0], [reasons[key][0], *also]))
+    return statements
+
+
+def answer_line(done: Check) -> str:
+    """Return the line that answers: how many messages are stuck, and what else is wrong."""
+    return state_answer(find_problems(done.groups), len(done.results))
+
+
+class _Report:
+    """Makes the parts of a document, and knows what it has told already."""
+
+    def __init__(self, done: Check, limits: ReportLimits) -> None:
+        self._done, self._limits = done, limits
+        self._remedies: dict[tuple[str, MessageRemedy], int] = {}
+        self._evidence_places = EvidencePlaces(done)
+
+    def answer(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+        """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
+        done = self._done
+        answer = state_answer(problems, len(done.results))
+        if done.tried is None:
+            yield DocumentHeading(answer, 1)
+        else:
+            yield DocumentHeading(state_trial(done, done.tried), 1)
+            yield Paragraph(f"Without: {answer[:1].lower()}{answer[1:]}")
+        on_their_way = sum(one.count for one in problems if one.kind is ProblemKind.NOTHING)
+        others = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
+        yield Paragraph(f"{state_counts(done)}.{others}")
+
+    def problem(self, number: int, problem: MessageProblem) -> Iterator[Block]:
+        """Yield a problem: which messages, since when, why, what to do; then its evidence."""
+        what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
+        yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
+        yield from self.describe(number, problem)
+        yield from list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
+
+    def describe(
+        self, number: int, problem: MessageProblem, result: MessageResult | None = None
+    ) -> Iterator[Block]:
+        """Yield since when a message waits, if not given the oldest; why, and what to do."""
+        waiting = state_waiting(result or problem.whole.first, self._done.estate.times)
+        is_alone = result is not None or problem.count == 1
+        yield LabelledFact("waiting" if is_alone else "the oldest waits", waiting, 1)
+        if problem.why:
+            yield LabelledFact("why", problem.why, 1)
+        for gap in problem.first.gaps[: self._limits.sentences]:
+            yield LabelledFact("what would be needed", gap_sentence(gap), 1)
+        for advice in problem.advice[: self._limits.remedies]:
+            yield from self._remedy(number, problem, advice)
+        left_out = len(problem.advice[: self._limits.remedies])
+        if left_out < len(problem.advice):
+            yield Paragraph(f"and {len(problem.advice) - left_out} more remedies (--verbose lists all)", 1)
+
+    def _remedy(self, number: int, problem: MessageProblem, advice: GroupAdvice) -> Iterator[Block]:
+        label = f"what to do on {named(advice.instance)}{_whose(problem, advice)}"
+        first = self._remedies.setdefault((advice.instance, advice.remedy), number)
+        if first != number:
+            yield LabelledFact(label, f"as in {first}", 1)
+            return
+        actions = problem.list_actions(advice)
+        if len(actions) == 1:
+            yield LabelledFact(label, actions[0], 1)
+        else:
+            yield Paragraph((TonedText(f"{label}:", Tone.QUIET),), 1)
+            yield from (ListItem(action, indent=1) for action in actions)
+        if advice.remedy.statement is not None:
+            yield SqlStatement(advice.remedy.statement, indent=2)
+
+    def others(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+        """Yield the number of problems that are not shown."""
+        if problems:
+            messages = count(sum(one.count for one in problems), "message")
+            yield DocumentHeading(
+                f"and {count(len(problems), 'more problem')} with {messages} (--verbose lists all)"
+            )
+
+    def changes(self) -> Iterator[Block]:
+        """Yield the changes that scripts make."""
+        tried, most = self._done.tried, self._limits
+        if tried is None:
+            return
+        scripts = tried.evidence.scripts
+        yield DocumentHeading("What changes")
+        yield from _items(shorten(map(_state_script_tried, scripts), most.sentences))
+        for what, sentences in {"rejected": tried.evidence.rejected, "note": tried.evidence.notes}.items():
+            cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+            yield from _items(shorten(cuts, most.notes))
+        changes, unchanged = find_changes(self._done.results, tried.results)
+        yield from _items(shorten(map(_state_change, changes), most.changes))
+        yield ListItem(f"{count(unchanged, 'message')} as before")
+
+    def lint(self) -> Iterator[Block]:
+        """Yield the number of lint findings that do not stand with a problem."""
+        others = self._done.other_findings
+        if others:
+            counts = ", ".join(starmap(_count_severity, others.items()))
+            what = "Lint has other findings" if self._done.findings else "Lint has findings about other things"
+            yield DocumentHeading("What else lint says")
+            yield ListItem(f"{what}: {counts} (sbroute lint).")
+
+    def not_known(self) -> Iterator[Block]:
+        """Yield the gaps in what was read that may decide."""
+        gaps = self._done.gaps
+        if gaps:
+            yield DocumentHeading("Not known")
+            yield from _items(shorten(map(gap_sentence, gaps), self._limits.sentences))
+
+    def read(self) -> Iterator[Block]:
+        """Yield the list of what was read, rejected and left out."""
+        evidence, most = self._done.evidence, self._limits.sentences
+        yield DocumentHeading("Read")
+        by_instance: dict[str, list[ViewRead]] = defaultdict(list)
+        for one in views_read(evidence):
+            by_instance[one.instance].append(one)
+        state = _list_views if most is None else _count_views
+        yield from _items(shorten(map(state, by_instance.values()), most))
+        yield from _items(shorten(map(_state_script, evidence.scripts), most))
+        yield from _items(_state_uncounted(evidence))
+        lists = {"left out": evidence.left_out, "rejected": evidence.rejected, "note": find_notes(self._done)}
+        for what, sentences in lists.items():
+            cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+            yield from _items(shorten(cuts, self._limits.notes))
+
+
+def _state_others(number: int) -> str:
+    return f"SQL Server reports no trouble about {count(number, 'message')} on the way (--all lists them)."
+
+
+def _items(sentences: Iterable[str]) -> Iterator[ListItem]:
+    return (ListItem(sentence) for sentence in sentences)
+
+
+def _whose(problem: MessageProblem, advice: GroupAdvice) -> str:
+    """Write which messages a remedy is about, where it is not all or not certain."""
+    is_of_some = len({one.count for one in problem.advice}) > 1
+    whose = f", about {advice.count:,} of these {problem.count:,} messages" if is_of_some else ""
+    return whose + ("" if problem.first.verdict is not None else ", as far as is known")
+
+
+def _count_views(views: Sequence[ViewRead]) -> str:
+    rows = count(sum(one.rows for one in views), "row")
+    newest = when(max(one.newest for one in views))
+    return f"{named(views[0].instance)}, exported at {newest}: {count(len(views), 'view')}, {rows}"
+
+
+def _list_views(views: Sequence[ViewRead]) -> str:
+    newest = when(max(one.newest for one in views))
+    return f"{named(views[0].instance)}, exported at {newest}: {', '.join(map(_state_view, views))}"
+
+
+def _state_view(one: ViewRead) -> str:
+    of = f" of {count(one.databases, 'database')}" if one.databases else ""
+    return f"{one.view} {count(one.rows, 'row')}{of}"
+
+
+def _state_script(one: ScriptRead) -> str:
+    rest = f", {one.left_out} left out" if one.left_out else ""
+    rest += f", {one.rejected} rejected" if one.rejected else ""
+    return f"{cut(one.file)} for {named(one.instance)}: {count(one.statements, 'statement')} in force{rest}"
+
+
+def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
+    """Yield of each view how many rows do not count."""
+    for view, rows in evidence.rows_read.items():
+        whats = {"rejected": evidence.rows_rejected, "left out, for a newer export tells": evidence.rows_left_out}
+        row_counts = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
+        if row_counts:
+            yield f"of {count(rows, 'row')} of {view}: {', '.join(row_counts)}"
+
+
+def _count_severity(severity: str, many: int) -> str:
+    return f"{many:,} {severity}" if severity == Severity.INFO else count(many, severity)
+
+
+def _state_script_tried(script: ScriptRead) -> str:
+    counts = f"{count(script.statements, 'statement')}, {script.rejected} rejected"
+    return f"with {cut(script.file)} in force on {named(script.instance)} ({counts})"
+
+
+def _state_change(one: Change) -> str:
+    who = f"{count(len(one.results), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
+    return f"{who}: {_state_result(one.before)} → {_state_result(one.after)}"
+
+
+def _state_result(result: ChangeableResult) -> str:
+    to = None if result.destination is None else f"to {named(result.destination)}"
+    by = None if result.route_name is None else f"by route {named(result.route_name)}"
+    place = "" if result.end_instance is None else f" at {named(result.end_instance)}"
+    is_shown = result.end not in (result.outcome, PathEnd.NOT_KNOWN)
+    then = f"ends {result.end}{place}" if is_shown else None
+    return ", ".join(part for part in (result.outcome, result.reason, by, to, then) if part is not None)
+
+
+# A check as what the page shows.
+
+
+class _FlowKey(NamedTuple):
+    """The fields of a `MessageFlow` that its messages have in common."""
+
+    instance: str
+    database: str | None
+    service: str
+    outcome: str
+    reason: str | None = None
+    route: str | None = None
+    address: str | None = None
+    destination_database: str | None = None
+
+
+def as_report(done: Check) -> Report:
+    """Return the report of the messages that wait; with scripts to try, of them and of what they change.
+
+    There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
+    were shared out do not wait. The findings are all of lint's.
+    """
+    shown = done.tried or done
+    return Report(
+        headline=_headline(done),
+        not_known=tuple(_not_known(done)),
+        made_at=max(shown.estate.times.values()),
+        flows=_flows(shown.results),
+        places=_places(shown),
+        findings=rows_of(shown.every_finding, BY_CODE),
+        changes=None if done.tried is None else _changes(done, done.tried),
+        advice=tuple(_advice(shown, is_tried=done.tried is not None)),
+    )
+
+
+def _headline(done: Check) -> str:
+    """Return the answer, and how many messages wait as of when; with scripts to try, what they change."""
+    answer = answer_line(done) if done.tried is None else state_trial(done, done.tried)
+    counts = state_counts(done.tried or done)
+    scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.scripts})
+    return f"{answer} {counts}" + (f"; with {join_words(scripts)} in force" if scripts else "")
+
+
+def _not_known(done: Check) -> Iterator[str]:
+    """Yield sentences on gaps, rejected rows and notes, of both checks where scripts are tried."""
+    yield from map(gap_sentence, (done.tried or done).gaps)
+    # Those of scripts that are tried are told apart from those of what was read.
+    for check in (done, *([] if done.tried is None else [done.tried])):
+        yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.rejected)
+        yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
+
+
+def _flows(results: Sequence[MessageResult]) -> tuple[MessageFlow, ...]:
+    """Return the messages by sender, service and result, the most first."""
+    enqueued: dict[_FlowKey, list[int]] = defaultdict(list)
+    for result in results:
+        enqueued[_key(result)].append(micros_of(result.row["enqueue_time"]))
+    flows = [MessageFlow(*key, messages=len(times), oldest=min(times)) for key, times in enqueued.items()]
+    return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
+
+
+def _key(result: MessageResult) -> _FlowKey:
+    row, verdict = result.row, result.verdict
+    who = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
+    if verdict is None:
+        return _FlowKey(*who)
+    where_to = verdict.route_name, verdict.address, verdict.destination_database
+    return _FlowKey(*who, str(verdict.reason), *where_to)
+
+
+def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
+    """Yield the remedies of each group that has any.
+
+    SQL Server knows nothing of scripts that are tried: what it reported is not about what they set on its way.
+    """
+    for group in done.groups:
+        if is_tried and not group.is_failing and group.first.is_on_its_way:
+            continue
+        key = _key(group.first)
+        result = key.instance, key.database, key.service, key.outcome, key.reason
+        for advice in group.advice:
+            where = "" if advice.instance == key.instance else f"On {named(advice.instance)}: "
+            yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.text}", advice.remedy.statement)
+
+
+def _places(done: Check) -> tuple[EstateInstance, ...]:
+    rows = done.evidence.rows
+    place_columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in ("instances", "databases")}
+    return tuple(list_places(place_columns))
+
+
+def _changes(before: Check, after: Check) -> ReportChanges:
+    at = max(after.estate.times.values())
+    was, now = (TableColumns.of_rows(check.evidence.rows["routes"], ROUTES) for check in (before, after))
+    return ReportChanges(
+        run_id=None,
+        finished_at=None,
+        is_incremental=False,
+        outcomes=count_words((*Outcome, NOT_KNOWN), before.outcomes, after.outcomes),
+        reasons=count_words(Reason, _reasons(before), _reasons(after)),
+        routes=describe_route_changes(was, now, at, at),
+    )
+
+
+def _reasons(done: Check) -> Counter[str]:
+    return Counter(str(result.verdict.reason) for result in done.results if result.verdict is not None)

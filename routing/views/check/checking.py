@@ -1,0 +1,342 @@
+"""Check files: read PATHs, decide each message that waits, and say what to do."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import product
+from typing import NamedTuple
+
+from routing.cases.evidence import FileEvidence, gather, try_scripts
+from routing.cases.exported_files import PLAIN_TIMES, FileOptions
+from routing.cases.known_estate import EstateKnowledge
+from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
+from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.near_misses import NearMiss
+from routing.cases.path_ends import PathWay
+from routing.cases.path_following import follow_results
+from routing.importing.catalog import StandIns, TimeFormats
+from routing.lint.catalogue import BY_CODE, Severity
+from routing.lint.file_linting import FileKnowledge
+from routing.lint.lint_estate import READ, LintFinding
+from routing.lint.linting import find_all
+from routing.render.phrases import quote_name
+from routing.render.wording import format_time
+from routing.rules.following import PathHop
+from routing.rules.timeline import micros_of, moment_of
+from routing.schemas import INPUTS
+from routing.tables.table_columns import TableColumns
+from routing.terms import BROKER_CONFIGURATION_SERVICE, Reason
+from routing.views.check.grouping import MessageGroup, group
+
+# lint's findings over what was read, and which of them bear on messages.
+
+
+_LOST_REQUESTS = "SBR043"
+_OF_BROKERS = ("SBR012", "SBR013", "SBR014")
+_Place = tuple[str | None, str | None, str | None]
+_WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
+
+
+class LintFindings(NamedTuple):
+    """lint's findings, the worst first: those that stand, and those that rest on what was not read."""
+
+    certain: Sequence[LintFinding]
+    uncertain: Sequence[LintFinding]
+
+
+def find_findings(estate: CheckedEstate) -> LintFindings:
+    """Return all findings, as of the newest time at which messages are decided."""
+    rows = estate.evidence.rows
+    columns = {key: TableColumns.of_rows(rows[key], INPUTS[key]) for key in READ if key in rows}
+    findings = find_all(columns, max(estate.times.values()))
+    ordered = sorted(findings, key=lambda one: (_WORST_FIRST[severity_of(one)], *(str(part) for part in one)))
+    file_knowledge = FileKnowledge(estate.knowledge)
+    certain: list[LintFinding] = []
+    uncertain: list[LintFinding] = []
+    for one in ordered:
+        (uncertain if file_knowledge.gaps_behind(one) else certain).append(one)
+    return LintFindings(certain, uncertain)
+
+
+def severity_of(one: LintFinding) -> Severity:
+    """Return the rank of a finding's severity."""
+    return BY_CODE[one.code].severity
+
+
+class BearingFindings:
+    """lint's findings by what they are about, except those that every instance has as installed."""
+
+    def __init__(self, findings: LintFindings) -> None:
+        every = (*findings.certain, *findings.uncertain)
+        self._findings = [one for one in every if not BY_CODE[one.code].is_default]
+        self._uncertain = set(findings.uncertain)
+        self._by_place: dict[_Place, list[int]] = defaultdict(list)
+        self._by_broker: dict[str, list[int]] = defaultdict(list)
+        self._by_group: dict[int, list[LintFinding]] = {}
+        self._by_near: dict[Sequence[NearMiss], frozenset[int]] = {}
+        # The groups, and so the ways, last as long as this.
+        self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
+        for number, one in enumerate(self._findings):
+            self._by_place[one.instance_name, one.database_name, one.object].append(number)
+            if one.code == _LOST_REQUESTS:
+                # What waits for a route has no route of its own to be known by.
+                self._by_place[one.instance_name, one.database_name, BROKER_CONFIGURATION_SERVICE].append(number)
+            if one.code in _OF_BROKERS and one.object is not None:
+                # It stands under the first of the databases that have the id.
+                self._by_broker[one.object].append(number)
+
+    def on(self, group: MessageGroup) -> list[LintFinding]:
+        """Return the findings about what messages meet on their path and back, the worst first.
+
+        What rests on views that were not read stands where all is known of why messages are stuck.
+        """
+        if id(group) not in self._by_group:
+            self._by_group[id(group)] = list(self._bearing_on(group))
+        return self._by_group[id(group)]
+
+    def _bearing_on(self, group: MessageGroup) -> Iterator[LintFinding]:
+        numbers = self._at(_own_places(group)) | self._near(group.near)
+        for way in () if group.path is None else group.path.all_ways:
+            numbers |= self._on_way(way, group)
+        numbers |= {number for broker in _brokers(group) for number in self._by_broker.get(broker, ())}
+        for one in (self._findings[number] for number in sorted(numbers)):
+            # Where a message is known to wait for a route, where its request goes may still not be.
+            if one not in self._uncertain or (_is_known(group) and one.code != _LOST_REQUESTS):
+                yield one
+
+    def _at(self, places: Iterable[_Place]) -> set[int]:
+        return {number for place in set(places) for number in self._by_place.get(place, ())}
+
+    def _near(self, near: Sequence[NearMiss]) -> frozenset[int]:
+        """Return the findings about what messages just miss; groups share what is near."""
+        if near not in self._by_near:
+            places = ((miss.instance, miss.database, name) for miss in near for name in (miss.name, miss.service))
+            self._by_near[near] = frozenset(self._at(places))
+        return self._by_near[near]
+
+    def _on_way(self, way: PathWay, group: MessageGroup) -> set[int]:
+        """Return the findings about what messages meet on a way; groups share ways, but not their services."""
+        if id(way) not in self._by_way:
+            self._by_way[id(way)] = frozenset(self._at(_places_on(way))), _databases_on(way)
+        numbers, met = self._by_way[id(way)]
+        row = group.first.row
+        names = {row["to_service_name"], row.get("from_service_name"), *group.brokers} & self._objects
+        return self._at((instance, database, name) for instance, database in met for name in names) | numbers
+
+    @cached_property
+    def _objects(self) -> frozenset[str | None]:
+        """The names that findings are about."""
+        return frozenset(name for _, _, name in self._by_place)
+
+
+def _is_known(group: MessageGroup) -> bool:
+    """Return True if all that decides was read of messages that are stuck, at home or on their path."""
+    if group.path is None:
+        return group.verdict is not None and not group.first.is_on_its_way
+    return group.is_failing and not group.path.gaps
+
+
+def _own_places(group: MessageGroup) -> Iterator[_Place]:
+    """Yield instance, database and name of everything that the messages meet where they are sent."""
+    row = group.first.row
+    databases = {None, row["database_name"], group.first.scope}
+    yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
+
+
+def _places_on(way: PathWay) -> Iterator[_Place]:
+    """Yield instance, database and name of everything that any message meets on a way."""
+    for hop in way.hop_path.hops:
+        if hop.reason is Reason.ROUTE_REQUESTED:
+            yield hop.instance_name, hop.scope, BROKER_CONFIGURATION_SERVICE
+        met = {None, hop.scope, *_databases_at(hop)}
+        names = {*met, hop.route_name, hop.address, hop.rerouted_from}
+        yield from ((hop.instance_name, database, name) for database, name in product(met, names))
+
+
+def _databases_on(way: PathWay) -> set[tuple[str, str | None]]:
+    """Return the databases that messages meet on a way, with their instances; None for the instance itself."""
+    return {
+        (hop.instance_name, database)
+        for hop in way.hop_path.hops
+        for database in (None, hop.scope, *_databases_at(hop))
+    }
+
+
+def _databases_at(hop: PathHop) -> Iterator[str]:
+    """Yield the database that sends, and those that hold the service at a hop."""
+    decision = None if hop.verdict is None else hop.verdict.decision
+    if decision is not None:
+        yield decision.first.scope
+        yield from (holder.name for holder in decision.last.holders)
+
+
+def _brokers(group: MessageGroup) -> set[str]:
+    """Return the broker instances that the messages are bound to, and their acknowledgements."""
+    back = (hop.verdict for one in group.path.back for hop in one.hop_path.hops) if group.path is not None else ()
+    ids = (None if verdict is None else verdict.broker_instance for verdict in back)
+    return {broker for broker in (*group.brokers, *ids) if broker is not None}
+
+
+def _names(group: MessageGroup) -> set[str | None]:
+    """Return the names that these messages meet; None stands for the whole database or instance."""
+    row, verdict = group.first.row, group.verdict
+    names = {None, row["to_service_name"], row["database_name"], *group.brokers}
+    if verdict is not None:
+        names |= {verdict.route_name, verdict.address, verdict.rerouted_from, verdict.destination_database}
+        if verdict.reason is Reason.ROUTE_REQUESTED:
+            names.add(BROKER_CONFIGURATION_SERVICE)
+    return names
+
+
+def count_severities(findings: Iterable[LintFinding]) -> Counter[str]:
+    """Write the number of findings of each severity, the worst first."""
+    counts = Counter(str(severity_of(one)) for one in findings)
+    return Counter({str(severity): counts[str(severity)] for severity in Severity if counts[str(severity)]})
+
+
+@dataclass(frozen=True)
+class Check:
+    """The results of all waiting messages, by files.
+
+    ``at``: the one time that was asked for. ``estate``: what was read, and each instance's time. ``results``: one
+    for each message. ``tried``: the same messages in the same order with scripts in force; None where none was to
+    be tried.
+    """
+
+    at: datetime | None
+    estate: CheckedEstate
+    results: Sequence[MessageResult]
+    tried: Check | None = None
+
+    @property
+    def evidence(self) -> FileEvidence:
+        """What was read."""
+        return self.estate.evidence
+
+    @cached_property
+    def groups(self) -> list[MessageGroup]:
+        """The messages in groups, those first that need somebody."""
+        return group(self.estate, self.results)
+
+    @property
+    def knowledge(self) -> EstateKnowledge:
+        """What is known of what was read."""
+        return self.estate.knowledge
+
+    @cached_property
+    def gaps(self) -> list[KnowledgeGap]:
+        """What is not known."""
+        return self.knowledge.list_gaps()
+
+    @cached_property
+    def findings(self) -> Sequence[LintFinding]:
+        """lint's findings that bear on messages which are not simply on their way, the worst first."""
+        met = {finding for one in self.groups if one.needs_somebody for finding in self.findings_on(one)}
+        return [one for one in (*self._lint.certain, *self._lint.uncertain) if one in met]
+
+    def findings_on(self, group: MessageGroup) -> Sequence[LintFinding]:
+        """Return lint's findings about what the messages of a group meet, the worst first."""
+        return self._bearing.on(group)
+
+    @cached_property
+    def _bearing(self) -> BearingFindings:
+        return BearingFindings(self._lint)
+
+    @property
+    def other_findings(self) -> Counter[str]:
+        """How many others lint has, by severity."""
+        return count_severities(set(self.every_finding) - set(self.findings))
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How many messages have each outcome, NOT_KNOWN among them."""
+        return Counter(result.outcome for result in self.results)
+
+    @property
+    def ends(self) -> Counter[str]:
+        """How many messages have each end (`MessageResult.end`)."""
+        return Counter(result.end for result in self.results)
+
+    @property
+    def every_finding(self) -> Sequence[LintFinding]:
+        """All findings of lint in what was read, the worst first, except those that rest on missing views."""
+        return self._lint.certain
+
+    @cached_property
+    def _lint(self) -> LintFindings:
+        return find_findings(self.estate)
+
+
+def check(
+    paths: Sequence[str],
+    *,
+    instance: str | None = None,
+    database: str | None = None,
+    exported_at: datetime | None = None,
+    times: TimeFormats = PLAIN_TIMES,
+    variables: Mapping[str, str] | None = None,
+    addresses: Sequence[str] = (),
+    at: datetime | None = None,
+    then: Sequence[str] = (),
+    clock: datetime | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Check:
+    """Decide every message of the transmission queues among exports and scripts (docs/how-to/check.md).
+
+    ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
+    what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
+    or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
+    force. ``clock`` is the time of now: a note names what says that it is of a later time. ``say``
+    is called with how far the check has come. Raises InputError where
+    no queue is among the files, one cannot be read, or nothing tells whose a script is.
+    """
+    options = FileOptions(
+        StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock
+    )
+    evidence = gather(paths, options)
+    estate = CheckedEstate.of(evidence, _times(evidence, at))
+    results = follow_results(estate, decide_all(estate, say), say=say)
+    return Check(at, estate, results, _try(estate, then, options, at) if then else None)
+
+
+def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
+    """Return when each instance's messages are decided; one known from scripts alone has the newest time."""
+    newest = {name: at or evidence.newest(name) for name in evidence.instances}
+    last = max(time for time in newest.values() if time is not None)
+    return {name: micros_of(time or last) for name, time in newest.items()}
+
+
+def _try(estate: CheckedEstate, then: Sequence[str], options: FileOptions, at: datetime | None) -> Check:
+    """Decide the messages once more, with scripts in force as of the newest time of all."""
+    last = max(estate.times.values())
+    evidence = try_scripts(estate.evidence, then, options, moment_of(last))
+    changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
+    return Check(at, changed, follow_results(changed, decide_all(changed)))
+
+
+# Notes that a reader of a check needs.
+
+
+_PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_endpoints")
+
+
+def find_notes(done: Check) -> list[str]:
+    """List the notes on what was read and on times; an earlier time knows only what an export itself dates."""
+    return [*done.evidence.notes, *notes_on_times(done, done.evidence.instances)]
+
+
+def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
+    """Note each instance that is decided at a time before its export."""
+    notes = []
+    for name in instances:
+        newest = done.evidence.newest(name, *_PRESENT)
+        if done.at is not None and newest is not None and done.estate.times[name] < micros_of(newest):
+            notes.append(
+                f"{quote_name(name)}: its routes, databases, services and endpoint are taken as they were exported"
+                f" at {format_time(newest)}, which is after the time of the decision"
+            )
+    return notes

@@ -1,0 +1,317 @@
+"""Show the evidence of a problem: the deciding step and route, misses, statuses, the path, lint's findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from routing.advice.reasons import error_number
+from routing.cases.background import StatusText
+from routing.cases.known_estate import EstateKnowledge
+from routing.cases.message_cases import MessageResult
+from routing.cases.missing_knowledge import gap_sentence
+from routing.cases.near_misses import ROUTE, NearMiss
+from routing.cases.path_ends import MessagePath, PathWay
+from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Tone, TonedText, make_columns
+from routing.lint.lint_estate import LintFinding
+from routing.render.phrases import cut, named, shorten, when, where
+from routing.render.wording import count
+from routing.rules.observed import NumberAgreement
+from routing.rules.text import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
+from routing.terms import Ending
+from routing.views.check.checking import Check, severity_of
+from routing.views.check.grouping import MessageGroup
+from routing.views.check.problems import MessageProblem, state_silence, state_status
+from routing.views.path_blocks import ENDING_WORDS, HAZARD, way_blocks
+
+_V = TypeVar("_V", int, str)
+_FEW = 3
+_GROUPS = 10
+_DIFFERENCES = {
+    CASE: "it differs in case",
+    AROUND: "it differs in blanks around the name",
+    SLASH: "it differs in a slash at its end",
+    OTHER_BROKER: "it has another broker instance",
+    EXPIRED: "it has expired",
+    NOT_YET: "it is not valid yet",
+    BROKER_OFF: "its broker is off",
+}
+VIEWS_OF_AN_INSTANCE = (
+    *("sys.databases", "sys.routes", "sys.services"),
+    *("sys.service_broker_endpoints", "sys.tcp_endpoints"),
+)
+"""What tells what becomes of messages that arrive at an instance."""
+_ENDINGS = {**ENDING_WORDS, Ending.NOT_KNOWN: "what decides there was not read"}
+
+
+@dataclass(frozen=True)
+class ReportLimits:
+    """The lengths of a report's lists, the rest counted; None for all."""
+
+    problems: int | None = 20
+    remedies: int | None = 3
+    evidence: int | None = 3
+    hops: int | None = 20
+    sentences: int | None = 10
+    notes: int | None = 20
+    changes: int | None = 20
+
+
+class EvidencePlaces:
+    """Remembers in which problem a path or a finding of lint was told in full."""
+
+    def __init__(self, done: Check) -> None:
+        self._done = done
+        self._first: dict[object, int] = {}
+
+    def find_first(self, what: object, number: int) -> int | None:
+        """Return the earlier problem that tells this in full; None where this one is the first."""
+        first = self._first.setdefault(what, number)
+        return None if first == number else first
+
+    def list_findings(self, number: int, group: MessageGroup) -> Iterator[str]:
+        """Yield lint's findings about what messages of a group meet."""
+        for one in self._done.findings_on(group):
+            first = self.find_first(one, number)
+            yield _state_finding(one) if first is None else f"{one.code} {severity_of(one)}, as in {first}"
+
+
+def list_evidence(
+    number: int, problem: MessageProblem, knowledge: EstateKnowledge, places: EvidencePlaces, limits: ReportLimits
+) -> Iterator[Block]:
+    """Yield the evidence of a problem, as a list."""
+    yield Paragraph((TonedText("evidence:", Tone.QUIET),), 1)
+    if len(problem.groups) > 1:
+        yield _table_of_groups(problem, limits)
+    lines: dict[str, None] = {}
+    for group in problem.groups:
+        lines |= dict.fromkeys(_state_decision(group))
+        lines |= dict.fromkeys(_list_near(group.near, limits.evidence))
+    lines |= dict.fromkeys(_list_statuses(problem, problem.whole, limits.evidence))
+    most = None if limits.evidence is None else limits.evidence * 4
+    yield from (ListItem(line, indent=1) for line in shorten(lines, most))
+    yield from _list_paths(number, problem, knowledge, places, limits)
+    findings = list(
+        dict.fromkeys(f"lint: {one}" for group in problem.groups for one in places.list_findings(number, group))
+    )
+    yield from (ListItem(line, indent=1) for line in shorten(findings, limits.sentences))
+    yield ListItem(_name_oldest(problem), indent=1)
+
+
+def _table_of_groups(problem: MessageProblem, limits: ReportLimits) -> DataTable:
+    shown = problem.groups if limits.problems is None else problem.groups[:_GROUPS]
+    rows: list[list[Cell]] = [
+        [
+            len(group.results),
+            where(group.first.row["instance_name"], group.first.row["database_name"]),
+            named(group.first.row["to_service_name"]),
+            when(group.oldest),
+        ]
+        for group in shown
+    ]
+    columns = make_columns(["messages", "from", "to service", "since"], ["messages"])
+    return DataTable(columns, rows, more=len(problem.groups) - len(shown))
+
+
+def _name_oldest(problem: MessageProblem) -> str:
+    name = name_result(problem.whole.first)
+    return name if problem.count == 1 else f"the oldest is {name}"
+
+
+def name_result(result: MessageResult) -> str:
+    """Return a message by its id; one of which no conversation is known by its handle."""
+    message = result.row.get("message_id")
+    return (
+        f"the message of conversation handle {named(result.handle)}"
+        if message is None
+        else f"message {named(message)}"
+    )
+
+
+def _state_decision(group: MessageGroup) -> Iterator[str]:
+    """Yield the step and the route that decided, with SQL Server's number of the reason."""
+    verdict = group.verdict
+    if verdict is None:
+        return
+    step = f"step {_count_values(group.steps)}" if group.steps else "before any step"
+    route = "" if verdict.route_name is None else f", route {named(verdict.route_name)}"
+    target = verdict.destination_database or verdict.address
+    to = "" if target is None else f" to {named(target)}"
+    back = "" if verdict.rerouted_from is None else f", led back by route {named(verdict.rerouted_from)}"
+    number = error_number(str(verdict.reason), group.first.scope)
+    numbered = "" if number is None else f" (SQL Server's number: {number})"
+    yield f"{step}{route}{to}{back}; {_state_brokers(group.brokers)}{numbered}"
+
+
+def _state_brokers(brokers: Counter[str | None]) -> str:
+    """Return the broker instances that messages are bound to; how many to each where these are several."""
+    if set(brokers) == {None}:
+        return "bound to no broker instance"
+    ids = Counter({named(each): many for each, many in brokers.items() if each is not None})
+    plural = "" if len(ids) == 1 else "s"
+    is_mixed = None in brokers
+    others = f"; {brokers[None]:,} to none" if is_mixed else ""
+    return f"bound to broker instance{plural} {_count_values(ids, is_mixed=is_mixed)}{others}"
+
+
+def _count_values(values: Counter[_V], *, is_mixed: bool = False) -> str:
+    """Return the first values of a group, with how many messages have each where not all have one."""
+    if len(values) == 1 and not is_mixed:
+        return str(next(iter(values)))
+    shown = ", ".join(f"{value} ({many:,})" for value, many in list(values.items())[:_FEW])
+    return f"{shown} and {len(values) - _FEW} more" if len(values) > _FEW else shown
+
+
+def _list_near(near: Sequence[NearMiss], most: int | None) -> Iterator[str]:
+    def state(miss: NearMiss) -> str:
+        place = where(miss.instance, miss.database)
+        why = ", ".join(_DIFFERENCES[word] for word in miss.differences)
+        if miss.what == ROUTE:
+            return f"near: route {named(miss.name)} of {place} names {named(miss.service)}: {why}"
+        return f"near: {place} holds service {named(miss.name)}: {why}"
+
+    yield from shorten(near, most, state)
+
+
+def _list_statuses(problem: MessageProblem, group: MessageGroup, most: int | None) -> Iterator[str]:
+    """Yield the statuses of SQL Server: how many agree, and what the others say."""
+    agreeing = group.agreements[NumberAgreement.AGREES]
+    if agreeing:
+        yield f"SQL Server says the same of {count(agreeing, 'message')}"
+    others = [
+        (status_text, many)
+        for status_text, many in group.status_texts.most_common()
+        if status_text.text and not _agrees(group, status_text)
+    ]
+    ordered = _each_number_first(others)
+    for status_text, _ in ordered[:most]:
+        meaning = _state_meaning(group, status_text)
+        # What says why is quoted there.
+        quoted = state_status(group, status_text)
+        if quoted != problem.why:
+            yield f"{quoted}{meaning and f' (it {meaning})'}"
+        elif meaning:
+            yield f"the status {meaning}"
+    if most is not None and len(ordered) > most:
+        rest = sum(many for _, many in ordered[most:])
+        yield f"SQL Server says other things of {count(rest, 'message')} (--verbose lists all)"
+    sent = group.unacknowledged
+    silence = state_silence(group)
+    if sent and silence != problem.why:
+        yield silence
+    blank = sum(many for status_text, many in group.status_texts.items() if status_text.text is None)
+    if blank > sent:
+        young = count(blank - sent, "message")
+        yield f"SQL Server says nothing of {young}: not tried yet, or sent and not acknowledged"
+
+
+def _each_number_first(counted_statuses: Sequence[tuple[StatusText, int]]) -> list[tuple[StatusText, int]]:
+    """Return statuses in their order, those whose number no earlier one has before others."""
+    numbers: Counter[int | None] = Counter()
+    turns = []
+    for status_text, many in counted_statuses:
+        turns.append((numbers[status_text.number], status_text, many))
+        numbers[status_text.number] += 1
+    return [(status_text, many) for _, status_text, many in sorted(turns, key=lambda turn: turn[0])]
+
+
+def _agrees(group: MessageGroup, status_text: StatusText) -> bool:
+    compared = group.compared(status_text)
+    return compared is not None and compared.agreement is NumberAgreement.AGREES
+
+
+def _state_meaning(group: MessageGroup, status_text: StatusText) -> str:
+    compared = group.compared(status_text)
+    if compared is None or compared.agreement is NumberAgreement.SAYS_NOTHING:
+        return ""
+    verb = "CONTRADICTS" if compared.agreement is NumberAgreement.CONTRADICTS else f"is {compared.agreement} with"
+    return f"{verb} this routing{'.' if compared.why is None else f': {compared.why}'}"
+
+
+def _state_finding(one: LintFinding) -> str:
+    whose = ", ".join(
+        named(name) for name in (one.instance_name, one.database_name, one.object) if name is not None
+    )
+    return f"{one.code} {severity_of(one)}, {whose}: {cut(one.message)}"
+
+
+def _list_paths(
+    number: int, problem: MessageProblem, knowledge: EstateKnowledge, places: EvidencePlaces, limits: ReportLimits
+) -> Iterator[Block]:
+    """Yield the path of each group that leaves its instance, each path once."""
+    for group in problem.groups if limits.evidence is None else problem.groups[: limits.evidence]:
+        if group.path is None:
+            continue
+        blocks = tuple(list_path(group.path, limits.hops, limits.evidence, 1))
+        first = places.find_first(blocks, number) if blocks else None
+        if first is None:
+            yield from blocks
+        else:
+            yield ListItem(f"the path is that of {first}", indent=1)
+        if group.is_failing or group.unacknowledged:
+            yield from list_needed(group.path, knowledge, limits.sentences, 1)
+
+
+def list_path(path: MessagePath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:
+    """Yield the ways there and back, those first that fail; of many the others are counted."""
+    if not path.there:
+        yield ListItem("there are more ways than are followed", indent=indent)
+        return
+    if len(path.there) == 1 and len(path.there[0].hop_path.hops) == 1:
+        # What is known is where they were sent to, which stands above.
+        return
+    yield from _list_ways("there", path.there, path, hops, most, indent)
+    if path.has_multiple_targets:
+        yield ListItem(HAZARD, indent=indent)
+    if path.back:
+        yield from _list_ways("and back, the acknowledgement", path.back, path, hops, most, indent)
+    elif path.is_back_unknown:
+        words = "and back: not known, for the service that sent, or the broker instance of its database, is not"
+        yield ListItem(words, indent=indent)
+    for address, instance in path.assumed[:hops]:
+        unknown = "its own addresses are not known"
+        yield ListItem(
+            f"by its name {named(instance)} is taken to listen at {named(address)}: {unknown}", indent=indent
+        )
+
+
+def _list_ways(
+    title: str, path_ways: Sequence[PathWay], path: MessagePath, hops: int | None, most: int | None, indent: int
+) -> Iterator[Block]:
+    failing = set(path.failing)
+    ordered = sorted(path_ways, key=lambda one: one not in failing)
+    if len(path_ways) == 1:
+        yield ListItem(f"{title}:", indent=indent)
+    else:
+        more = " or more" if path.is_cut else ""
+        number = sum(one in failing for one in path_ways)
+        fail = "fails" if number == 1 else "fail"
+        which = f"{len(path_ways)}{more} ways that the transport may take; {number or 'none'} {fail}"
+        yield ListItem(f"{title}, by {which}:", indent=indent)
+    for number, one in enumerate(ordered[:most], 1):
+        if len(path_ways) > 1:
+            yield Paragraph(f"way {number}", indent + 1)
+        yield from way_blocks(one.hop_path, _ENDINGS, hops, indent + 1)
+    if most is not None and len(path_ways) > most:
+        yield Paragraph(f"and {len(path_ways) - most} more ways (--verbose lists all)", indent + 1)
+
+
+def list_needed(
+    path: MessagePath, knowledge: EstateKnowledge, most: int | None, indent: int = 0
+) -> Iterator[Block]:
+    """Yield the exports that would tell more of a path."""
+    for gap in path.gaps[:most]:
+        yield ListItem(f"what would tell more: {gap_sentence(gap)}", indent=indent)
+    views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"
+    for address in path.unread_addresses[:most]:
+        maybe = ", ".join(map(named, knowledge.may_be_at(address)[:_FEW]))
+        if maybe:
+            words = (
+                f"who listens at {named(address)}: it may be {maybe}, of which no address is known; export its"
+                " sys.service_broker_endpoints, or give --address"
+            )
+        else:
+            words = f"the instance at {named(address)} was not exported; export its {views}"
+        yield ListItem(f"what would tell more: {words}", indent=indent)

@@ -1,0 +1,361 @@
+"""Find problems in groups of messages: what keeps messages, why, and what to do about it, each stated once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import PurePath
+
+from routing.advice.reasons import REASON_WORDS
+from routing.advice.reasons import advice as advice_for
+from routing.cases.background import StatusText, status
+from routing.cases.message_cases import MessageResult
+from routing.cases.path_ends import MessagePath, PathEnd, PathWay
+from routing.render.phrases import count_places, cut, join_words, named, split_sentences, when, where
+from routing.render.wording import count, format_duration
+from routing.rules.timeline import moment_of
+from routing.terms import NOT_KNOWN, Ending, Outcome, Reason
+from routing.views.check.checking import Check
+from routing.views.check.grouping import GroupAdvice, MessageGroup, ProblemKind
+
+# What remedies of these reasons say first is what to do.
+_REASONS_OF_THE_DIALOG = (Reason.HOP_LIMIT, Reason.DIALOG_EXPIRED, Reason.ROUTE_REQUESTED)
+
+
+@dataclass(frozen=True)
+class MessageProblem:
+    """Groups of messages with one outcome, one cause and one remedy, the largest first.
+
+    ``what`` is the outcome with its reason and where it ends, ``why`` a sentence. ``advice`` is about all of them,
+    and ``whole`` is all of them as one group.
+    """
+
+    kind: ProblemKind
+    what: str
+    why: str
+    groups: Sequence[MessageGroup]
+    advice: Sequence[GroupAdvice]
+    whole: MessageGroup
+
+    @property
+    def count(self) -> int:
+        """How many messages it keeps."""
+        return len(self.whole.results)
+
+    @property
+    def first(self) -> MessageGroup:
+        """The group with most messages."""
+        return self.groups[0]
+
+    def keeps(self, result: MessageResult) -> bool:
+        """Return True if it keeps this very message."""
+        return any(one is result for one in self.whole.results)
+
+    @property
+    def has_explained_cause(self) -> bool:
+        """Return True if ``why`` is the first sentence of the first remedy by the rules."""
+        return _sentence_of_cause(self.first) == self.why
+
+    def state_messages(self) -> str:
+        """State number, sender and service: "4 messages from 'A', database 'B' to …"."""
+        rows = [group.first.row for group in self.groups]
+        places = {(row["instance_name"], row["database_name"]) for row in rows}
+        sender = where(*next(iter(places))) if len(places) == 1 else count(len(places), "database")
+        target = count_places((row["to_service_name"] for row in rows), "service")
+        return f"{count(self.count, 'message')} from {sender} to {target}"
+
+    def list_actions(self, advice: GroupAdvice) -> list[str]:
+        """List the actions to take, a sentence each, without the one that gives the cause."""
+        is_first = self.has_explained_cause and advice.remedy == _advice_of_routes(self.first)[0].remedy
+        return advice.remedy.list_actions(has_explained_cause=is_first)
+
+
+def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
+    """Return for how long a message waits, and since when; ``times`` are those of the decision, by instance."""
+    since: datetime = result.row["enqueue_time"]
+    waited = moment_of(times[result.row["instance_name"]]) - since
+    if waited < timedelta():
+        return f"since {when(since)}"
+    return f"{format_duration(waited)}, since {when(since)}"
+
+
+def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
+    """Return the problems of groups, in the order of their first groups."""
+    groups_by_cause: dict[object, list[MessageGroup]] = defaultdict(list)
+    for group in groups:
+        what, cause = state_outcome(group), _name_cause(group)
+        remedies = tuple((advice.instance, advice.remedy) for advice in group.advice)
+        alone = id(group) if group.kind is ProblemKind.NOTHING else None
+        groups_by_cause[group.kind, what, cause, remedies, group.gaps, alone].append(group)
+    return [_make_problem(alike) for alike in groups_by_cause.values()]
+
+
+def _make_problem(groups: Sequence[MessageGroup]) -> MessageProblem:
+    advice = _sum_advice(groups)
+    every = [result for group in groups for result in group.results]
+    every.sort(key=lambda one: (one.row["enqueue_time"], one.row["message_sequence_number"]))
+    whole = groups[0] if len(groups) == 1 else replace(groups[0], results=every, advice=advice)
+    return MessageProblem(groups[0].kind, state_outcome(groups[0]), state_cause(whole), groups, advice, whole)
+
+
+def _name_cause(group: MessageGroup) -> object:
+    """Return the cause that groups share: the sentence of the rules, or SQL Server's status."""
+    if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
+        return state_cause(group)
+    return None if group.trouble is None else (group.trouble.number, group.trouble.text)
+
+
+def _sum_advice(groups: Sequence[MessageGroup]) -> list[GroupAdvice]:
+    """Return the advice of groups that have the same, with the messages of all of them."""
+    counts = [sum(group.advice[at].count for group in groups) for at in range(len(groups[0].advice))]
+    return [replace(advice, count=number) for advice, number in zip(groups[0].advice, counts, strict=True)]
+
+
+def state_outcome(group: MessageGroup) -> str:
+    """Return the outcome of messages with its reason, and where it ends after they have left their instance."""
+    verdict = group.verdict
+    if verdict is None:
+        return f"{NOT_KNOWN}{_HINDRANCES.get(group.kind, '')}"
+    return f"{verdict.outcome}, {verdict.reason}{_state_end(group.path) or _state_hindrance(group)}"
+
+
+_HINDRANCES = {
+    ProblemKind.CONNECTION_FAILS: ", but a connection fails",
+    ProblemKind.REPORTED: ", but SQL Server reports trouble",
+    ProblemKind.PASSING: ", and SQL Server tries again",
+    ProblemKind.NOT_ACKNOWLEDGED: ", but not acknowledged",
+}
+
+
+def _state_hindrance(group: MessageGroup) -> str:
+    """State the hindrance of messages that are on their way by the rules; empty without one."""
+    address = None if group.verdict is None else group.verdict.address
+    if group.kind is ProblemKind.CONNECTION_FAILS and address is not None:
+        return f", but the connection to {named(address)} fails"
+    return _HINDRANCES.get(group.kind, "")
+
+
+def _state_end(path: MessagePath | None) -> str:
+    failure = None if path is None else path.first_failure
+    if path is None or failure is None:
+        return ""
+    failed_path, alike = failure.hop_path, path.back if failure.is_return else path.there
+    failing = sum(one in path.failing for one in alike)
+    by = "" if failing == len(alike) else f"by {failing:,} of {len(alike):,} ways "
+    end = "no acknowledgement comes back from" if failure.is_return else f"{path.end} at"
+    return f", but {by}{end} {named(failed_path.instance)} ({_name_reason(failure)})"
+
+
+def _name_reason(failure: PathWay) -> str:
+    hop_path = failure.hop_path
+    if hop_path.ending is Ending.LOOP:
+        return f"it comes back to {named(hop_path.instance)}"
+    if hop_path.ending is Ending.DELIVERED:
+        return f"it is delivered to {named(hop_path.database)} of {named(hop_path.instance)}"
+    return str(hop_path.reason)
+
+
+def state_cause(group: MessageGroup) -> str:
+    """State the cause of waiting in one sentence; empty for messages that are on their way."""
+    if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
+        return _sentence_of_cause(group) or _state_reason(group)
+    if group.trouble is not None:
+        return state_status(group, group.trouble)
+    if group.kind is ProblemKind.NOT_KNOWN:
+        return "What decides was not read."
+    if group.kind is ProblemKind.NOT_ACKNOWLEDGED:
+        return state_silence(group)
+    if group.kind is ProblemKind.CONNECTION_FAILS:
+        instance = named(group.first.row["instance_name"])
+        return f"{instance} has no Service Broker endpoint, and they are for another instance."
+    return ""
+
+
+def _advice_of_routes(group: MessageGroup) -> list[GroupAdvice]:
+    return [advice for advice in group.advice if advice.is_of_routes]
+
+
+def _sentence_of_cause(group: MessageGroup) -> str | None:
+    """Return the first sentence of the first remedy by the rules, where that says why; else None."""
+    advice = _advice_of_routes(group)
+    reason = _find_reason(group)
+    if group.kind not in (ProblemKind.STUCK, ProblemKind.DROPPED) or not advice or reason is None:
+        return None
+    words = advice[0].remedy.words
+    says_what_to_do = reason in _REASONS_OF_THE_DIALOG or words == advice_for(str(reason))
+    return None if says_what_to_do else split_sentences(words)[0]
+
+
+def _find_reason(group: MessageGroup) -> Reason | None:
+    """Return the reason that keeps messages: that of the hop where they get stuck."""
+    failure = None if group.path is None else group.path.first_failure
+    if failure is not None:
+        return failure.hop_path.reason if failure.hop_path.reason is not None else Reason.ROUTING_LOOP
+    return None if group.verdict is None else group.verdict.reason
+
+
+def _state_reason(group: MessageGroup) -> str:
+    reason = _find_reason(group)
+    words = "" if reason is None else REASON_WORDS[reason]
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def state_status(group: MessageGroup, status_text: StatusText) -> str:
+    """State SQL Server's status of some messages of a group."""
+    return f"SQL Server says of {count(group.status_texts[status_text], 'message')}: {status(status_text)}"
+
+
+def state_silence(group: MessageGroup) -> str:
+    """State that SQL Server reports nothing of messages which were sent long ago."""
+    since = "enqueued more than ten minutes before the export"
+    is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
+    what = "no queue has taken them" if is_here else "sent and not acknowledged"
+    return f"SQL Server says nothing of {count(group.unacknowledged, 'message')}, {since}: {what}"
+
+
+def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
+    """Count the messages of each kind of problem."""
+    kinds: Counter[ProblemKind] = Counter()
+    for problem in problems:
+        kinds[problem.kind] += problem.count
+    return kinds
+
+
+# The line that a check begins with: how many messages are stuck, and what a script would change.
+
+
+_STUCK = (ProblemKind.STUCK, ProblemKind.DROPPED)
+_ARRIVING = {Outcome.DELIVERED: "delivered", Outcome.SENT: "sent", Outcome.FORWARDED: "forwarded"}
+
+
+def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
+    """State how many of all messages are stuck, and what else is wrong, in one line.
+
+    ``problems`` are all that there are, messages on their way among them.
+    """
+    if total == 0:
+        return "No message waits in the transmission queues."
+    parts = list(_state_parts(problems, total))
+    kinds = count_kinds(problems)
+    if kinds[ProblemKind.NOTHING] == total:
+        every = "The only message is on its way" if total == 1 else f"All {total:,} messages are on their way"
+        return f"{every}; nothing is stuck."
+    is_decided = all(problem.first.verdict is not None for problem in problems)
+    if is_decided and not any(kinds[kind] for kind in _STUCK):
+        parts.insert(0, "routing keeps no message back")
+    line = "; ".join(parts)
+    return f"{line[:1].upper()}{line[1:]}."
+
+
+def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:
+    kinds = count_kinds(problems)
+    is_first = True
+
+    def share(number: int, noun: str = "message") -> str:
+        nonlocal is_first
+        of = f"{number:,} of {count(total, noun)}" if is_first and total > 1 else count(number, noun)
+        is_first = False
+        return of
+
+    for kind, word in ((ProblemKind.STUCK, "stuck"), (ProblemKind.DROPPED, "dropped")):
+        if kinds[kind]:
+            reasons = sum(problem.kind is kind for problem in problems)
+            verb = "is" if kinds[kind] == 1 else "are"
+            yield f"{share(kinds[kind])} {verb} {word} for {count(reasons, 'reason')}"
+    connections = _count_connections(problems)
+    if connections:
+        yield f"{count(connections, 'connection')} {'fails' if connections == 1 else 'fail'}"
+    if kinds[ProblemKind.REPORTED]:
+        yield f"SQL Server reports trouble with {share(_count_reported(problems))}"
+    if kinds[ProblemKind.NOT_KNOWN]:
+        yield f"what becomes of {share(kinds[ProblemKind.NOT_KNOWN])} is not known"
+    silent = sum(
+        group.unacknowledged
+        for problem in problems
+        if problem.kind is ProblemKind.NOT_ACKNOWLEDGED
+        for group in problem.groups
+    )
+    if silent:
+        yield f"{share(silent)} {'was' if silent == 1 else 'were'} sent and {_not(silent)} acknowledged"
+    if kinds[ProblemKind.PASSING]:
+        number = kinds[ProblemKind.PASSING]
+        yield f"{share(number)} {'waits' if number == 1 else 'wait'} for the next attempt of SQL Server"
+
+
+def _not(number: int) -> str:
+    return "is not" if number == 1 else "are not"
+
+
+def _count_connections(problems: Sequence[MessageProblem]) -> int:
+    """Count the addresses that instances do not reach."""
+    groups = [group for one in problems if one.kind is ProblemKind.CONNECTION_FAILS for group in one.groups]
+    return len(
+        {
+            (group.first.row["instance_name"], None if group.verdict is None else group.verdict.address)
+            for group in groups
+        }
+    )
+
+
+def _count_reported(problems: Sequence[MessageProblem]) -> int:
+    groups = [group for one in problems if one.kind is ProblemKind.REPORTED for group in one.groups]
+    return sum(result.status_text.text is not None for group in groups for result in group.results)
+
+
+def state_counts(done: Check) -> str:
+    """State how many messages wait, as of when, and how many have each outcome and end."""
+    outcomes = done.outcomes
+    counts = [f"{outcomes[word]:,} {word}" for word in (*map(str, Outcome), NOT_KNOWN) if outcomes[word]]
+    asked = {result.row["instance_name"] for result in done.results}
+    times = list(dict.fromkeys(when(moment_of(at)) for at in sorted(done.estate.times[name] for name in asked)))
+    as_of = f" as of {times[0]}" + (f" to {times[-1]}" if len(times) > 1 else "") if times else ""
+    counts_text = f": {', '.join(counts)}" if counts else ""
+    return (
+        f"{count(len(done.results), 'message')} in the transmission queues{as_of}{counts_text}{_state_ends(done)}"
+    )
+
+
+def _state_ends(done: Check) -> str:
+    """State how many messages leave their instance and are not acknowledged, and where they end."""
+    ends = Counter(result.path.end for result in done.results if result.path is not None and result.path.failing)
+    if not ends:
+        return ""
+    end_counts = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])
+    return f"; of those that are sent: {end_counts}"
+
+
+def state_trial(done: Check, tried: Check) -> str:
+    """State how stuck messages fare with scripts in force: "With a.sql: 4 of 4 … would be sent."."""
+    names = dict.fromkeys(cut(PurePath(one.file).name) for one in tried.evidence.scripts)
+    pairs = list(zip(done.results, tried.results, strict=True))
+    stuck = [after for before, after in pairs if is_stuck(before)]
+    worse = sum(is_stuck(after) and not is_stuck(before) for before, after in pairs)
+    freed = [result for result in stuck if result.verdict is not None and not is_stuck(result)]
+    lost = sum(result.verdict is None for result in stuck)
+    parts = []
+    if stuck:
+        nouns = "stuck message" if len(stuck) == 1 else "stuck messages"
+        of = f"{len(freed):,} of {len(stuck):,} {nouns} would be {_state_arrival(freed)}"
+        parts.append(of if freed or lost else f"{len(stuck):,} {nouns} would stay stuck")
+    elif not worse:
+        parts.append("nothing is stuck, as before")
+    if lost:
+        parts.append(f"of {lost:,} it would not be known")
+    if worse:
+        parts.append(f"{count(worse, 'message')} more would get stuck")
+    return f"With {join_words(names) or 'the scripts'}: {'; '.join(parts)}."
+
+
+def is_stuck(result: MessageResult) -> bool:
+    """Return True if the rules keep or drop a message, at home or on its path."""
+    if result.verdict is None:
+        return False
+    return not result.is_on_its_way or (result.path is not None and bool(result.path.failing))
+
+
+def _state_arrival(freed: Sequence[MessageResult]) -> str:
+    outcomes = {result.outcome for result in freed}
+    words = [word for outcome, word in _ARRIVING.items() if str(outcome) in outcomes]
+    return " or ".join(words) or "sent"

@@ -1,0 +1,210 @@
+"""Decide messages of Arrow's tables and files on both sides: those alone that a difference can touch."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from routing.cases.estate_sides import DiffSides, OneSide
+from routing.engines.arrow.changed_batches import BatchComparer, ChangedBatch, ComparedMessages, DecidingSide
+from routing.engines.arrow.message_keys import ChosenRows, MessageRows
+from routing.engines.arrow.resolved_batches import for_each_thread
+from routing.plan.checked_inputs import CheckedInputs
+from routing.result_schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.tables.arrow_forms import fold_texts
+from routing.tables.arrow_rows import arrow_schema, micros_in, plain_values
+from routing.tables.encoded_texts import GroupSums
+from routing.tables.read_rows import condition_of
+from routing.tables.table_columns import Table, as_dataset, in_files_with, rows_where, shape_of
+from routing.terms import ReadRow
+from routing.views.diff.decision_comparison import (
+    ENDS,
+    SHOWN,
+    AffectedServices,
+    MessageChanges,
+    find_affected,
+    narrow,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from routing.delta.data_files import DataFiles
+
+_ID, _COUNT = "conversation_id", "messages"
+_GROUP = tuple(name for name in KEY_CHANGES.names if name != _COUNT)
+_EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
+
+
+def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -> ComparedMessages | None:
+    """Return the messages of which decisions may differ, for both sides to decide; None where there are none.
+
+    These are those that may differ, with all messages of their instance to their service, since these may ask for
+    the same route (section 5).
+    """
+    affected = find_affected(sides)
+    if not sides.is_one_time and dialogs is not None:
+        _add_dialogs(affected, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
+    names = affected.whole | affected.services.keys()
+    if not names:
+        return None
+    rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(affected.filters))
+    rows = replace(rows, rows=_files_with(rows.rows, affected))
+    before, after = (_open_side(settings, names, dialogs, rows) for settings in sides.both)
+    return ComparedMessages(before, after, SHOWN)
+
+
+def _files_with(rows: pyarrow.dataset.Dataset, affected: AffectedServices) -> pyarrow.dataset.Dataset:
+    """Return the files of messages that may hold some of those that may differ."""
+    condition: Any = None
+    for only in affected.filters:
+        one = condition_of(rows, only)
+        condition = one if condition is None else condition | one
+    return in_files_with(rows, condition)
+
+
+def _open_side(side: OneSide, names: set[str], dialogs: Table | None, rows: MessageRows) -> DecidingSide:
+    """Return a side of the messages of some instances, which knows the requests that they open.
+
+    Its rows, and the dialogs, are without a fault.
+    """
+    checked = CheckedInputs(narrow(side.settings, names), dialogs)
+    return DecidingSide.of(replace(rows, at=side.at), dialogs, checked)
+
+
+def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, first: int, last: int) -> None:
+    """Add the messages of dialogs that are acknowledged, or expire, between two times (microseconds)."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    ids = _turning(dialogs, first, last)
+    if not len(ids):
+        return
+    shape = shape_of(messages, "messages")
+    of_dialogs = fold_texts(pc.field(shape[_ID])).isin(ids)
+    places = [shape["instance_name"], shape["to_service_name"]]
+    groups = GroupSums(places, {})
+    for batch in as_dataset(messages).scanner(places, filter=of_dialogs).to_batches():
+        if len(batch):
+            groups.add(pyarrow.table(batch))
+    rows = groups.all()
+    for instance, service in zip(*(plain_values(rows[name]) for name in places), strict=True):
+        if instance and service:
+            affected.add(instance, service)
+
+
+def _turning(dialogs: Table, first: int, last: int) -> Any:
+    """Return the folded ids of conversations of which a dialog is acknowledged or expires between two times."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    shape = shape_of(dialogs, "dialogs")
+    times = [name for name in ("acknowledged_at", "lifetime") if name in shape]
+    columns = {name: pc.field(shape[name]) for name in (_ID, *times)}
+    rows = as_dataset(dialogs).to_table(columns=columns)
+    parts = [pyarrow.chunked_array([], pyarrow.string())]
+    for name in times:
+        micros = micros_in(rows[name])
+        turns = pc.and_(pc.greater(micros, first), pc.less_equal(micros, last))
+        parts.append(fold_texts(rows_where(rows[_ID], turns)).cast(pyarrow.string()))
+    return pc.unique(pyarrow.chunked_array([chunk for one in parts for chunk in one.chunks], pyarrow.string()))
+
+
+@dataclass
+class _CountedChanges:
+    """The changed messages so far: how many are in each group, and of each change the lowest ones, nulls first."""
+
+    sums: GroupSums = field(default_factory=lambda: GroupSums(_GROUP, {_COUNT: "sum"}))
+    lowest: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
+
+    def add(self, changes: ChangedBatch) -> None:
+        """Add the changes of a batch."""
+        self.sums.add(changes.groups)
+        ends, examples = (
+            zip(*(plain_values(changes.examples[name]) for name in names), strict=True)
+            for names in (ENDS, _EXAMPLE)
+        )
+        for change, example in zip(ends, examples, strict=True):
+            self.keep_lowest(change, tuple((value is not None, value or "") for value in example))
+
+    def join(self, other: _CountedChanges) -> None:
+        """Add the changes of another thread."""
+        groups = other.sums.all()
+        if len(groups):
+            self.sums.add(groups)
+        for change, examples in other.lowest.items():
+            for example in examples:
+                self.keep_lowest(change, example)
+
+    def keep_lowest(self, change: tuple[Any, ...], example: tuple[Any, ...]) -> None:
+        """Add an example of a change, if it is one of the lowest."""
+        lowest = self.lowest.setdefault(change, [])
+        insort(lowest, example)
+        del lowest[SHOWN:]
+
+    @property
+    def groups(self) -> list[ReadRow]:
+        """As `decision_comparison.MessageChanges` has them."""
+        groups = self.sums.all()
+        rows = zip(*(plain_values(groups[name]) for name in KEY_CHANGES.names), strict=True)
+        return [dict(zip(KEY_CHANGES.names, row, strict=True)) for row in rows]
+
+    @property
+    def examples(self) -> list[ReadRow]:
+        """As `decision_comparison.MessageChanges` has them."""
+        return [
+            {
+                **dict(zip(ENDS, change, strict=True)),
+                **{n: value if is_there else None for n, (is_there, value) in zip(_EXAMPLE, example, strict=True)},
+            }
+            for change, examples in self.lowest.items()
+            for example in examples
+        ]
+
+
+@dataclass
+class ChangedMessages:
+    """The messages that change, which are counted while they are read: to be read once."""
+
+    compared: ComparedMessages | None
+    _counted: _CountedChanges = field(default_factory=_CountedChanges)
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write every changed message, each thread to a file of its own."""
+        self._read(lambda: files.open().add)
+
+    def count(self) -> None:
+        """Count the changed messages, and keep none."""
+        self._read(lambda: lambda rows: None)
+
+    def collect(self) -> pyarrow.Table:
+        """Return every changed message."""
+        import pyarrow
+
+        shape, parts = arrow_schema(MESSAGE_CHANGES.optional()), list[Any]()
+        self._read(lambda: lambda rows: parts.append(rows.cast(shape)))
+        return pyarrow.concat_tables([shape.empty_table(), *parts])
+
+    def summarize(self, read: int, messages: Table | None) -> MessageChanges:
+        """Return the changes among so many messages; ``messages`` are all that change, where they are kept."""
+        return MessageChanges(read, self._counted.groups, self._counted.examples, messages)
+
+    def _read(self, open_sink: Callable[[], Callable[[pyarrow.Table], None]]) -> None:
+        """Send every changed message to a sink; each thread has its own."""
+        if self.compared is None:
+            return
+        compared = self.compared
+
+        def work(batches: Iterator[pyarrow.RecordBatch]) -> _CountedChanges:
+            comparer, sink, counted = BatchComparer(compared), open_sink(), _CountedChanges()
+            for batch in batches:
+                changes = comparer.compare(batch)
+                if changes is not None:
+                    sink(changes.rows)
+                    counted.add(changes)
+            return counted
+
+        for counted in for_each_thread(compared.batches(), work):
+            self._counted.join(counted)

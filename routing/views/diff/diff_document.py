@@ -1,0 +1,201 @@
+"""Write a comparison as a document: what gets worse, then what gets better, then the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from routing.document import (
+    Block,
+    Cell,
+    DataTable,
+    Document,
+    DocumentHeading,
+    LabelledFact,
+    ListItem,
+    Paragraph,
+    TonedText,
+    Words,
+    make_columns,
+)
+from routing.render.wording import count, format_time, mark_outcome, write_json
+from routing.terms import ReadRow
+from routing.views.configuration_changes import COMES, GOES, list_differences
+from routing.views.diff.decision_comparison import step_of
+from routing.views.diff.diffing import Diff
+
+SHOWN = 20
+# So many outcomes and reasons stand in a sentence that answers; the table below has all.
+_FEW = 5
+_COUNTS = ("messages", "before", "after", "such as")
+_WORSE, _BETTER, _NEITHER = 1, -1, 0
+
+
+def make_document(done: Diff) -> Document:
+    """Describe a `diff`: what gets worse, what gets better, what else changes, and what is compared."""
+    return [
+        *_answers(done),
+        Paragraph(_state_rest(done)),
+        *_compared_sides(done),
+        *_lists(done),
+    ]
+
+
+def _answers(done: Diff) -> Iterator[Block]:
+    """Yield a sentence each for what gets worse, what gets better, and what changes otherwise."""
+    if not done.changed:
+        yield Paragraph(f"None of {count(done.compared, 'message')} changes.")
+        return
+    counts = {step: [row for row in done.counts if step_of(row) == step] for step in (_WORSE, _BETTER, _NEITHER)}
+    compared = count(done.compared, "message")
+    number = {step: sum(row["messages"] for row in rows) for step, rows in counts.items()}
+    get = {step: "gets" if messages == 1 else "get" for step, messages in number.items()}
+    become, stay = ("becomes", "become"), ("is then", "are then")
+    if counts[_WORSE]:
+        head = f"{number[_WORSE]:,} of {compared} {get[_WORSE]} worse"
+        yield Paragraph(_state_changes(head, counts[_WORSE], become))
+    else:
+        yield Paragraph(f"None of {compared} gets worse.")
+    if counts[_BETTER]:
+        head = f"{number[_BETTER]:,} {get[_BETTER]} better"
+        yield Paragraph(_state_changes(head, counts[_BETTER], become))
+    if counts[_NEITHER]:
+        change = "changes" if number[_NEITHER] == 1 else "change"
+        head = f"{number[_NEITHER]:,} {change}, and {get[_NEITHER]} neither worse nor better"
+        yield Paragraph(_state_changes(head, counts[_NEITHER], stay))
+
+
+def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -> Words:
+    """Return a sentence that goes on with what becomes of messages, by outcome and reason, most first."""
+    becoming = Counter[tuple[str, str]]()
+    for row in rows:
+        becoming[row["outcome_after"], row["reason_after"]] += row["messages"]
+    parts: list[str | TonedText] = [head]
+    for place, ((outcome, reason), messages) in enumerate(becoming.most_common(_FEW)):
+        verb = verbs[messages != 1]
+        parts += [f"{', ' if place else ': '}{messages:,} {verb} ", mark_outcome(outcome), f" ({reason})"]
+    rest = sum(becoming.values()) - sum(messages for _, messages in becoming.most_common(_FEW))
+    return (*parts, f", {rest:,} for other reasons." if rest else ".")
+
+
+def _state_rest(done: Diff) -> str:
+    """State how many messages were compared, and what else differs."""
+    if not (done.counts or done.routes or done.findings):
+        return "No route in force differs, and no finding of lint comes or goes."
+    comes = sum(row["change"] == COMES for row in done.findings)
+    goes = len(done.findings) - comes
+    worse = "none gets worse" if not done.worse else f"{done.worse:,} of them get{'s' * (done.worse == 1)} worse"
+    changes = f"{done.changed:,} change{'s' * (done.changed == 1)}, {worse}" if done.changed else "none changes"
+    return (
+        f"{count(done.compared, 'message')} compared: {changes}; {count(len(done.routes), 'route')} in force"
+        f" differ{'s' * (len(done.routes) == 1)}; {count(comes, 'finding')} of lint come{'s' * (comes == 1)},"
+        f" {goes:,} go{'es' * (goes == 1)}"
+    )
+
+
+def _compared_sides(done: Diff) -> Iterator[Block]:
+    """Yield the two sides that are compared, each with its time."""
+    yield Paragraph("")
+    for name, one_side in (("before", done.before), ("after", done.after)):
+        yield LabelledFact(name, f"{one_side.label}, as of {format_time(one_side.moment)}")
+    refused = 0 if done.script is None else len(done.script.rejected)
+    if refused:
+        yield Paragraph(
+            f"{count(refused, 'statement')} would be refused, and change{'s' * (refused == 1)} nothing", 1
+        )
+
+
+def _lists(done: Diff) -> Iterator[Block]:
+    for step, title in (
+        (_WORSE, "Messages that get worse"),
+        (_BETTER, "Messages that get better"),
+        (_NEITHER, "Messages that get neither worse nor better, but change"),
+    ):
+        rows = [row for row in done.counts if step_of(row) == step]
+        if rows:
+            columns = make_columns(_COUNTS, ["messages"])
+            yield DataTable(columns, list(map(_count, rows[:SHOWN])), title, max(len(rows) - SHOWN, 0))
+    yield from _list_rows("Where they are, and what becomes of them", list(done.keys), _key)
+    yield from _list_rows("Routes in force that differ", list(done.routes), _route)
+    for change, title in ((COMES, "Findings of lint that come"), (GOES, "Findings of lint that go")):
+        yield from _list_rows(title, [row for row in done.findings if row["change"] == change], _finding)
+
+
+def _list_rows(title: str, rows: Sequence[ReadRow], words: Callable[[ReadRow], Words]) -> Iterator[Block]:
+    """Yield a list of the first rows, and how many more there are; nothing where there is no row."""
+    if rows:
+        yield DocumentHeading(title)
+        yield from (ListItem(words(row)) for row in rows[:SHOWN])
+        if len(rows) > SHOWN:
+            yield Paragraph(f"and {len(rows) - SHOWN:,} more; --format json prints all of them")
+
+
+def _count(row: ReadRow) -> Sequence[Cell]:
+    examples = (f"{_text(one['instance_name'])} {_text(one['message_id'])}" for one in row["examples"])
+    before, after = (
+        f"{row[f'outcome_{before_or_after}']} {row[f'reason_{before_or_after}']}"
+        for before_or_after in ("before", "after")
+    )
+    return row["messages"], before, after, ", ".join(examples)
+
+
+def _key(row: ReadRow) -> Words:
+    """Write the place of messages that change, and their decision on each side."""
+    where = _join_names(row, "instance_name", "database_name")
+    who = f"{count(row['messages'], 'message')} of {where} to service {_text(row['to_service_name'])}: "
+    return (who, *_decision(row, "before"), " → ", *_decision(row, "after"))
+
+
+def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
+    """Yield a decision in a few words."""
+    outcome, reason, route, address, mirror, database = (
+        row[f"{name}_{before_or_after}"]
+        for name in ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
+    )
+    where = f"to {address}" if database is None else f"into {database}"
+    parts = [f" {reason}"]
+    parts += [] if route is None else [f"by {route}"]
+    parts += [] if database is None and address is None else [where]
+    parts += [] if mirror is None else [f"mirror {mirror}"]
+    yield mark_outcome(outcome)
+    yield " ".join(parts)
+
+
+def _route(row: ReadRow) -> Words:
+    """Write the differences of a route."""
+    before, after = list_differences(row, "before"), list_differences(row, "after")
+    says = " → ".join(difference for difference in (before, after) if difference is not None)
+    return f"{row['change']}: {row['name']} of {_join_names(row, 'instance_name', 'database_name')}: {says}"
+
+
+def _finding(row: ReadRow) -> Words:
+    """Write a finding of lint, with its place."""
+    where = _join_names(row, "instance_name", "database_name", "object")
+    return f"{row['code']} {row['severity']}, {where}: {row['message']}"
+
+
+def _join_names(row: ReadRow, *names: str) -> str:
+    return ", ".join(str(row[name]) for name in names if row[name] is not None)
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+# A comparison as one JSON object for programs.
+
+
+def write_diff(done: Diff) -> str:
+    """Return one line of JSON; docs/reference/json.md documents its keys."""
+    sides_by_name = {"before": done.before, "after": done.after}
+    return write_json(
+        {
+            **{name: {"what": one_side.label, "at": one_side.moment} for name, one_side in sides_by_name.items()},
+            "compared": done.compared,
+            "changed": done.changed,
+            "worse": done.worse,
+            **{name: [dict(row) for row in vars(done)[name]] for name in ("counts", "keys", "routes", "findings")},
+            "script": None if done.script is None else done.script.as_json(),
+        }
+    )

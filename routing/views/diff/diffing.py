@@ -1,0 +1,370 @@
+"""Compare what becomes of messages on two sides: another configuration, older versions, a time, or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routing.arguments import checked
+from routing.cases import compared_tables as comparison
+from routing.cases import estate_sides as sides
+from routing.cases.compared_tables import Against, Scripts
+from routing.cases.estate_sides import DiffSides, OneSide
+from routing.config import Config, TableLocation
+from routing.delta.commits import is_local
+from routing.delta.counted_runs import leave_out_missing
+from routing.delta.local_tables import LocalTable, UnreadableTable
+from routing.delta.opening import OpenedTable, TableOpener
+from routing.delta.table_creation import creating, is_vacant
+from routing.errors import OutputError, RoutingError, StorageError, first_sentence, join_bounded
+from routing.lint.lint_estate import read_traffic
+from routing.lint.lint_settings import LintSettings
+from routing.lint.lint_settings import settings as lint_settings
+from routing.result_schemas import MESSAGE_CHANGES
+from routing.rules.timeline import micros_of, moment_of
+from routing.schemas import TRAFFIC
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.given_tables import take_tables
+from routing.tables.read_rows import differences, lacks, types_of
+from routing.tables.table_columns import Table, TableColumns, as_dataset, by_engine, columns_in
+from routing.views.configuration_changes import find_finding_changes, find_route_changes
+from routing.views.diff.decision_comparison import (
+    DIFF_JOB,
+    MessageChanges,
+    count_changes,
+    find_affected,
+    is_worse,
+    list_keys,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import SparkSession
+
+    from routing.importing.covered_rows import ImportResult
+    from routing.tables.cached_frames import FrameCache
+    from routing.views.diff.arrow_diff import ChangedMessages
+
+# The table of changed messages, replaced as a whole in one commit.
+
+
+_KEY = "message_changes"
+
+
+def place_of(text: str, configs: Iterable[Config]) -> TableLocation:
+    """Parse the location of ``--out``; a path belongs to the working folder. Raises OutputError.
+
+    Raises OutputError where it is a table of a configuration, which would be lost.
+    """
+    place = TableLocation.parse(text, str(Path.cwd()))
+    for config in configs:
+        for section, tables in (("tables", {**config.tables, **config.import_tables}), ("output", config.output)):
+            for key, location in tables.items():
+                if _is_same(location, place):
+                    raise OutputError.out_is_taken(str(place), f"is {section}.{key} of the configuration")
+    return place
+
+
+def _is_same(one: TableLocation, other: TableLocation) -> bool:
+    """Return True if two tables are one, also by another way through the folders."""
+    if not (is_local(one) and is_local(other)):
+        return str(one) == str(other)
+    return Path(one.text).resolve() == Path(other.text).resolve()
+
+
+def check(opener: TableOpener, place: TableLocation) -> OpenedTable | None:
+    """Return the table that is to be replaced; None where none stands.
+
+    Raises OutputError where it is another one.
+    """
+    place = opener.placed("--out", place)
+    opened = opener.find("--out", place)
+    if opened is not None:
+        types = types_of(opened.rows)
+        if lacks(types, MESSAGE_CHANGES) is None:
+            why = join_bounded(differences(types, MESSAGE_CHANGES), "difference")
+            raise OutputError.out_is_taken(str(place), f"holds a table of another schema, {why}")
+        return opened
+    if not is_vacant(place, DIFF_JOB):
+        raise OutputError.out_is_taken(str(place), "is not empty and holds no Delta table")
+    return None
+
+
+def find_writer(opener: TableOpener, place: TableLocation) -> LocalTable | UnreadableTable | None:
+    """Find the table as delta-rs writes it, or the reason why Spark writes it; None: delta-rs makes it.
+
+    Raises OutputError.
+    """
+    place = opener.placed("--out", place)
+    replaced = check(opener, place)
+    return opener.open_to_write(place, None if replaced is None else replaced.version)
+
+
+def replace_table(
+    opener: TableOpener, place: TableLocation, writer: LocalTable | UnreadableTable | None, rows: ChangedMessages
+) -> Table:
+    """Write changed messages in place of what stands there, in one commit, and return them as they are stored.
+
+    Raises OutputError, StorageError.
+    """
+    place = opener.placed("--out", place)
+    if isinstance(writer, UnreadableTable):
+        return _write_by_spark(opener, place, writer, rows.collect())
+    try:
+        with creating(place, DIFF_JOB):
+            stored = writer or LocalTable.make(place, MESSAGE_CHANGES.optional())
+        return stored.replace_rows(rows, MESSAGE_CHANGES).rows()
+    except RoutingError:
+        raise
+    except Exception as error:
+        raise StorageError.failed(f"writing --out to {place}", first_sentence(error)) from error
+
+
+def _write_by_spark(opener: TableOpener, place: TableLocation, why: UnreadableTable, rows: pyarrow.Table) -> Table:
+    """Write changed messages of tables that are in memory by Spark."""
+    spark = opener.start_for("--out", "written", why)
+    from routing.delta import spark_tables
+    from routing.tables import frames
+
+    names = MESSAGE_CHANGES.names
+    columns = columns_in(rows, MESSAGE_CHANGES, {name: name for name in names})
+    frame = frames.frame_of_tuples(spark, columns.rows(*names), MESSAGE_CHANGES.optional())
+    spark_tables.overwrite(frame, _KEY, place, DIFF_JOB)
+    return rows
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Hold the result of `diff`; all rows are in the order in which they are printed.
+
+    Args:
+        before: the side before, with its label and the time of its decisions.
+        after: the side after.
+        compared: the number of messages that were compared.
+        counts: rows of `result_schemas.CHANGE_COUNTS`, those that get worse first.
+        keys: rows of `result_schemas.KEY_CHANGES`: changes by sender and service.
+        routes: rows of `result_schemas.ROUTE_CHANGES`.
+        findings: rows of `result_schemas.FINDING_CHANGES`: findings of lint that come or go.
+        messages: changed messages (`result_schemas.MESSAGE_CHANGES`), a table or dataset of Arrow, or a DataFrame;
+            None without ``with_messages``.
+        script: the result that an import of the scripts would have; None without scripts.
+        frame_cache: frames that Spark keeps for ``messages`` until `unpersist`.
+
+    Example:
+        >>> script = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
+        >>> done = routing.diff(routing.load_config("job.yaml"), script)
+        >>> done.compared, done.changed, done.worse
+        (7, 1, 1)
+        >>> [(row["name"], row["change"]) for row in done.routes]
+        [('Far', 'removed')]
+    """
+
+    before: OneSide
+    after: OneSide
+    compared: int
+    counts: SchemaRows
+    keys: SchemaRows
+    routes: SchemaRows
+    findings: SchemaRows
+    messages: Table | None
+    script: ImportResult | None
+    frame_cache: FrameCache | None = None
+
+    def unpersist(self) -> None:
+        """Release the frames that Spark keeps for ``messages``, where it compared them."""
+        if self.frame_cache is not None:
+            self.frame_cache.release()
+
+    @property
+    def changed(self) -> int:
+        """How many messages change."""
+        return sum(row["messages"] for row in self.counts)
+
+    @property
+    def worse(self) -> int:
+        """How many messages get worse."""
+        return sum(row["messages"] for row in self.counts if is_worse(row))
+
+
+@checked
+def diff(
+    tables: Mapping[str, Table] | Config,
+    against: Against,
+    *,
+    at: datetime | None = None,
+    with_messages: bool = False,
+    out: TableLocation | None = None,
+    lint: LintSettings | None = None,
+    opener: TableOpener | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Diff:
+    """Compare the decisions on all messages, the routes and the findings of lint on two sides.
+
+    Messages and dialogs of both sides are those of ``tables``.
+
+    Args:
+        tables: a configuration, or tables by its keys (tables.md): DataFrames, Arrow tables or datasets.
+        against: the other side: a configuration; tables that replace some of these; `TableVersions`, which are
+            the side before; a time, as of which the same tables are decided; or `Scripts`.
+        at: the decision time of both sides (UTC without a zone); by default now.
+        with_messages: whether the result has every changed message.
+        out: where changed messages are written, in place of those of an earlier comparison.
+        lint: which findings count; by default those of the configuration.
+        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+        progress: called with the name of each step.
+
+    Returns:
+        The differences.
+
+    Raises:
+        ContractError: tables of a side, which the message names, break their contract.
+        StorageError: a table could not be read or written.
+
+    Example:
+        >>> script = routing.Scripts.of_text("DROP ROUTE Far", "hub", "Sales")
+        >>> done = routing.diff(routing.load_config("job.yaml"), script)
+        >>> for row in done.counts:
+        ...     row["outcome_before"], row["outcome_after"], row["reason_after"], row["messages"]
+        ('SENT', 'DELAYED', 'ROUTE_REQUESTED', 1)
+    """
+    moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
+    scripts = against.read(moment) if isinstance(against, Scripts) else []
+    opener = opener or _opener(tables, spark)
+    if isinstance(tables, Config):
+        tables = leave_out_missing(opener, tables)
+    if isinstance(against, Config):
+        against = leave_out_missing(opener, against)
+    table_cache = comparison.TableCache(opener)
+    progress("reading the settings")
+    if isinstance(tables, Config):
+        # Before the settings, so that none of the messages is newer than these.
+        table_cache.open("messages", tables.tables["messages"])
+    both = sides.read(*comparison.give_sides(tables, against, moment, table_cache))
+    before, after = both.both
+    writer = None if out is None else find_writer(table_cache.opener, out)
+    traffic = _traffic(tables, table_cache, writer)
+    dialogs = _telling(traffic.get("dialogs"), both)
+    sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
+    done = None
+    if isinstance(against, Scripts):
+        after, done = sides.apply_scripts(before, scripts, against.instance, after.label)
+        both = DiffSides(before, after)
+    sides.refuse(after, after.differs_in(before))
+    progress("comparing messages")
+    changed, frame_cache = _compare(tables, traffic, both, table_cache.opener, with_messages, out, writer)
+    progress("comparing routes and findings")
+    return Diff(
+        before,
+        after,
+        changed.compared,
+        count_changes(changed),
+        list_keys(changed),
+        find_route_changes(both),
+        find_finding_changes(both, dialogs, lint or _lint(tables)),
+        changed.messages,
+        done,
+        frame_cache,
+    )
+
+
+def _opener(tables: Mapping[str, Table] | Config, spark: SparkSession | None) -> TableOpener:
+    return TableOpener.of_settings(tables.spark if isinstance(tables, Config) else {}, spark)
+
+
+def _lint(tables: Mapping[str, Table] | Config) -> LintSettings:
+    return lint_settings(tables.lint, tables.file) if isinstance(tables, Config) else LintSettings()
+
+
+def _traffic(
+    tables: Mapping[str, Table] | Config,
+    table_cache: comparison.TableCache,
+    writer: LocalTable | UnreadableTable | None,
+) -> dict[str, Table]:
+    if isinstance(tables, Config):
+        return table_cache.traffic(tables, writer)
+    taken = take_tables(tables, TRAFFIC)
+    return {key: taken[key] for key in TRAFFIC if key in taken}
+
+
+def _telling(dialogs: Table | None, both: DiffSides) -> Sequence[TableColumns | None]:
+    """Read for each side the rows of dialogs that may be at fault or cause a finding at its time."""
+    if dialogs is None:
+        return None, None
+    first = read_traffic(dialogs, "dialogs", both.before.at)
+    return first, first if both.is_one_time else read_traffic(dialogs, "dialogs", both.after.at)
+
+
+def _compare(
+    tables: Mapping[str, Table] | Config,
+    traffic: Mapping[str, Table],
+    both: DiffSides,
+    opener: TableOpener,
+    with_messages: bool,
+    out: TableLocation | None,
+    writer: LocalTable | UnreadableTable | None,
+) -> tuple[MessageChanges, FrameCache | None]:
+    """Return the messages compared, where they are, and written; with what Spark keeps for them."""
+    return by_engine(
+        traffic,
+        spark=lambda: _compare_in_spark(tables, traffic, both, opener, with_messages, out),
+        arrow=lambda: (_compare_in_arrow(traffic, both, opener, with_messages, out, writer), None),
+    )
+
+
+def _compare_in_arrow(
+    traffic: Mapping[str, Table],
+    both: DiffSides,
+    opener: TableOpener,
+    with_messages: bool,
+    out: TableLocation | None,
+    writer: LocalTable | UnreadableTable | None,
+) -> MessageChanges:
+    """Compare messages of tables that Arrow reads."""
+    from routing.views.diff.arrow_diff import ChangedMessages, compare_messages
+
+    messages = traffic["messages"]
+    changes = ChangedMessages(compare_messages(messages, traffic.get("dialogs"), both))
+    changed_rows: Table | None = None
+    if out is not None:
+        changed_rows = replace_table(opener, out, writer, changes)
+    elif with_messages:
+        changed_rows = changes.collect()
+    else:
+        changes.count()
+    return changes.summarize(as_dataset(messages).count_rows(), changed_rows if with_messages else None)
+
+
+def _compare_in_spark(
+    tables: Mapping[str, Table] | Config,
+    traffic: Mapping[str, Table],
+    both: DiffSides,
+    opener: TableOpener,
+    with_messages: bool,
+    out: TableLocation | None,
+) -> tuple[MessageChanges, FrameCache | None]:
+    """Compare many messages, or those of tables that Spark alone reads."""
+    from routing.plan.checked_inputs import ResolveOptions
+    from routing.tables.cached_frames import released_on_failure
+    from routing.views.diff import spark_diff
+
+    options = ResolveOptions(run_id="diff")
+    if isinstance(tables, Config):
+        settings = tables.resolve
+        options = replace(options, dialog_hash=settings.dialog_hash, broadcast_limit=settings.broadcast_limit)
+    # At two times dialogs differ as well.
+    affected = find_affected(both).filters if both.is_one_time else None
+    notes: list[str] = []
+    with released_on_failure() as frame_cache:
+        frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
+        changed = spark_diff.compare(frames, both.both, options, frame_cache, notes, affected=affected, out=out)
+    for note in notes:
+        opener.on_note(note)
+    if with_messages:
+        return changed, frame_cache
+    frame_cache.release()
+    return replace(changed, messages=None), None

@@ -1,0 +1,337 @@
+"""Write an explanation as a document: the outcome, what to do, the statement, then the path step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from routing.advice.reasons import advice, error_number, number_reason
+from routing.document import (
+    Block,
+    Document,
+    DocumentHeading,
+    LabelledFact,
+    Paragraph,
+    Tone,
+    TonedText,
+    Words,
+)
+from routing.render.phrases import quote_name
+from routing.render.wording import format_duration, format_time, mark_outcome, plain_words, write_json
+from routing.terms import MatchingStep, Outcome, ReadRow, Reason
+from routing.views.explain import path_sentences
+from routing.views.explain.explaining import Explanation
+
+# The outcome of a message in one sentence: what becomes of it, why, and since when it waits.
+
+
+_DEPENDS = "where to depends on its dialog, which is not given: see step 3"
+
+
+@dataclass(frozen=True)
+class DecidedMessage:
+    """A message with its verdict, a row of ``resolved_routes``, and the steps of its path."""
+
+    verdict: ReadRow
+    steps: Sequence[ReadRow]
+
+    @property
+    def service(self) -> str:
+        """The service that it is sent to, with the broker instance that it is bound to."""
+        broker = self.verdict["broker_instance"]
+        broker_clause = "" if broker is None else f" with broker instance {quote_name(broker)}"
+        return f"service {quote_name(self.verdict['to_service_name'])}{broker_clause}"
+
+    @property
+    def instance(self) -> str:
+        """The instance that decides."""
+        return f"instance {quote_name(self.verdict['instance_name'])}"
+
+    @property
+    def scope(self) -> str | None:
+        """The database whose routes were searched last; None where none were."""
+        return next((step["database_name"] for step in reversed(self.steps) if step["item"] == "SCOPE"), None)
+
+    @property
+    def route(self) -> str | None:
+        """The route that was taken, with its database; None where none was, or its dialog decides."""
+        name = self.verdict["route_name"]
+        return None if name is None else f"route {quote_name(name)} of {quote_name(self.scope)}"
+
+    @property
+    def address(self) -> str | None:
+        """The address that it goes to, and that of the mirror."""
+        address, mirror = self.verdict["address"], self.verdict["mirror_address"]
+        if address is None:
+            return None
+        return quote_name(address) + ("" if mirror is None else f" and its mirror {quote_name(mirror)}")
+
+    def find_step(self, item: str) -> ReadRow | None:
+        """Return the last line of its path about something; None where there is none."""
+        return next((step for step in reversed(self.steps) if step["item"] == item), None)
+
+
+def state_outcome(message: DecidedMessage) -> Words:
+    """Return the sentence that answers where a message goes, and why."""
+    outcome, reason = message.verdict["outcome"], message.verdict["reason"]
+    if outcome is None or reason is None:
+        word = () if outcome is None else (mark_outcome(outcome), ": ")
+        return (*word, "what becomes of the message depends on its dialog, which is not given: see step 3.")
+    why = f"{_came_back(message)}{_CLAUSES[Reason(reason)](message)}"
+    return (mark_outcome(outcome), f": {why}{_consequence(message)}.")
+
+
+def _came_back(message: DecidedMessage) -> str:
+    """State how the message got into msdb, where a route of the sender led it back."""
+    name, database = message.verdict["rerouted_from"], message.verdict["database_name"]
+    if name is None:
+        return ""
+    return f"route {quote_name(name)} of {quote_name(database)} leads back to this very instance, and "
+
+
+def _consequence(message: DecidedMessage) -> str:
+    """State the consequence for the message."""
+    verdict = message.verdict
+    if verdict["outcome"] != Outcome.DELAYED:
+        return ""
+    if verdict["database_name"] is None:
+        return "; this instance keeps no copy of it, and its sender tries again"
+    waited = _last_seen(message) - verdict["enqueue_time"]
+    since = f" since {format_duration(waited)}" if waited.total_seconds() > 0 else ""
+    return f"; it stays in the transmission queue{since}"
+
+
+def _last_seen(message: DecidedMessage) -> datetime:
+    """Return the last time at which the message is known, or taken, to wait."""
+    decided: datetime = message.verdict["decided_at"]
+    status = message.find_step("STATUS")
+    # An event tells of one moment, a transmission_status of a message that waits.
+    is_queue = status is not None and status["name"] is None
+    return max(decided, status["at"]) if status is not None and is_queue else decided
+
+
+def _delivered(message: DecidedMessage) -> str:
+    database = message.verdict["destination_database"]
+    place = "" if database is None else f" to database {quote_name(database)}"
+    if message.verdict["matching_step"] == MatchingStep.REPLY:
+        return f"it is a reply from outside, which needs no route, and is delivered{place} of {message.instance}"
+    by = f"{message.route} delivers it" if message.route else "it is delivered"
+    return f"{by}{place} of {message.instance}" if place else f"{by} in {message.instance}; {_DEPENDS}"
+
+
+def _sent(message: DecidedMessage) -> str:
+    does = "forwards" if message.verdict["outcome"] == Outcome.FORWARDED else "sends"
+    by = f"{message.route} {does} it" if message.route else f"a route of {quote_name(message.scope)} {does} it"
+    if message.address is None:
+        return f"{by} on; {_DEPENDS}"
+    named = ", the address in the service's name" if message.verdict["reason"] == Reason.TRANSPORT_ADDRESS else ""
+    return f"{by} to {message.address}{named}"
+
+
+def _requested(message: DecidedMessage) -> str:
+    return (
+        f"no route of {quote_name(message.scope)} names {message.service}, and it waits until the request for a"
+        " route is answered"
+    )
+
+
+def _no_route(message: DecidedMessage) -> str:
+    return f"no route of {quote_name(message.scope)} leads to {message.service}"
+
+
+def _service_not_found(message: DecidedMessage) -> str:
+    verdict = message.verdict
+    name = quote_name(verdict["to_service_name"])
+    clause = f"no database of {message.instance} holds service {name}"
+    if verdict["broker_instance"] is not None:
+        broker = quote_name(verdict["broker_instance"])
+        clause = f"the database of {message.instance} with broker instance {broker} does not hold service {name}"
+    return f"{_looks_here(message)}{clause}"
+
+
+def _broker_instance_not_found(message: DecidedMessage) -> str:
+    broker = quote_name(message.verdict["broker_instance"])
+    return f"{_looks_here(message)}no database of {message.instance} has broker instance {broker}"
+
+
+def _broker_disabled(message: DecidedMessage) -> str:
+    return f"the broker of every database of {message.instance} that holds {message.service} is off"
+
+
+def _looks_here(message: DecidedMessage) -> str:
+    return f"{message.route} looks in this instance alone, and " if message.route else ""
+
+
+def _scope_disabled(message: DecidedMessage) -> str:
+    return f"the broker of {quote_name(message.scope)} is off, so that its routes are not searched"
+
+
+def _no_address_in_name(message: DecidedMessage) -> str:
+    by = f"{message.route} takes" if message.route else f"a route of {quote_name(message.scope)} takes"
+    name = quote_name(message.verdict["to_service_name"])
+    return f"{by} the address from the service's name, and {name} does not begin with one"
+
+
+def _forwarding_off(message: DecidedMessage) -> str:
+    by = message.route or f"a route of {quote_name(message.scope)}"
+    to = "" if message.address is None else f" to {message.address}"
+    forwarding = message.find_step("FORWARDING")
+    is_known = forwarding is None or forwarding["finding"] != "NOT_KNOWN"
+    off = "is off" if is_known else "is not known to be on"
+    return f"{by} leads on{to}, and message forwarding {off} on {message.instance}"
+
+
+def _hop_limit(message: DecidedMessage) -> str:
+    to = "" if message.address is None else f" to {message.address}"
+    return f"no hops remain, and it would have to be forwarded{to}"
+
+
+def _loop(message: DecidedMessage) -> str:
+    by = message.route or f"a route of {quote_name(message.scope)}"
+    to = "an address" if message.address is None else message.address
+    return f"{by} leads to {to}, which is {message.instance} itself"
+
+
+def _expired(message: DecidedMessage) -> str:
+    line = message.find_step("DIALOG")
+    return "its dialog has expired" if line is None else f"its dialog expired at {format_time(line['at'])}"
+
+
+_CLAUSES: dict[Reason, Callable[[DecidedMessage], str]] = {
+    Reason.LOCAL_SERVICE: _delivered,
+    Reason.NETWORK_ADDRESS: _sent,
+    Reason.MIRROR_ADDRESS: _sent,
+    Reason.TRANSPORT_ADDRESS: _sent,
+    Reason.ROUTE_REQUESTED: _requested,
+    Reason.NO_ROUTE: _no_route,
+    Reason.SERVICE_NOT_FOUND: _service_not_found,
+    Reason.BROKER_INSTANCE_NOT_FOUND: _broker_instance_not_found,
+    Reason.BROKER_DISABLED: _broker_disabled,
+    Reason.SCOPE_BROKER_DISABLED: _scope_disabled,
+    Reason.TRANSPORT_ADDRESS_INVALID: _no_address_in_name,
+    Reason.FORWARDING_DISABLED: _forwarding_off,
+    Reason.HOP_LIMIT: _hop_limit,
+    Reason.ROUTING_LOOP: _loop,
+    Reason.DIALOG_EXPIRED: _expired,
+}
+
+
+# Items that begin a part, and those that stand below another; all others are between.
+_PARTS = ("MESSAGE", "SCOPE", "REQUEST_PATH")
+_DEEP = ("ROUTE", "OTHER_ROUTES", "ID", "OTHER_IDS", "REQUEST", "DATABASE")
+# What stands before the path: it says how far the outcome can be trusted, and what SQL Server says of it.
+_BEFORE_THE_PATH = {"IMPORT": "note", "INSTANCE": "note", "STATUS": "observed"}
+_TONES = {
+    ("STEP", "MATCHED"): Tone.STRONG,
+    ("STEP", "NOT_REACHED"): Tone.QUIET,
+    ("ROUTE", "MATCHED"): Tone.GOOD,
+    ("ROUTE", "LATER"): Tone.QUIET,
+    ("ROUTE", "NO_MATCH"): Tone.QUIET,
+    ("OTHER_ROUTES", "MORE"): Tone.QUIET,
+    ("OTHER_ROUTES", "OTHER"): Tone.QUIET,
+    ("TIER", "USED"): Tone.STRONG,
+    ("TIER", "NOT_REACHED"): Tone.QUIET,
+    ("BROKER", "DISABLED"): Tone.WAITING,
+    ("LOCATION", "LOCATED"): Tone.GOOD,
+    ("LOCATION", "NOT_LOCATED"): Tone.WAITING,
+    ("REQUEST_PATH", "LOST"): Tone.BAD,
+}
+
+
+def make_document(explanation: Explanation) -> Document:
+    """Describe an explanation: the outcome in a sentence, what to do, then every step and route."""
+    [verdict], steps = explanation.verdict, explanation.steps.rows
+    message = DecidedMessage(verdict, steps)
+    return [
+        Paragraph(state_outcome(message)),
+        *_reason(message),
+        *_what_to_do(message, explanation),
+        *(
+            LabelledFact(_BEFORE_THE_PATH[step["item"]], path_sentences.sentence(step))
+            for step in steps
+            if step["item"] in _BEFORE_THE_PATH
+        ),
+        *list_steps(step for step in steps if step["item"] not in _BEFORE_THE_PATH),
+    ]
+
+
+def state_nothing_to_run(explanation: Explanation) -> str:
+    """Return the comment that stands alone where an explanation has no statement."""
+    [verdict], steps = explanation.verdict, explanation.steps.rows
+    message = DecidedMessage(verdict, steps)
+    outcome, advice = plain_words(state_outcome(message)), _advise(message, explanation)
+    return " ".join(part for part in ("There is nothing to run.", outcome, advice) if part is not None)
+
+
+def _reason(message: DecidedMessage) -> Iterator[Block]:
+    reason = message.verdict["reason"]
+    if reason is not None:
+        yield LabelledFact("reason", number_reason(reason, message.scope))
+
+
+def _what_to_do(message: DecidedMessage, explanation: Explanation) -> Iterator[Block]:
+    remedy, advice = explanation.remedy, _advise(message, explanation)
+    instance = message.verdict["instance_name"]
+    if advice is not None:
+        yield LabelledFact(f"what to do on {quote_name(instance)}", advice)
+    if remedy is not None and remedy.statement is not None:
+        yield remedy.as_statement(instance, [plain_words(state_outcome(message)), remedy.text], indent=1)
+
+
+def _advise(message: DecidedMessage, explanation: Explanation) -> str | None:
+    remedy = explanation.remedy
+    return advice(message.verdict["reason"]) if remedy is None else remedy.text
+
+
+def list_steps(steps: Iterable[ReadRow]) -> Iterator[Block]:
+    """Yield the lines of a path, each below what it belongs to."""
+    scope = None
+    for step in steps:
+        scope = step["database_name"] if step["item"] == "SCOPE" else scope
+        yield from _list_outcome(step, scope) if step["item"] == "OUTCOME" else [_describe_step(step)]
+
+
+def _describe_step(step: ReadRow) -> Block:
+    item, sentence = step["item"], path_sentences.sentence(step)
+    tone = _TONES.get((item, step["finding"]))
+    words = sentence if tone is None else TonedText(sentence, tone)
+    if item in _PARTS:
+        return DocumentHeading(words, 3)
+    return Paragraph(words, 0 if item == "STATUS" else 2 if item in _DEEP else 1, hang=1)
+
+
+def _list_outcome(step: ReadRow, scope: str | None) -> Iterator[Block]:
+    """Yield the line that ends the path, with SQL Server's number."""
+    outcome, number = str(step["outcome"] or ""), error_number(step["reason"], scope)
+    numbered = "" if number is None else f" (SQL Server's number: {number})"
+    yield Paragraph("")
+    yield Paragraph(
+        (mark_outcome(outcome), path_sentences.sentence(step).removeprefix(outcome) + numbered), hang=1
+    )
+
+
+# An explanation as one JSON object for programs.
+
+
+def write_explanation(verdict: ReadRow, steps: Sequence[ReadRow]) -> str:
+    """Return one line: verdict (the columns of resolved_routes), error_number, advice, transmission_status, steps.
+
+    The status is its step, null where none is known. Steps have their sentences, and no values that are null.
+    """
+    scope = [step["database_name"] for step in steps if step["item"] == "SCOPE"]
+    shown = [_step(step) for step in steps]
+    return write_json(
+        {
+            "verdict": dict(verdict),
+            "error_number": error_number(verdict["reason"], scope[-1] if scope else None),
+            "advice": advice(verdict["reason"]),
+            "transmission_status": next((step for step in shown if step["item"] == "STATUS"), None),
+            "steps": shown,
+        }
+    )
+
+
+def _step(step: ReadRow) -> ReadRow:
+    values = {name: value for name, value in step.items() if value is not None}
+    return {**values, "text": path_sentences.sentence(step)}

@@ -1,0 +1,423 @@
+"""Explain where one message goes, and why: the rule book's path of it as lines, by the rules of `resolve`.
+
+`explain` reads what it needs of tables; `answer` does the same for what is known already, in plain Python. A path
+has what the message brings, its searches of routing tables, and the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from routing.advice.question_remedies import find_remedy
+from routing.advice.remedy import MessageRemedy
+from routing.arguments import checked
+from routing.cases.background import (
+    NOTHING,
+    SHOWN,
+    Line,
+    MessageBackground,
+    line,
+    number_lines,
+    request_lines,
+)
+from routing.cases.judged_questions import (
+    JudgedQuestion,
+    KnownTables,
+    QuestionedMessage,
+    RemedyFacts,
+    judge_question,
+    verdict_row,
+)
+from routing.cases.question_source import open_source, pose
+from routing.cases.questions import Question
+from routing.config import Config
+from routing.importing.import_faults import latest_time
+from routing.result_schemas import EXPLAINED_STEPS
+from routing.rules.estate import Database, SqlInstance
+from routing.rules.locating import has_id
+from routing.rules.matching import STEPS, comes_before
+from routing.rules.requesting import RouteRequest
+from routing.rules.resolving import Verdict, bound_broker
+from routing.rules.timeline import micros_of
+from routing.schemas import RESOLVED_ROUTES
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.table_columns import Table
+from routing.terms import MSDB, MatchingStep, Outcome, Reason, TableRow
+from routing.views.explain import route_lines
+from routing.views.explain.route_lines import ShownSearch, searches
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Lists inside a path, each bounded: databases that hold the service, ids of step 3, requests of step 4.
+
+
+def holder_lines(search: ShownSearch) -> list[Line]:
+    """Return the databases that hold the service, and whether each could be the destination; at most `SHOWN`."""
+    return [
+        line(
+            "DATABASE",
+            _holder(holder, search),
+            search=search.number,
+            database_name=holder.name,
+            name=holder.name,
+            broker_instance=holder.broker,
+        )
+        for holder in search.route_search.holders[:SHOWN]
+    ]
+
+
+def _holder(holder: Database, search: ShownSearch) -> str:
+    if holder.name == search.route_search.location.destination:
+        return "LOCATED"
+    if not has_id(holder, search.route_search.known_broker):
+        return "OTHER_BROKER_INSTANCE"
+    return "NOT_FIRST" if holder.is_enabled else "DISABLED"
+
+
+def id_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
+    """List the verdict for each broker instance that may be picked; at most `SHOWN`, this dialog's first."""
+    route_search = search.route_search
+    if route_search.pick is None:
+        return []
+    place = {"search": search.number, "step": int(MatchingStep.BALANCED)}
+    picked = None if search.is_undecided else route_search.pick
+    verdicts = sorted(
+        (verdict for _, verdict in judged.possible),
+        key=lambda each: (each.broker_instance != picked, each.broker_instance or ""),
+    )
+    shown = sorted(verdicts[:SHOWN], key=lambda each: (each.broker_instance != picked, each.route_name or ""))
+    lines = [
+        line(
+            "ID",
+            "POSSIBLE" if search.is_undecided else "PICKED" if verdict.broker_instance == picked else "OTHER",
+            **place,
+            broker_instance=verdict.broker_instance,
+            name=verdict.route_name,
+            address=verdict.address,
+            database_name=verdict.destination_database,
+            outcome=str(verdict.outcome),
+            reason=str(verdict.reason),
+        )
+        for verdict in shown
+    ]
+    more = len(verdicts) - SHOWN
+    return [*lines, line("OTHER_IDS", "MORE", **place, count=more)] if more > 0 else lines
+
+
+def find_awaited(judged: JudgedQuestion, search: ShownSearch) -> RouteRequest | None:
+    """Return the request that the message's conversation waits for (D10), None where it waits for none."""
+    if not search.is_requested:
+        return None
+    message = judged.message
+    scope = judged.requests.of(search.route_search.scope, message.service)
+    return scope.find_awaited(message.t, message.message_id, message.endpoint)
+
+
+def pending_request_lines(judged: JudgedQuestion, search: ShownSearch, step: int) -> list[Line]:
+    """Return the requests for the service in this scope, not the message's own; at most `SHOWN`, newest first.
+
+    The one that the message's conversation waits for comes before all others.
+    """
+    message, awaited = judged.message, find_awaited(judged, search)
+    requests = judged.requests.of(search.route_search.scope, message.service).all()
+    others = [request for request in requests if not request.is_of(message.t, message.message_id)]
+    others.sort(key=lambda each: (each is awaited, each.requested_at, each.message_id), reverse=True)
+    return [
+        line(
+            "REQUEST",
+            "OPEN" if request.ended_at is None else "ENDED",
+            search=search.number,
+            step=step,
+            name=request.message_id,
+            valid_from=request.requested_at,
+            valid_to=request.ended_at,
+        )
+        for request in others[:SHOWN]
+    ]
+
+
+def path(
+    judged: JudgedQuestion, known_tables: KnownTables, verdict: TableRow, background: MessageBackground
+) -> list[Line]:
+    """Return all lines of a question in their order; ``verdict`` is its row (`verdicts.verdict_row`)."""
+    shown_searches, instance = searches(judged), known_tables.network.instances[judged.message.instance]
+    lines = [*_message_lines(judged), *background.before_the_path(instance.name, judged.message.t)]
+    for search in shown_searches:
+        came_by = shown_searches[0] if search.number > 1 else None
+        lines += _scope_lines(judged, search, came_by)
+        if search.looks_at_routes:
+            lines += _step_lines(judged, search, instance)
+        lines += [*_tier_lines(search), *_location_lines(judged, search)]
+        lines += _transport_lines(judged, search, instance)
+    if verdict["reason"] == Reason.ROUTE_REQUESTED:
+        lines += request_lines(
+            instance, shown_searches[-1].route_search.scope, judged.message.t, known_tables.other_instances
+        )
+    in_msdb = bool(shown_searches) and shown_searches[-1].route_search.scope == MSDB
+    status_lines = background.after_the_verdict(verdict["outcome"], verdict["reason"], in_msdb=in_msdb)
+    return [*lines, _outcome_line(verdict), *status_lines]
+
+
+def _message_lines(judged: JudgedQuestion) -> list[Line]:
+    """List the lines on the message's own columns (section 0)."""
+    message, dialog, is_described = judged.message, judged.dialog, judged.asked.is_described
+    sent_by = "INITIATOR" if message.is_initiator else "TARGET"
+    lines = [
+        line(
+            "MESSAGE",
+            "DESCRIBED" if is_described else "STORED",
+            name=message.message_id,
+            service_name=message.service,
+            database_name=message.database,
+            reason=sent_by,
+        ),
+        line("TIME", _time(judged), at=message.t),
+        _broker_line(judged),
+    ]
+    later = dialog.acknowledged_at is not None and dialog.acknowledged_at > message.t
+    if message.broker is None and later and dialog.acknowledged_broker is not None:
+        at, broker = dialog.acknowledged_at, dialog.acknowledged_broker
+        lines.append(line("ACKNOWLEDGEMENT", "LATER", broker_instance=broker, at=at))
+    if dialog.is_expired(message.t):
+        lines.append(line("DIALOG", "EXPIRED", at=dialog.lifetime))
+    return lines
+
+
+def _time(judged: JudgedQuestion) -> str:
+    """Return the word for the source of the decision time."""
+    if judged.asked.as_of is not None:
+        return "AS_OF"
+    if judged.asked.is_described:
+        return "ASKED"
+    return "ENQUEUED" if judged.asked.row["observed_at"] is None else "OBSERVED"
+
+
+def _broker_line(judged: JudgedQuestion) -> Line:
+    """Return the line on the source of the broker instance."""
+    message, dialog = judged.message, judged.dialog
+    broker = bound_broker(message, dialog)
+    if broker is None:
+        return line("BROKER_INSTANCE", "OPEN")
+    if message.broker is not None:
+        return line("BROKER_INSTANCE", "MESSAGE", broker_instance=broker)
+    if dialog.acknowledged(message.t) is not None:
+        return line("BROKER_INSTANCE", "ACKNOWLEDGEMENT", broker_instance=broker, at=dialog.acknowledged_at)
+    return line("BROKER_INSTANCE", "FAR_BROKER_INSTANCE", broker_instance=broker)
+
+
+def _scope_lines(judged: JudgedQuestion, search: ShownSearch, came_by: ShownSearch | None) -> list[Line]:
+    """Return the scope, the check for a reply (section 1) and of the scope's broker."""
+    route_search, number = search.route_search, search.number
+    scope = {"search": number, "database_name": route_search.scope}
+    if came_by is None:
+        lines = [line("SCOPE", "ARRIVED" if route_search.is_from_network else "SENT_HERE", **scope)]
+    else:
+        address = came_by.address(judged.message.service)
+        lines = [line("SCOPE", "CAME_BACK", **scope, name=came_by.route_search.route_name, address=address)]
+    if route_search.is_from_network:
+        finding = _reply(judged, search)
+        lines.append(
+            line(
+                "REPLY", finding, search=number, step=int(MatchingStep.REPLY), broker_instance=route_search.broker
+            )
+        )
+    if not route_search.is_reply:
+        lines.append(line("BROKER", "DISABLED" if route_search.match is None else "ENABLED", **scope))
+    return lines
+
+
+def _reply(judged: JudgedQuestion, search: ShownSearch) -> str:
+    if search.route_search.is_reply:
+        return "MATCHED"
+    if judged.message.is_initiator:
+        return "SENT_BY_INITIATOR"
+    return "OPEN" if search.route_search.broker is None else "NOT_HERE"
+
+
+def _step_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
+    """Return each step with its routes, what they lead to (step 3) and what was asked before (step 4)."""
+    searched_routes = route_lines.searched_routes(judged.message, search, instance)
+    routes = route_lines.list_routes(searched_routes, search.number)
+    lines = []
+    for step in (*(each.number for each in STEPS), MatchingStep.NO_MATCH):
+        common = {"search": search.number, "step": int(step)}
+        awaited = find_awaited(judged, search) if step is MatchingStep.ROUTE_REQUEST else None
+        asker = None if awaited is None else awaited.message_id
+        broker = search.route_search.broker
+        lines.append(line("STEP", _step(step, search), **common, broker_instance=broker, name=asker))
+        lines += routes.by_step.get(step, [])
+        if step is search.route_search.step:
+            lines += id_lines(judged, search)
+        if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks:
+            lines += pending_request_lines(judged, search, int(step))
+    return [*lines, *routes.others]
+
+
+def _step(step: MatchingStep, search: ShownSearch) -> str:
+    stop = search.stop
+    if step is stop:
+        return "MATCHED"
+    if stop is not None and comes_before(stop, step):
+        return "NOT_REACHED"
+    return "PENDING" if step is MatchingStep.ROUTE_REQUEST and search.route_search.asks else "NO_MATCH"
+
+
+def _tier_lines(search: ShownSearch) -> list[Line]:
+    """List the tiers that have routes, and which was used (section 3); a route that a rule implies is in none."""
+    lines = []
+    for tier, routes, finding in search.tiers():
+        names = [route.name for route in routes if not route.is_implied]
+        if names:
+            why = tier.why_not(search.route_search.situation) if finding == "NOT_USABLE" else None
+            reason = None if why is None else str(why)
+            tier_values = {"routes": names[:SHOWN], "count": len(names), "reason": reason}
+            lines.append(line("TIER", finding, search=search.number, name=tier.letter, **tier_values))
+    return lines
+
+
+def _location_lines(judged: JudgedQuestion, search: ShownSearch) -> list[Line]:
+    """List where the destination was located, and the databases that were searched (section 4)."""
+    if not search.locates:
+        return []
+    route_search, location = search.route_search, search.route_search.location
+    return [
+        line(
+            "LOCATION",
+            "NOT_LOCATED" if location.destination is None else "LOCATED",
+            search=search.number,
+            database_name=location.destination,
+            service_name=judged.message.service,
+            broker_instance=route_search.known_broker,
+            reason=None if location.reason is None else str(location.reason),
+            count=len(route_search.holders),
+        ),
+        *holder_lines(search),
+    ]
+
+
+def _transport_lines(judged: JudgedQuestion, search: ShownSearch, instance: SqlInstance) -> list[Line]:
+    """List the lines on an address: an own address, forwarding, the hops (section 3)."""
+    route_search, number = search.route_search, search.number
+    if not search.is_told or not route_search.choice.is_usable or route_search.end.outcome is Outcome.DELIVERED:
+        return []
+    lines = []
+    if route_search.is_from_network:
+        lines.append(line("FORWARDING", _forwarding(instance), search=number))
+        if route_search.end.counts_hops:
+            hops = judged.message.hops_remaining
+            lines.append(line("HOPS", _hops(judged.verdict, hops), search=number, count=hops))
+    if route_search.end.is_own:
+        finding = "LOOP" if route_search.is_from_network else "COMES_BACK"
+        address = search.address(judged.message.service)
+        lines.append(line("OWN_ADDRESS", finding, search=number, name=route_search.route_name, address=address))
+    return lines
+
+
+def _forwarding(instance: SqlInstance) -> str:
+    if not instance.is_forwarding_known:
+        return "NOT_KNOWN"
+    return "ON" if instance.is_forwarding else "OFF"
+
+
+def _hops(verdict: Verdict, hops: int | None) -> str:
+    if hops is None:
+        return "NO_LIMIT"
+    return "NONE_LEFT" if verdict.reason is Reason.HOP_LIMIT else "LEFT"
+
+
+def _outcome_line(verdict: TableRow) -> Line:
+    return line(
+        "OUTCOME",
+        "DEPENDS_ON_DIALOG" if verdict["outcome"] is None else "DECIDED",
+        outcome=verdict["outcome"],
+        reason=verdict["reason"],
+        name=verdict["route_name"],
+        address=verdict["address"],
+        mirror_address=verdict["mirror_address"],
+        database_name=verdict["destination_database"],
+        broker_instance=verdict["broker_instance"],
+    )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """verdict: one row, the columns of resolved_routes; steps: the path, rows of `result_schemas.EXPLAINED_STEPS`.
+
+    A column of the verdict is null where it depends on a dialog that was not given. ``others``: where a
+    conversation was asked about, how many more messages are stored of the end that this one is of. ``remedy``:
+    what to do, with a statement where there is one; None where the message leaves its instance as it should, or
+    its dialog decides what to do.
+    """
+
+    verdict: SchemaRows
+    steps: SchemaRows
+    others: int = 0
+    remedy: MessageRemedy | None = None
+
+
+@checked
+def explain(
+    tables: Mapping[str, Table] | Config,
+    question: Question,
+    *,
+    as_of: datetime | None = None,
+    clock: datetime | None = None,
+    spark: SparkSession | None = None,
+) -> Explanation:
+    """Explain one message: the verdict of `resolve`, and the path to it (rule book, sections 0 to 6).
+
+    Only the rows of the message's instance are read, and checked.
+
+    Args:
+        tables: a configuration, whose tables are opened at their newest versions, or tables by its keys, as
+            `resolve` takes them, with those of import (`schemas.KEPT`) where there are any: DataFrames, Arrow
+            tables or datasets.
+        question: the message.
+        as_of: the one decision time of a run that has one (UTC); a question's own time wins.
+        clock: the time of now; an imported status of a later time counts as no newer than others.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        The verdict (one row of ``resolved_routes``), the steps to it (`result_schemas.EXPLAINED_STEPS`) and the
+        remedy.
+
+    Raises:
+        QuestionError: no such message, instance or database exists, or a run would reject the message.
+        InputError: a table breaks its contract.
+
+    Example:
+        >>> answer = routing.explain(routing.load_config("job.yaml"), routing.StoredMessage("m3"))
+        >>> [verdict] = answer.verdict
+        >>> verdict["outcome"], verdict["reason"], verdict["route_name"]
+        ('SENT', 'MIRROR_ADDRESS', 'Far')
+    """
+    source, as_of = open_source(tables, as_of, spark)
+    posed = pose(source, question, as_of)
+    kept_tables = source.read_kept(posed.asked.row, is_described=posed.asked.is_described)
+    latest = None if clock is None else micros_of(latest_time(clock))
+    background = MessageBackground.of_columns(posed.near, kept_tables, posed.asked.row, latest)
+    return replace(answer(posed.asked, posed.known_tables, background, posed.read_facts), others=posed.others)
+
+
+def answer(
+    asked: QuestionedMessage,
+    known_tables: KnownTables,
+    background: MessageBackground = NOTHING,
+    read_facts: Callable[[], RemedyFacts] | None = None,
+) -> Explanation:
+    """Explain a message by what is known. Raises QuestionError where a run would reject it.
+
+    ``read_facts`` returns what bears on the remedy; without it the explanation has none.
+    """
+    judged = judge_question(asked, known_tables)
+    verdict = verdict_row(judged)
+    path_lines = path(judged, known_tables, verdict, background)
+    return Explanation(
+        SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
+        SchemaRows(EXPLAINED_STEPS, number_lines(path_lines)),
+        remedy=None if read_facts is None else find_remedy(judged, read_facts),
+    )

@@ -1,0 +1,403 @@
+"""Write the lines of a path as sentences, with SQL Server's number of a reason and the advice; pure Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from routing.advice.status_meanings import WORDS, find_trouble
+from routing.render.phrases import quote_name
+from routing.render.wording import count, format_time
+from routing.terms import (
+    CLASSIFY_EVENT,
+    FORWARD_DROPPED,
+    FORWARD_SENT,
+    UNDELIVERABLE,
+    Ending,
+    MatchingStep,
+    Outcome,
+    ReadRow,
+)
+
+Line = ReadRow
+_LONGEST = 1_000
+"""So much of a name or a text is shown; those of SQL Server's own are shorter."""
+_LONGEST_STATUS = 4_000
+"""A status is shown whole: its end may say what to do."""
+
+STEP_TITLES = {
+    MatchingStep.REPLY: "a reply from outside",
+    MatchingStep.BROKER_INSTANCE: "routes that name the service and have the message's broker instance",
+    MatchingStep.SERVICE: "routes that name the service and have no broker instance",
+    MatchingStep.BALANCED: "routes that name the service and have a broker instance, for an open message",
+    MatchingStep.ROUTE_REQUEST: "a route for the BrokerConfiguration service, which is asked for a route",
+    MatchingStep.ANY_SERVICE: "routes for any service",
+    MatchingStep.SERVICE_OF_THIS_INSTANCE: "a service of this instance, for a message with a broker instance",
+    MatchingStep.NO_MATCH: "nothing matched",
+}
+TIER_TITLES = {"A": "mirrored address", "B": "LOCAL", "C": "network address", "D": "TRANSPORT"}
+_WHY = {
+    "NAME_CASE": "the service name differs in case",
+    "NAME_BLANKS": "the service name differs in blanks around it",
+    "NAME_SLASH": "the service name differs in a slash at its end",
+    "OTHER_SERVICE": "names another service",
+    "OTHER_BROKER_INSTANCE": "has another broker instance",
+    "NO_SERVICE_NAME": "has a broker instance and no service name, which matches in no step (D3)",
+}
+
+
+def sentence(line: Line) -> str:
+    """Write the sentence of a line of a path."""
+    return _SENTENCES[line["item"]](line)
+
+
+def _message(line: Line) -> str:
+    kind = "message " + quote_name(line["name"]) if line["finding"] == "STORED" else "a message"
+    sender = line["database_name"]
+    origin = "that arrived over the network," if sender is None else f"sent from {quote_name(sender)}"
+    is_initiator = line["reason"] == "INITIATOR"
+    who = "the sender began the dialog (initiator)" if is_initiator else "the sender did not begin it (target)"
+    return f"{kind} {origin} to service {quote_name(line['service_name'])}; {who}"
+
+
+def _time(line: Line) -> str:
+    why = {
+        "AS_OF": "the time asked for",
+        "ASKED": "the time asked about",
+        "OBSERVED": "when the message was seen still waiting",
+        "ENQUEUED": "when the message was enqueued",
+    }[line["finding"]]
+    return f"decided as of {format_time(line['at'])}, {why}"
+
+
+def _broker_instance(line: Line) -> str:
+    if line["finding"] == "OPEN":
+        return "bound to no broker instance: open"
+    source = {
+        "MESSAGE": "named by the message itself",
+        "FAR_BROKER_INSTANCE": "far_broker_instance of the dialog",
+    }.get(line["finding"])
+    if source is None:
+        source = f"acknowledgement of the dialog at {format_time(line['at'])}"
+    return f"bound to broker instance {quote_name(line['broker_instance'])}, {source}"
+
+
+def _acknowledgement(line: Line) -> str:
+    which = quote_name(line["broker_instance"])
+    return f"the dialog was acknowledged by {which} only at {format_time(line['at'])}: not yet at this time"
+
+
+def _dialog(line: Line) -> str:
+    return f"the dialog had expired at {format_time(line['at'])}: dropped before anything else"
+
+
+def _scope(line: Line) -> str:
+    where = f"the routes of {quote_name(line['database_name'])}"
+    if line["finding"] == "CAME_BACK":
+        same_instance = f"{quote_name(line['address'])} is this very instance"
+        return f"{same_instance}: {where} are searched, as for an arriving message"
+    why = (
+        "the message was sent from it"
+        if line["finding"] == "SENT_HERE"
+        else "the message arrived over the network"
+    )
+    return f"scope: {where}, since {why}"
+
+
+def _reply(line: Line) -> str:
+    if line["finding"] == "MATCHED":
+        whose = quote_name(line["broker_instance"])
+        return f"step 0, a reply from outside: yes, {whose} is a database here; no routes are searched"
+    why = {
+        "SENT_BY_INITIATOR": "sent by the initiator",
+        "OPEN": "bound to no broker instance",
+        "NOT_HERE": f"no database here has the id {quote_name(line['broker_instance'])}",
+    }[line["finding"]]
+    return f"step 0, a reply from outside: no, {why}"
+
+
+def _broker(line: Line) -> str:
+    if line["finding"] == "ENABLED":
+        return f"the broker of {quote_name(line['database_name'])} is on"
+    return f"the broker of {quote_name(line['database_name'])} is off: its routes are not searched"
+
+
+def _step(line: Line) -> str:
+    step, finding = MatchingStep(line["step"]), line["finding"]
+    is_open = line["broker_instance"] is None
+    answer = {"MATCHED": "yes", "NO_MATCH": "no", "NOT_REACHED": "not reached"}.get(finding, "no")
+    if (
+        finding == "NO_MATCH"
+        and is_open
+        and step
+        in (
+            MatchingStep.BROKER_INSTANCE,
+            MatchingStep.SERVICE_OF_THIS_INSTANCE,
+        )
+    ):
+        answer = "no, the message is open"
+    if finding == "NO_MATCH" and not is_open and step == MatchingStep.BALANCED:
+        answer = "no, the message has a broker instance"
+    if finding == "PENDING":
+        answer = "no, a request for this service is pending"
+    if finding == "MATCHED" and step == MatchingStep.ROUTE_REQUEST:
+        answer = "yes, none is pending: the message opens a request and waits"
+        if line["name"] is not None:
+            asker = quote_name(line["name"])
+            answer = f"yes, its conversation waits for the route that its message {asker} has asked for"
+    return f"step {int(step)}, {STEP_TITLES[step]}: {answer}"
+
+
+def _route(line: Line) -> str:
+    parts = []
+    if line["service_name"] is not None:
+        parts.append(f"service {quote_name(line['service_name'])}")
+    if line["broker_instance"] is not None:
+        parts.append(f"broker instance {quote_name(line['broker_instance'])}")
+    parts.append(f"address {quote_name(line['address'])}")
+    if line["mirror_address"] is not None:
+        parts.append(f"mirror {quote_name(line['mirror_address'])}")
+    return f"route {quote_name(line['name'])} ({', '.join(parts)}): {_route_finding(line)}"
+
+
+def _route_finding(line: Line) -> str:
+    plain = {
+        "MATCHED": "matches",
+        "EQUAL": "matches, but is the same route as one before it",
+        "NOT_PICKED": "matches, but the dialog's id picks another broker instance",
+        "LATER": "would match, but the search ended before",
+    }
+    if line["finding"] in plain:
+        return plain[line["finding"]]
+    reasons = [_why(reason, line["at"]) for reason in line["reasons"]]
+    return f"no match: {', '.join(reasons)}"
+
+
+def _why(reason: str, at: datetime | None) -> str:
+    if reason in _WHY:
+        return _WHY[reason]
+    when = "" if at is None else format_time(at)
+    return f"expired at {when}" if reason == "EXPIRED" else f"not valid before {when}"
+
+
+def _other_routes(line: Line) -> str:
+    count = line["count"]
+    plural = "route" if count == 1 else "routes"
+    if line["finding"] == "MORE":
+        return f"and {count:,} more {plural} like these"
+    concern = "concerns" if count == 1 else "concern"
+    return f"{count:,} other {plural} of this table {concern} other services or later steps"
+
+
+def _id(line: Line) -> str:
+    whose = {"PICKED": "this dialog", "OTHER": "another dialog may get it", "POSSIBLE": "a dialog may get it"}
+    return f"broker instance {quote_name(line['broker_instance'])}, {whose[line['finding']]}: {_end(line)}"
+
+
+def _other_ids(line: Line) -> str:
+    return f"and {count(line['count'], 'more broker instance')}"
+
+
+def _request(line: Line) -> str:
+    since = f"asked for at {format_time(line['valid_from'])} by message {quote_name(line['name'])}"
+    end = "is still open" if line["finding"] == "OPEN" else f"ended at {format_time(line['valid_to'])}"
+    return f"a route was {since}, and that request {end}"
+
+
+def _tier(line: Line) -> str:
+    names = ", ".join(quote_name(name) for name in line["routes"])
+    more = line["count"] - len(line["routes"])
+    names += f" and {more:,} more" if more else ""
+    answer = {"USED": "used", "NOT_REACHED": "not reached"}.get(line["finding"])
+    if answer is None:
+        answer = f"cannot be used, {line['reason']}"
+    return f"tier {line['name']}, {TIER_TITLES[line['name']]} ({names}): {answer}"
+
+
+def _location(line: Line) -> str:
+    whose = (
+        "" if line["broker_instance"] is None else f" with broker instance {quote_name(line['broker_instance'])}"
+    )
+    if line["finding"] == "LOCATED":
+        return f"located in database {quote_name(line['database_name'])}"
+    hold = "holds" if line["count"] == 1 else "hold"
+    holders = f"{line['count']} of its databases {hold} it" if line["count"] else "none of its databases holds it"
+    what = f"service {quote_name(line['service_name'])}{whose}"
+    return f"not located in this instance: {what}; {holders} ({line['reason']})"
+
+
+def _database(line: Line) -> str:
+    broker = (
+        "no broker instance" if line["broker_instance"] is None else f"id {quote_name(line['broker_instance'])}"
+    )
+    why = {
+        "LOCATED": "the destination",
+        "OTHER_BROKER_INSTANCE": "not the broker instance asked for",
+        "DISABLED": "its broker is off",
+        "NOT_FIRST": "could take it too, but another comes first (D5)",
+    }[line["finding"]]
+    return f"database {quote_name(line['name'])} holds the service ({broker}): {why}"
+
+
+def _forwarding(line: Line) -> str:
+    state = {"ON": "on", "OFF": "off", "NOT_KNOWN": "not known, taken as off"}[line["finding"]]
+    return f"message forwarding is {state}" + ("" if line["finding"] == "ON" else ": the message may not go on")
+
+
+def _hops(line: Line) -> str:
+    if line["finding"] == "NO_LIMIT":
+        return "no hop limit"
+    if line["finding"] == "NONE_LEFT":
+        return "no hops remain"
+    return "1 hop remains" if line["count"] == 1 else f"{line['count']} hops remain"
+
+
+def _own_address(line: Line) -> str:
+    what = f"{quote_name(line['address'])} of route {quote_name(line['name'])} is an address of this very instance"
+    return f"{what}: a loop" if line["finding"] == "LOOP" else f"{what}: the message comes back"
+
+
+def _request_path(line: Line) -> str:
+    """State which services exchange the request for the route, and whether it is in vain."""
+    sender = f"{quote_name(line['database_name'])} of {quote_name(line['instance_name'])}"
+    request_words = f"the request for a route goes from {sender} to service {quote_name(line['service_name'])}"
+    if line["count"] > 1:
+        request_words += f", by {count(line['count'], 'way')} that the transport may take"
+    return (
+        f"{request_words}, and reaches no such service: the message waits for ever"
+        if line["finding"] == "LOST"
+        else request_words
+    )
+
+
+def _request_hop(line: Line) -> str:
+    """State the decision of one instance on the request."""
+    by = [] if line["step"] is None else [f"step {line['step']}"]
+    by += [] if line["name"] is None else [f"route {quote_name(line['name'])}"]
+    is_sent = line["outcome"] in (Outcome.SENT, Outcome.FORWARDED)
+    what = f"{line['outcome']}{_to(line['address']) if is_sent else ''} ({line['reason']})"
+    return f"{quote_name(line['instance_name'])}, {quote_name(line['database_name'])}: {', '.join([*by, what])}"
+
+
+def _request_end(line: Line) -> str:
+    """Write where a way of the request ends."""
+    finding, instance = line["finding"], line["instance_name"]
+    if finding == Ending.DELIVERED:
+        return f"it arrives in database {quote_name(line['database_name'])} of {quote_name(instance)}"
+    if finding == Ending.LEFT_ESTATE:
+        return f"no known instance has the address {quote_name(line['address'])}: what happens there is not known"
+    if finding == Ending.TOO_MANY_WAYS:
+        return "there are more ways than are shown"
+    return f"on {quote_name(instance)} {_REQUEST_ENDS[finding]}"
+
+
+_REQUEST_ENDS = {
+    Ending.DELAYED: "it waits",
+    Ending.DROPPED: "it is dropped",
+    Ending.LOOP: "it comes by again, and goes round until its hops run out",
+    Ending.NOT_KNOWN: "not all is known that decides what becomes of it",
+    "FORWARDING_NOT_KNOWN": "it is dropped if forwarding is off, which is not known and taken as off",
+}
+
+
+def _instance(line: Line) -> str:
+    name = quote_name(line["name"])
+    if line["finding"] == "ONLY_NAME":
+        return f"only the name of instance {name} is known: not its databases, routes, addresses or forwarding"
+    return f"only the name and routes of instance {name} are known: not its databases, addresses or forwarding"
+
+
+def _import(line: Line) -> str:
+    what = f"databases, services and instance {quote_name(line['name'])} were last imported as of"
+    why = "they are taken as they are now, for only routes have a history"
+    return f"{what} {format_time(line['at'])}, after this time: {why}"
+
+
+_EVENTS = {
+    CLASSIFY_EVENT: "event broker_message_classify",
+    FORWARD_SENT: "event broker_forwarded_message_sent",
+    FORWARD_DROPPED: "event broker_forwarded_message_dropped",
+    UNDELIVERABLE: "event broker_message_undeliverable",
+}
+
+
+def _to(address: str | None) -> str:
+    return "" if address is None else f" to {quote_name(address)}"
+
+
+def _status(line: Line) -> str:
+    """Write SQL Server's status, and whether it agrees with the outcome."""
+    parts = [] if line["outcome"] is None else [line["outcome"] + _to(line["address"])]
+    parts += [] if line["error_number"] is None else [str(line["error_number"])]
+    parts += [] if line["status_text"] is None else [quote_name(line["status_text"], _LONGEST_STATUS)]
+    compared = {
+        "AGREES": "it agrees",
+        "COMPATIBLE": "it is compatible with this",
+        "CONTRADICTS": "it contradicts this",
+        "SAYS_NOTHING": "it says nothing about routing",
+    }[line["finding"]]
+    status = f"{', '.join(parts)}; {compared}" if parts else "blank"
+    what = "transmission_status" if line["name"] is None else _EVENTS[line["name"]]
+    sentences = [f"SQL Server's {what} at {format_time(line['at'])}: {status}.", line["why"], _trouble(line)]
+    return " ".join(sentence for sentence in sentences if sentence is not None)
+
+
+def _trouble(line: Line) -> str | None:
+    """Return the cause and the cure of a status that does not agree with the reason."""
+    if line["name"] is not None or line["finding"] == "AGREES":
+        return None
+    trouble = find_trouble(line["error_number"], line["status_text"])
+    return None if trouble is None else WORDS[trouble]
+
+
+def _outcome(line: Line) -> str:
+    if line["finding"] == "DEPENDS_ON_DIALOG":
+        return "the outcome depends on the dialog: see step 3, or give its conversation id"
+    return _end(line)
+
+
+def _end(line: Line) -> str:
+    """Write outcome, reason and target."""
+    if line["outcome"] is None:
+        return "depends on the dialog"
+    end = f"{line['outcome']}, {line['reason']}"
+    goes_on = line["outcome"] not in (Outcome.DELAYED, Outcome.DROPPED)
+    if line["database_name"] is not None:
+        end += f": database {quote_name(line['database_name'])}"
+    elif line["address"] is not None and line["outcome"] != Outcome.DELIVERED:
+        end += f": {quote_name(line['address'])}"
+        end += "" if line["mirror_address"] is None else f" and its mirror {quote_name(line['mirror_address'])}"
+    elif goes_on:
+        end += ", where to depends on the dialog: see step 3"
+    return end if line["name"] is None else f"{end}, route {quote_name(line['name'])}"
+
+
+_SENTENCES: dict[str, Callable[[Line], str]] = {
+    "MESSAGE": _message,
+    "TIME": _time,
+    "BROKER_INSTANCE": _broker_instance,
+    "ACKNOWLEDGEMENT": _acknowledgement,
+    "DIALOG": _dialog,
+    "SCOPE": _scope,
+    "REPLY": _reply,
+    "BROKER": _broker,
+    "STEP": _step,
+    "ROUTE": _route,
+    "OTHER_ROUTES": _other_routes,
+    "ID": _id,
+    "OTHER_IDS": _other_ids,
+    "REQUEST": _request,
+    "REQUEST_PATH": _request_path,
+    "REQUEST_HOP": _request_hop,
+    "REQUEST_END": _request_end,
+    "TIER": _tier,
+    "LOCATION": _location,
+    "DATABASE": _database,
+    "FORWARDING": _forwarding,
+    "HOPS": _hops,
+    "OWN_ADDRESS": _own_address,
+    "OUTCOME": _outcome,
+    "IMPORT": _import,
+    "INSTANCE": _instance,
+    "STATUS": _status,
+}

@@ -1,0 +1,222 @@
+"""List the routes of a searched table, each with why it did or did not match: lines of item ROUTE.
+
+The rules list which routes match and what became of each (`rules.candidate_order.list_candidates`); this room adds
+how near a route came that did not match.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from routing.cases.background import SHOWN, Line, line
+from routing.cases.judged_questions import JudgedQuestion
+from routing.rules import choosing, text
+from routing.rules.candidate_order import Candidate, list_candidates
+from routing.rules.choosing import RouteTier
+from routing.rules.deciding import RouteSearch
+from routing.rules.estate import EstateRoute, SqlInstance
+from routing.rules.matching import MatchKey, comes_before, names_service, routes_to_search, step_of
+from routing.rules.resolving import RoutedMessage
+from routing.rules.text import (
+    EXPIRED,
+    NO_SERVICE,
+    NOT_YET,
+    OTHER_BROKER,
+    OTHER_SERVICE,
+    list_name_differences,
+)
+from routing.terms import MatchingStep, Reason, SortKey
+
+# The searches that a message makes of routing tables, and which of their parts are shown.
+
+
+@dataclass(frozen=True)
+class ShownSearch:
+    """One search of a routing table that takes place.
+
+    ``is_requested``: step 4 ends it, the message waits for a route that was requested. ``is_undecided``: what is
+    picked, and all that follows, hangs on a dialog that is not given.
+    """
+
+    number: int
+    route_search: RouteSearch
+    is_requested: bool
+    is_undecided: bool
+
+    @property
+    def looks_at_routes(self) -> bool:
+        """Whether routes are looked at: it is no reply, and the scope's broker is on."""
+        return self.route_search.match is not None and not self.route_search.is_reply
+
+    @property
+    def stop(self) -> MatchingStep | None:
+        """The step that ended the search."""
+        return MatchingStep.ROUTE_REQUEST if self.is_requested else self.route_search.step
+
+    @property
+    def is_told(self) -> bool:
+        """Whether tiers and what follows them are the same for every dialog, or the dialog is known."""
+        return self.route_search.match is not None and not self.is_requested and not self.is_undecided
+
+    def address(self, service: str) -> str | None:
+        """Return the address that was chosen, read from the service name where the route leaves it to that."""
+        return text.address_in_name(service) if self.route_search.reads_address else self.route_search.address
+
+    def tiers(self) -> list[tuple[RouteTier, tuple[EstateRoute, ...], str]]:
+        """List tiers that have routes, each with these and USED, NOT_USABLE or NOT_REACHED; empty if not told."""
+        shown_tiers, used = [], False
+        for tier, routes in choosing.tiers(self.route_search.routes) if self.is_told else ():
+            is_used = self.route_search.choice.is_usable and tier is self.route_search.choice.tier
+            shown_tiers.append((tier, routes, "USED" if is_used else "NOT_REACHED" if used else "NOT_USABLE"))
+            used = used or is_used
+        return shown_tiers
+
+    @property
+    def locates(self) -> bool:
+        """Whether section 4 was asked: the tier of LOCAL routes was reached."""
+        return any(
+            tier.reason is Reason.LOCAL_SERVICE and finding != "NOT_REACHED" for tier, _, finding in self.tiers()
+        )
+
+
+def searches(judged: JudgedQuestion) -> list[ShownSearch]:
+    """Return the searches of a message: none if its dialog has expired, a second one if it came back."""
+    verdict, decision = judged.verdict, judged.decision
+    if verdict.decision is None:
+        return []
+    is_requested = verdict.requested_in is not None
+    # What is requested after the message came back names the route that led it there.
+    ends_first = is_requested and verdict.rerouted_from is None
+    first = ShownSearch(1, decision.first, ends_first, _hangs_on_dialog(judged, decision.first))
+    if decision.again is None or ends_first or first.is_undecided:
+        return [first]
+    return [first, ShownSearch(2, decision.again, is_requested, _hangs_on_dialog(judged, decision.again))]
+
+
+def _hangs_on_dialog(judged: JudgedQuestion, route_search: RouteSearch) -> bool:
+    return judged.is_undecided and route_search.pick is not None
+
+
+# What a route's line finds, in the order in which a step lists them.
+MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER = "MATCHED", "EQUAL", "NOT_PICKED", "NO_MATCH", "LATER"
+RANKS = (MATCHED, EQUAL, NOT_PICKED, NO_MATCH, LATER)
+
+
+@dataclass(frozen=True)
+class SearchedRoute:
+    """A route of a searched table: the step that it belongs to, what became of it, and why it did not match."""
+
+    route: EstateRoute
+    home: MatchingStep
+    finding: str
+    reasons: tuple[str, ...]
+    is_near: bool
+
+    @property
+    def place(self) -> SortKey:
+        """Its place in the list of its step; versions of a route share a name, and begin at different times."""
+        route = self.route
+        start = -(2**63) if route.live_from is None else route.live_from
+        return (RANKS.index(self.finding), route.name or "", start, route.address or "")
+
+
+def searched_routes(message: RoutedMessage, search: ShownSearch, instance: SqlInstance) -> list[SearchedRoute]:
+    """Return every route of the searched table."""
+    route_search, t = search.route_search, message.t
+    by_service = instance.routes.get(route_search.scope, {}).values()
+    routes = [route for routes in by_service for route in routes]
+    match_key = MatchKey(message.service, route_search.broker)
+    searched = routes_to_search(match_key, instance, route_search.scope)
+    in_force = [route for route in searched if route.is_live(t)]
+    candidates = list_candidates(route_search, message.service, instance, in_force, stop=search.stop)
+    matching = {id(candidate.route): candidate for candidate in candidates}
+    return [_searched(route, match_key, t, search, matching.get(id(route))) for route in routes]
+
+
+def _searched(
+    route: EstateRoute, match_key: MatchKey, t: int, search: ShownSearch, candidate: Candidate | None
+) -> SearchedRoute:
+    actual = step_of(match_key, route)
+    # The step in which the route would match a message that asks for just what it names.
+    wanted = None if match_key.broker is None else route.broker or match_key.broker
+    home = actual or step_of(MatchKey(route.service, wanted), route) or MatchingStep.ANY_SERVICE
+    reasons = tuple(_reasons(route, match_key, actual, t))
+    finding = NO_MATCH if candidate is None else _finding(candidate, search)
+    is_later = finding == NO_MATCH and search.stop is not None and comes_before(search.stop, home)
+    return SearchedRoute(route, home, finding, reasons, OTHER_SERVICE not in reasons and not is_later)
+
+
+def _reasons(route: EstateRoute, match_key: MatchKey, actual: MatchingStep | None, t: int) -> list[str]:
+    """List the reasons why a route does not match at the time of the decision; empty where it does."""
+    reasons = []
+    if actual is None:
+        if route.service is None:
+            reasons = [NO_SERVICE]
+        elif names_service(match_key, route):
+            reasons = [OTHER_BROKER]
+        else:
+            reasons = list_name_differences(match_key.service or "", route.service)
+    if not route.is_live(t):
+        reasons.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
+    return reasons
+
+
+def _finding(candidate: Candidate, search: ShownSearch) -> str:
+    """Return the word for the state of a route that matches in a step."""
+    if search.stop is None or comes_before(search.stop, candidate.step):
+        return LATER
+    # Where a request is pending the search has met step 4, and gone on.
+    if candidate.step is MatchingStep.ROUTE_REQUEST:
+        return MATCHED
+    if not candidate.is_reached:
+        return LATER
+    if search.is_undecided:
+        return MATCHED
+    if candidate.is_picked is False:
+        return NOT_PICKED
+    return MATCHED if candidate.stands_for_it is None else EQUAL
+
+
+@dataclass(frozen=True)
+class ListedRoutes:
+    """The lines of routes by the step they belong to, and how many others the table has."""
+
+    by_step: dict[MatchingStep, list[Line]]
+    others: list[Line]
+
+
+def list_routes(routes: list[SearchedRoute], number: int) -> ListedRoutes:
+    """List routes near the message, at most `SHOWN` of a step; the rest are counted."""
+    near: dict[MatchingStep, list[SearchedRoute]] = defaultdict(list)
+    for searched in routes:
+        if searched.is_near:
+            near[searched.home].append(searched)
+    by_step = {}
+    for step, mine in near.items():
+        shown = sorted(mine, key=lambda each: each.place)[:SHOWN]
+        by_step[step] = [_route_line(searched, number) for searched in shown]
+        if len(mine) > SHOWN:
+            more = len(mine) - SHOWN
+            by_step[step].append(line("OTHER_ROUTES", "MORE", search=number, step=int(step), count=more))
+    far = sum(not searched.is_near for searched in routes)
+    return ListedRoutes(by_step, [line("OTHER_ROUTES", "OTHER", search=number, count=far)] if far else [])
+
+
+def _route_line(searched: SearchedRoute, number: int) -> Line:
+    route, reasons = searched.route, searched.reasons
+    return line(
+        "ROUTE",
+        searched.finding,
+        search=number,
+        step=int(searched.home),
+        name=route.name,
+        reasons=list(reasons) or None,
+        service_name=route.service,
+        broker_instance=route.broker,
+        address=route.address,
+        mirror_address=route.mirror_address,
+        valid_from=route.live_from,
+        valid_to=route.live_to,
+        at=route.live_to if EXPIRED in reasons else route.live_from if NOT_YET in reasons else None,
+    )

@@ -1,0 +1,271 @@
+"""Print findings: rule by rule, the worst first, each with its advice once and some examples."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from routing.document import Block, Document, DocumentHeading, LabelledFact, ListItem, Paragraph, Tone, TonedText
+from routing.lint.catalogue import LintRule, Severity
+from routing.lint.custom_rules import CustomRule
+from routing.lint.linting import kinds_with
+from routing.render.wording import count, printable
+from routing.terms import JsonObject, ReadRow
+
+# A finding in one line, as reports for other programs have it.
+
+
+_NAMES = ("instance_name", "database_name", "object")
+
+
+def name_of(row: ReadRow) -> str:
+    """Name a finding's place: instance, database and object with dots between them.
+
+    Left out is the name of a script that stands for itself, which is its file's.
+    """
+    names = (row[name] for name in _NAMES if row[name] and row[name] != row.get("file"))
+    return printable(".".join(dict.fromkeys(names)))
+
+
+def finding_line(row: ReadRow) -> str:
+    """Write a finding: its place, its message, SQL Server's number and what to do."""
+    number = f" (SQL Server's number {row['error_number']})" if row["error_number"] else ""
+    name = name_of(row)
+    message = printable(f"{row['message']}{number}; {row['advice']}")
+    return f"{name}: {message}" if name else message
+
+
+def where(row: ReadRow) -> str:
+    """Return the file of a finding, and its line."""
+    line = "" if row["line"] is None else f":{row['line']}"
+    return printable(f"{row['file']}{line}")
+
+
+_EXAMPLES = 3
+_INSTANCES_SHOWN = 10
+_TONES = {Severity.ERROR: Tone.BAD, Severity.WARNING: Tone.WAITING, Severity.INFO: Tone.QUIET}
+
+
+def describe_findings(
+    findings: Sequence[ReadRow],
+    suppressed: int,
+    rules: Sequence[CustomRule] = (),
+    *,
+    lists_all: bool = False,
+    remarks: Sequence[Block] = (),
+) -> Document:
+    """Return findings grouped by rule, errors first, and last how many there are.
+
+    A rule with many findings has three examples, and what every instance has by default is counted, unless
+    ``lists_all``. ``rules`` are custom ones; ``remarks`` are printed before the last line.
+    """
+    kinds = kinds_with(rules)
+    by_code: dict[str, list[ReadRow]] = {}
+    for row in findings:
+        by_code.setdefault(row["code"], []).append(row)
+    defaults = [] if lists_all else [code for code in by_code if code in kinds and kinds[code].is_default]
+    listed = [code for code in by_code if code not in defaults]
+    listed.sort(key=lambda code: (list(Severity).index(by_code[code][0]["severity"]), code))
+    groups = (block for code in listed for block in _describe_rule(by_code[code], kinds.get(code), lists_all))
+    counted = _count_defaults([row for code in defaults for row in by_code[code]])
+    return [*groups, *counted, *remarks, _count_all(findings, suppressed)]
+
+
+def count_codes(counts: Mapping[str, int]) -> str:
+    """Return the codes, each with how many findings it has."""
+    return ", ".join(f"{code} ({number:,})" for code, number in sorted(counts.items()))
+
+
+def _count_all(findings: Sequence[ReadRow], suppressed: int) -> DocumentHeading:
+    counts = Counter(row["severity"] for row in findings)
+    error, warning = (count(counts[severity], severity) for severity in (Severity.ERROR, Severity.WARNING))
+    more = "; more: sbroute lint --explain CODE" if findings else ""
+    return DocumentHeading(f"{error}, {warning}, {counts[Severity.INFO]:,} info, {suppressed:,} suppressed{more}")
+
+
+def _describe_rule(rows: Sequence[ReadRow], kind: LintRule | None, lists_all: bool) -> Iterator[Block]:
+    """Yield a rule's title with its number of findings, what to do, and its findings or the first of them."""
+    first = rows[0]
+    title = "" if kind is None else f": {kind.title}"
+    numbers = {row["error_number"] for row in rows}
+    severity = TonedText(first["severity"], _TONES[first["severity"]])
+    yield DocumentHeading((f"{first['code']} ", severity, f" ({len(rows):,}){title}"))
+    yield LabelledFact("what to do", first["advice"], indent=1)
+    if len(numbers) == 1 and first["error_number"]:
+        yield LabelledFact("SQL Server's number", str(first["error_number"]), indent=1)
+    is_equal = len(rows) > 1 and len({row["message"] for row in rows}) == 1
+    if is_equal:
+        yield Paragraph(first["message"], indent=1, hang=1)
+    shown = rows if lists_all else rows[:_EXAMPLES]
+    for row in shown:
+        yield ListItem(_describe_finding(row, with_message=not is_equal, with_number=len(numbers) > 1), indent=1)
+    if len(shown) < len(rows):
+        yield Paragraph(f"and {len(rows) - len(shown):,} more; --all lists them", indent=1)
+
+
+def _describe_finding(row: ReadRow, *, with_message: bool, with_number: bool) -> str:
+    """Describe a finding's place and object, with its message where the rule's findings differ in it."""
+    place = where(row) if row.get("file") is not None else ""
+    name = ", ".join(part for part in (place, name_of(row)) if part)
+    number = f" (SQL Server's number {row['error_number']})" if with_number and row["error_number"] else ""
+    if not with_message and name:
+        return f"{name}{number}"
+    return f"{name}: {row['message']}{number}" if name else f"{row['message']}{number}"
+
+
+def _count_defaults(findings: Sequence[ReadRow]) -> Iterator[Block]:
+    """Yield the numbers of findings that every instance has by default, by code and by instance."""
+    if not findings:
+        return
+    codes = count_codes(Counter(row["code"] for row in findings))
+    yield DocumentHeading(f"Not listed, since every instance has it by default: {codes}; --all lists them")
+    counts: dict[str, Counter[str]] = {}
+    for row in findings:
+        counts.setdefault(row["instance_name"] or "", Counter())[row["code"]] += 1
+    by_size = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
+    for instance, of_instance in by_size[:_INSTANCES_SHOWN]:
+        yield ListItem(f"{instance}: {count_codes(of_instance)}", indent=1)
+    if len(by_size) > _INSTANCES_SHOWN:
+        yield Paragraph(f"and {count(len(by_size) - _INSTANCES_SHOWN, 'more instance')}", indent=1)
+
+
+# Findings as JUnit's XML, which build servers show as tests: one for each code.
+
+
+_SUITE = "sbroute lint"
+
+
+def as_junit(findings: Sequence[ReadRow], kinds: Mapping[str, LintRule], failing: Collection[str]) -> str:
+    """Return a test for each code, which fails where it has findings of a severity in ``failing``.
+
+    A failure lists them, a line each; other findings are the test's output. What XML cannot hold, and what could
+    move a cursor, is replaced.
+    """
+    by_code: dict[str, list[ReadRow]] = {}
+    for row in findings:
+        by_code.setdefault(row["code"], []).append(row)
+    failed = [code for code, rows in by_code.items() if rows[0]["severity"] in failing]
+    counts = {"tests": str(len(kinds)), "failures": str(len(failed)), "errors": "0", "skipped": "0"}
+    suites = ElementTree.Element("testsuites", {"name": _SUITE, **counts})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": _SUITE, **counts, "time": "0"})
+    for code, kind in kinds.items():
+        _add_test(suite, kind, by_code.get(code, []), is_failed=code in failed)
+    ElementTree.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode")
+
+
+def _add_test(suite: ElementTree.Element, kind: LintRule, rows: Sequence[ReadRow], *, is_failed: bool) -> None:
+    name = f"{kind.code} {printable(kind.title)}"
+    test = ElementTree.SubElement(suite, "testcase", {"classname": "sbroute.lint", "name": name, "time": "0"})
+    if not rows:
+        return
+    files = [row["file"] for row in rows if row.get("file") is not None]
+    if files:
+        test.set("file", printable(files[0]))
+    lines = "\n".join(map(_line, rows))
+    if is_failed:
+        of = {"message": f"{count(len(rows), 'finding')}: {_line(rows[0])}", "type": str(kind.severity)}
+        ElementTree.SubElement(test, "failure", of).text = lines
+    else:
+        ElementTree.SubElement(test, "system-out").text = lines
+
+
+def _line(row: ReadRow) -> str:
+    return f"{where(row)}: {finding_line(row)}" if row.get("file") is not None else finding_line(row)
+
+
+# Findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
+
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ROOT = "%SRCROOT%"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_FINGERPRINT = "sbroute/v1"
+
+
+def as_sarif(
+    findings: Sequence[ReadRow], kinds: Mapping[str, LintRule], pages: Mapping[str, str], version: str, root: Path
+) -> str:
+    """Return one line of JSON: rows of findings in their order, with ``file`` and ``line`` where there are any.
+
+    ``kinds`` and ``pages`` (Markdown) are those of all codes. Files in the folder ``root`` are named from there,
+    as a code host knows them. Equal findings have equal fingerprints in every run, whatever their lines and times.
+    """
+    order = {code: place for place, code in enumerate(kinds)}
+    prints = fingerprints(findings)
+    results = [
+        {
+            "ruleId": row["code"],
+            "ruleIndex": order[row["code"]],
+            "level": _LEVELS[Severity(row["severity"])],
+            "message": {"text": finding_line(row)},
+            "locations": [_location(row, root)],
+            "partialFingerprints": {_FINGERPRINT: fingerprint},
+        }
+        for row, fingerprint in zip(findings, prints, strict=True)
+    ]
+    rules = [_rule(kind, pages[code]) for code, kind in kinds.items()]
+    driver = {"name": "sbroute lint", "semanticVersion": version, "rules": rules}
+    base = {_ROOT: {"uri": f"{root.absolute().as_uri().rstrip('/')}/"}}
+    run = {
+        "tool": {"driver": driver},
+        "originalUriBaseIds": base,
+        "columnKind": "utf16CodeUnits",
+        "results": results,
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _rule(kind: LintRule, page: str) -> JsonObject:
+    shown = "\n".join(map(printable, page.splitlines()))
+    return {
+        "id": kind.code,
+        "shortDescription": {"text": printable(kind.title)},
+        "help": {"text": shown, "markdown": shown},
+        "defaultConfiguration": {"level": _LEVELS[kind.severity]},
+    }
+
+
+def _location(row: ReadRow, root: Path) -> JsonObject:
+    """Return the place of a finding in a file, and the object that it is about."""
+    location: JsonObject = {}
+    if row.get("file") is not None:
+        place: JsonObject = {"artifactLocation": _artifact(row["file"], root)}
+        if row.get("line") is not None:
+            place["region"] = {"startLine": row["line"]}
+        location["physicalLocation"] = place
+    name = name_of(row)
+    if name:
+        location["logicalLocations"] = [{"fullyQualifiedName": name, "kind": "resource"}]
+    return location
+
+
+def _artifact(file: str, root: Path) -> dict[str, str]:
+    path = root.absolute() / file
+    try:
+        inside = path.relative_to(root.absolute())
+    except ValueError:
+        return {"uri": path.as_uri()}
+    return {"uri": quote(inside.as_posix().encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
+
+
+def fingerprints(findings: Iterable[ReadRow]) -> list[str]:
+    """Return a digest of each finding's code and place, and of its message where it has no object.
+
+    Messages may hold times and counts, and lines move. Those that have all in common are numbered.
+    """
+    seen: Counter[str] = Counter()
+    hashes = []
+    for row in findings:
+        about = [row[name] for name in ("code", "instance_name", "database_name", "object")]
+        if row["object"] is None:
+            about.append(row["message"])
+        text = json.dumps(about)
+        seen[text] += 1
+        hashes.append(hashlib.sha256(f"{text}{seen[text]}".encode()).hexdigest()[:32])
+    return hashes

@@ -1,0 +1,273 @@
+"""List messages of the outputs: from a configuration or tables to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from routing.arguments import checked
+from routing.cases.background import StatusText, is_of, place_of, status_of
+from routing.config import Config
+from routing.delta import counted_runs
+from routing.delta.opening import TableOpener
+from routing.engines.traffic_tables import TrafficTable, open_traffic
+from routing.errors import ContractError, InputError
+from routing.importing.import_faults import latest_time
+from routing.result_schemas import LISTED_MESSAGES, MESSAGE_COUNTS, MESSAGE_GROUPS
+from routing.rules import text
+from routing.rules.observed import ReasonComparison
+from routing.rules.timeline import SECOND, micros_of, moment_of
+from routing.schemas import KEPT
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.given_tables import take_tables
+from routing.tables.read_rows import cannot_hold, types_of
+from routing.tables.table_columns import Table, TableColumns
+from routing.terms import EVENT_SOURCES, MSDB, TRANSMISSION_QUEUE, ImportKind, Outcome, ReadRow, Reason, TableRow
+from routing.views.messages.message_filter import MESSAGE_KEY, MessageFilter, select
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What SQL Server itself last said of messages: the newest transmission_status or event, beside the verdict.
+
+
+_READ = (
+    *("instance_name", "database_name", "conversation_id", "conversation_handle", "is_initiator"),
+    *("message_sequence_number", "message_id", "observed_at", "source", "status_text", "error_number"),
+    *("outcome", "to_service_name", "is_from_network", "next_hop"),
+)
+
+
+def newest_statuses(
+    observed: TrafficTable | None, messages: Sequence[ReadRow], latest: int | None = None
+) -> list[ReadRow | None]:
+    """Return for each message the newest row of ``observed_routing`` about it; None where there is none.
+
+    A row whose time is after ``latest`` lay in the future when it was imported, and never counts as newer than
+    another. Times are microseconds. Each row also has ``queued_at``, the time of the newest export that holds the
+    message, and the newest conversation handle.
+    """
+    if observed is None or not messages:
+        return [None] * len(messages)
+    instances = sorted({row["instance_name"] for row in messages})
+    of_queues = {"source": [TRANSMISSION_QUEUE], "message_id": sorted({row["message_id"] for row in messages})}
+    conversations = sorted({text.fold(row["conversation_id"]) for row in messages})
+    of_events = {"source": list(EVENT_SOURCES), "conversation_id": conversations}
+    rows_by_key: dict[tuple[str, str], list[ReadRow]] = {}
+    for only, key in ((of_queues, _id), (of_events, _conversation)):
+        for row in observed.rows(_READ, only={"instance_name": instances, **only}).dicts():
+            rows_by_key.setdefault(key(row), []).append(row)
+    every = ((row, (*rows_by_key.get(_id(row), ()), *rows_by_key.get(_conversation(row), ()))) for row in messages)
+    return [_newest(rows, row, latest) for row, rows in every]
+
+
+def _id(row: ReadRow) -> tuple[str, str]:
+    return row["instance_name"], row["message_id"]
+
+
+def _conversation(row: ReadRow) -> tuple[str, str]:
+    return row["instance_name"], text.fold(row["conversation_id"])
+
+
+def _newest(rows: Sequence[ReadRow], message: ReadRow, latest: int | None) -> ReadRow | None:
+    mine = [row for row in rows if is_of(row, message)]
+    if not mine:
+        return None
+    mine.sort(key=lambda row: place_of(row, latest))
+    queued = [row["observed_at"] for row in mine if row["source"] == TRANSMISSION_QUEUE]
+    handles = [row["conversation_handle"] for row in mine if row["conversation_handle"] is not None]
+    newest_values = {
+        "queued_at": queued[-1] if queued else None,
+        "conversation_handle": handles[-1] if handles else None,
+    }
+    return {**mine[-1], **newest_values}
+
+
+def compare_status(message: ReadRow, row: ReadRow) -> tuple[StatusText, ReasonComparison]:
+    """Compare the status of a row with a message's verdict."""
+    database = message["database_name"]
+    in_msdb = database is None or database.lower() == MSDB or message["rerouted_from"] is not None
+    status = status_of(row)
+    outcome = Outcome(message["outcome"])
+    return status, status.compared(Reason(message["reason"]), in_msdb=in_msdb, outcome=outcome)
+
+
+# Which messages wait, by the newest exports of transmission queues.
+
+
+Queue = tuple[str, str]
+"""An instance and one of its databases."""
+_VIEW = "transmission_queue"
+_QUEUE = ("instance_name", "database_name")
+_EXPORT = (*_QUEUE, "observed_at")
+
+
+class QueuedMessages(NamedTuple):
+    """The messages that queues hold, in the columns `message_filter.MESSAGE_KEY`, and how many these are."""
+
+    keys: TrafficTable | TableColumns
+    messages: int
+
+
+def newest_exports(imports: TrafficTable | None) -> dict[Queue, int]:
+    """Return the time of the newest export of each database's queue; a database without an export is left out.
+
+    Times are microseconds.
+    """
+    newest: dict[Queue, int] = {}
+    if imports is not None:
+        exports = imports.rows((*_QUEUE, "exported_at", "kind"), only={"view_or_file": [_VIEW]})
+        for *queue, at, kind in exports.rows(*_QUEUE, "exported_at", "kind"):
+            # A script may have the name of a view.
+            if kind != ImportKind.SCRIPT:
+                newest[queue[0], queue[1]] = max(at, newest.get((queue[0], queue[1]), at))
+    return newest
+
+
+def find_queued(observed: TrafficTable | None, exports: Mapping[Queue, int]) -> QueuedMessages:
+    """Return the messages that the newest export of each queue holds."""
+    if observed is None or not exports:
+        return QueuedMessages(TableColumns({name: [] for name in MESSAGE_KEY}), 0)
+    instances, databases = zip(*exports, strict=True)
+    newest = TableColumns(dict(zip(_EXPORT, (instances, databases, list(exports.values())), strict=True)))
+    queued_rows = observed.matching(newest, _EXPORT, names=MESSAGE_KEY, only={"source": [TRANSMISSION_QUEUE]})
+    return QueuedMessages(queued_rows, queued_rows.count(MESSAGE_KEY))
+
+
+@dataclass(frozen=True)
+class MessageList:
+    """The result of `list_messages`.
+
+    messages: rows of `result_schemas.LISTED_MESSAGES` in the order that was asked for, as many as its limit.
+    counts: how many match in all, by outcome and reason, most first (`MESSAGE_COUNTS`). groups: how many match in
+    each group that has a listed message (`MESSAGE_GROUPS`). queued_messages: how many messages the newest exports
+    of the queues hold, None where only those that wait were not asked for; exported: whether any queue was.
+    oldest_stuck: for how many seconds the oldest message waits that is DELAYED or DROPPED, None where none is.
+    """
+
+    asked: MessageFilter
+    messages: SchemaRows
+    counts: SchemaRows
+    groups: SchemaRows
+    queued_messages: int | None
+    exported: bool
+    oldest_stuck: int | None = None
+
+    @property
+    def total(self) -> int:
+        """How many messages match."""
+        return sum(row["messages"] for row in self.counts)
+
+
+def open_tables(config: Config, opener: TableOpener, asked: MessageFilter) -> dict[str, Table]:
+    """Open ``resolved_routes`` as the last run that counts left it, and the tables that import keeps.
+
+    Raises InputError where no run counts yet, ContractError where it cannot be known which messages wait.
+    """
+    missing = [f"tables.{key}" for key in KEPT if key not in config.import_tables]
+    if asked.waiting and missing:
+        raise ContractError(
+            f"--waiting needs {' and '.join(missing)}", "name the tables that sbroute import keeps"
+        )
+    last = counted_runs.last_run(opener, config.output["runs"])
+    if last is None:
+        raise InputError.nothing_recorded(str(config.output["runs"]))
+    tables = {"resolved_routes": counted_runs.open_left(opener, config, last, "resolved_routes")}
+    for key, location in config.import_tables.items():
+        opened = opener.find(f"tables.{key}", location)
+        if opened is not None:
+            faults = cannot_hold(types_of(opened.rows), KEPT[key])
+            if faults:
+                raise InputError.wrong_columns(key, faults)
+            tables[key] = opened.rows
+    return tables
+
+
+@checked
+def list_messages(
+    tables: Mapping[str, Table] | Config,
+    asked: MessageFilter,
+    *,
+    now: datetime,
+    clock: datetime | None = None,
+    spark: SparkSession | None = None,
+) -> MessageList:
+    """List the last row of each message that a filter selects, with SQL Server's last status.
+
+    Args:
+        tables: a configuration, or ``resolved_routes`` and, where there are any, ``observed_routing`` and
+            ``imports`` by key (tables.md): DataFrames, Arrow tables or datasets.
+        asked: the filter, as `ask` builds it.
+        now: the time as of which ages are computed (UTC without a zone).
+        clock: the time of now; an imported status of a later time counts as no newer than others.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        The listed messages (`result_schemas.LISTED_MESSAGES`), and counts by outcome, reason and group.
+
+    Raises:
+        InputError: no run counts yet, or a table breaks its contract.
+        ContractError: ``waiting`` needs a table that the configuration does not name.
+
+    Example:
+        >>> from datetime import datetime
+        >>> config, now = routing.load_config("job.yaml"), datetime(2026, 1, 5, 13)
+        >>> found = routing.list_messages(config, routing.ask(outcomes=["sent"]), now=now)
+        >>> [(row["message_id"], row["reason"], row["age_seconds"]) for row in found.messages]
+        [('m3', 'MIRROR_ADDRESS', 3600)]
+    """
+    if isinstance(tables, Config):
+        tables = open_tables(tables, TableOpener.of_settings(tables.spark, spark), asked)
+    tables = take_tables(tables, ("resolved_routes",))
+    observed, imports = (open_traffic(tables[key], key) if key in tables else None for key in KEPT)
+    newest = newest_exports(imports)
+    waiting_messages = find_queued(observed, newest) if asked.waiting else None
+    keys = None if waiting_messages is None else waiting_messages.keys
+    selected = select(open_traffic(tables["resolved_routes"]), asked, keys)
+    latest = None if clock is None else micros_of(latest_time(clock))
+    statuses = newest_statuses(observed, selected.rows, latest)
+    rows = [_listed(row, status, micros_of(now)) for row, status in zip(selected.rows, statuses, strict=True)]
+    if "imports" in tables:
+        waiting = (_waits(row, status, newest) for row, status in zip(rows, statuses, strict=True))
+        rows = [{**row, "is_waiting": waits} for row, waits in zip(rows, waiting, strict=True)]
+    return MessageList(
+        asked,
+        SchemaRows(LISTED_MESSAGES, tuple(rows)),
+        SchemaRows(MESSAGE_COUNTS, tuple(selected.counts)),
+        SchemaRows(MESSAGE_GROUPS, tuple(selected.groups)),
+        None if waiting_messages is None else waiting_messages.messages,
+        bool(newest),
+        None if selected.oldest_stuck is None else _age(selected.oldest_stuck, micros_of(now)),
+    )
+
+
+def _age(enqueue_time: datetime, now: int) -> int:
+    """Return the seconds that a message has waited; negative where its time is in the future."""
+    return (now - micros_of(enqueue_time)) // SECOND
+
+
+def _listed(row: ReadRow, status: ReadRow | None, now: int) -> TableRow:
+    """Return a message in the columns of a list."""
+    listed = {**row, "age_seconds": _age(row["enqueue_time"], now)}
+    if status is not None:
+        status_text, compared = compare_status(row, status)
+        listed |= {
+            "status_observed_at": moment_of(status_text.observed_at),
+            "status_source": status["source"],
+            "status_outcome": None if status_text.outcome is None else str(status_text.outcome),
+            "status_number": status_text.number,
+            "status_text": status_text.text,
+            "status_next_hop": status_text.next_hop,
+            "agreement": str(compared.agreement),
+            "agreement_why": compared.why,
+            "conversation_handle": status["conversation_handle"],
+        }
+    return {name: listed.get(name) for name in LISTED_MESSAGES.names}
+
+
+def _waits(row: ReadRow, status: ReadRow | None, newest: Mapping[Queue, int]) -> bool:
+    """Return True if the newest export of a message's queue holds it, so that its newest status is current."""
+    at = newest.get((row["instance_name"], row["database_name"]))
+    return at is not None and status is not None and status["queued_at"] == at

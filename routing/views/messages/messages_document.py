@@ -1,0 +1,241 @@
+"""Write listed messages as a document: what is stuck and since when, then the messages in groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from routing.document import (
+    Block,
+    Cell,
+    DataTable,
+    Document,
+    DocumentHeading,
+    ListItem,
+    Paragraph,
+    TonedText,
+    Words,
+    make_columns,
+)
+from routing.render.wording import count, format_duration, mark_outcome, write_json
+from routing.rules.text import fold
+from routing.terms import ReadRow
+from routing.views.messages.message_filter import GROUP, STUCK
+from routing.views.messages.message_list import MessageList
+
+_SHOWN_TEXT = 1_000
+# So many reasons stand in the sentence that answers; of more there is a table.
+_FEW = 3
+_GROUPED = ("instance_name", "to_service_name", "outcome", "reason")
+_GROUPS = ("instance", "service", "outcome", "reason", "messages", "listed")
+
+
+def make_document(done: MessageList) -> Document:
+    """Describe the list: how many are stuck and since when, counts, messages, SQL Server's statuses."""
+    if not done.total:
+        return [Paragraph(_state_nothing(done))]
+    return [
+        Paragraph(_state_stuck(done)),
+        *_state_others(done),
+        *_missing(done),
+        *_list_reasons(done),
+        *(_list_oldest(done) if done.asked.oldest else _list_groups(done)),
+        *_status_texts(done),
+    ]
+
+
+def _is_stuck(row: ReadRow) -> bool:
+    return row["outcome"] in STUCK
+
+
+def _state_stuck(done: MessageList) -> Words:
+    """Return the sentence that says how many messages are stuck, since when, and why."""
+    counts = [row for row in done.counts if _is_stuck(row)]
+    stuck = sum(row["messages"] for row in counts)
+    if not stuck:
+        return "No message is stuck."
+    whole = count(done.total if stuck < done.total else stuck, "message")
+    of = f"{stuck:,} of {whole}" if stuck < done.total else whole
+    of += " that wait" if done.asked.waiting and stuck < done.total else ""
+    since = "since" if stuck == 1 else "the oldest since"
+    waits = "" if done.oldest_stuck is None else f", {since} {_age(done.oldest_stuck)}"
+    are = f"{of} {'is' if stuck == 1 else 'are'} stuck{waits}"
+    if len(counts) > _FEW:
+        reasons = {row["reason"] for row in counts}
+        return f"{are}, for {count(len(reasons), 'reason')}."
+    sentence: list[str | TonedText] = [f"{are}: "]
+    for number, row in enumerate(counts):
+        before, reason = f"{', ' if number else ''}{row['messages']:,} ", f" {row['reason']}"
+        sentence += [before, mark_outcome(row["outcome"]), reason]
+    return [*sentence, "."]
+
+
+def _state_others(done: MessageList) -> Iterator[Block]:
+    """Yield the numbers of messages that are not stuck, by outcome and reason."""
+    others = [row for row in done.counts if not _is_stuck(row)]
+    if others:
+        counts = ", ".join(f"{row['messages']:,} {row['outcome']} {row['reason']}" for row in others)
+        whole = "Of the others" if len(others) < len(done.counts) else f"Of {count(done.total, 'message')}"
+        yield Paragraph(f"{whole}: {counts}.")
+
+
+def _list_reasons(done: MessageList) -> Iterator[Block]:
+    """Yield the numbers of stuck messages for each of many reasons."""
+    counts = [(row["outcome"], row["reason"], row["messages"]) for row in done.counts if _is_stuck(row)]
+    if len(counts) > _FEW:
+        yield DataTable(make_columns(("outcome", "reason", "messages"), ["messages"]), counts, "Stuck messages")
+
+
+def _missing(done: MessageList) -> Iterator[Block]:
+    missing = 0 if done.queued_messages is None or done.asked.only else done.queued_messages - done.total
+    if missing > 0:
+        yield Paragraph(
+            f"the newest exports hold {missing:,} more that the outputs do not: imported since the last run, or"
+            " rejected by it"
+        )
+
+
+def _state_nothing(done: MessageList) -> str:
+    """State why no message is listed."""
+    if done.queued_messages is not None and not done.exported:
+        return "no export of a transmission queue was imported, so no message is known to wait"
+    if done.queued_messages == 0:
+        return "no message waits: the newest exports of the transmission queues are empty"
+    if done.queued_messages is not None:
+        return (
+            f"none of the {done.queued_messages:,} messages in the newest exports is one that was asked for;"
+            " what was imported since the last run is not in the outputs yet"
+        )
+    if done.asked.only:
+        return "no message in the outputs is one that was asked for"
+    return "the outputs hold no message"
+
+
+def _list_groups(done: MessageList) -> Iterator[Block]:
+    """Yield a table for each group of messages, with how many more it has."""
+    of_group: dict[tuple[str, ...], list[ReadRow]] = {}
+    for row in done.messages:
+        of_group.setdefault(_group_of(row), []).append(row)
+    sizes = {_group_of(row): row["messages"] for row in done.groups}
+    for group, rows in of_group.items():
+        instance, service, reason, outcome = group
+        title = f"{instance}, service {service}: {sizes[group]:,} {outcome} {reason}"
+        columns = ("age", "database", "message", *_own_columns(rows))
+        lines = [(_row_age(row), row["database_name"], row["message_id"], *_own_cells(row, rows)) for row in rows]
+        yield DataTable(make_columns(columns, ["age"]), lines, title, sizes[group] - len(rows))
+    yield from _more(done)
+
+
+def _more(done: MessageList) -> Iterator[Block]:
+    """Yield the number of messages that are not listed."""
+    more = done.total - len(done.messages)
+    if more:
+        yield Paragraph(f"and {more:,} more; --limit N lists more")
+
+
+def _group_of(row: ReadRow) -> tuple[str, ...]:
+    return tuple(row[name] for name in GROUP)
+
+
+def _list_oldest(done: MessageList) -> Iterator[Block]:
+    """Yield the listed messages one after another, and how many there are in their groups."""
+    yield DocumentHeading("The oldest messages")
+    for number, row in enumerate(done.messages, 1):
+        database = "" if row["database_name"] is None else f", database {row['database_name']}"
+        place = f"{row['instance_name']}{database}, service {row['to_service_name']}"
+        message = f"message {row['message_id']}"
+        message += "" if _names_conversation(row) else f", conversation {row['conversation_id']}"
+        status = _status_of(row)
+        status_clause = "" if status is None else f"; SQL Server: {status}"
+        outcome = mark_outcome(row["outcome"])
+        yield ListItem(
+            (f"{_row_age(row)}: ", outcome, f" {row['reason']}, {place}; {message}{status_clause}"), f"{number}."
+        )
+    yield from _more(done)
+    listed = Counter(map(_group_of, done.messages))
+    lines = [(*(row[name] for name in _GROUPED), row["messages"], listed[_group_of(row)]) for row in done.groups]
+    yield DataTable(make_columns(_GROUPS, ["messages", "listed"]), lines, "Groups of these")
+
+
+def _own_columns(rows: Sequence[ReadRow]) -> list[str]:
+    """Return the columns that only some lists need: an id of a conversation that no message id tells, a status."""
+    return [
+        *(["conversation"] if not all(map(_names_conversation, rows)) else []),
+        *(["SQL Server"] if any(_status_of(row) is not None for row in rows) else []),
+    ]
+
+
+def _own_cells(row: ReadRow, rows: Sequence[ReadRow]) -> list[Cell]:
+    cells = {"conversation": row["conversation_id"], "SQL Server": _status_of(row)}
+    return [cells[name] for name in _own_columns(rows)]
+
+
+def _names_conversation(row: ReadRow) -> bool:
+    """Return True if the id of a message begins with that of its conversation, as import makes it."""
+    return fold(row["message_id"] or "").startswith(fold(row["conversation_id"] or "-"))
+
+
+def _row_age(row: ReadRow) -> str:
+    return _age(row["age_seconds"])
+
+
+def _age(seconds: int) -> str:
+    return format_duration(timedelta(seconds=seconds))
+
+
+def _status_of(row: ReadRow) -> str | None:
+    """Return SQL Server's number or outcome of a message, and what it says of the reason."""
+    number, agreement, outcome = row["status_number"], row["agreement"], row["status_outcome"]
+    # None at all, or a text without a number that is known, which is printed below.
+    is_blank = row["status_text"] is None and outcome is None
+    return None if agreement is None or is_blank else f"{number or outcome or 'a text'} {agreement}"
+
+
+def _status_texts(done: MessageList) -> Iterator[Block]:
+    """Yield each text of a status or event, with what it says of a reason, most first."""
+    counted_texts = Counter(
+        (row["status_number"], row["agreement"], row["reason"], text, row["agreement_why"])
+        for row in done.messages
+        if (text := _event_or_text(row)) is not None
+    )
+    if counted_texts:
+        yield DocumentHeading("What SQL Server said of these")
+    for (number, agreement, reason, text, why), messages in sorted(
+        counted_texts.items(), key=lambda item: (-item[1], str(item[0]))
+    ):
+        numbered = "" if number is None else f"{number} "
+        because = "" if why is None else f" {why}"
+        yield ListItem(f"{count(messages, 'message')}, {reason}: {numbered}{agreement}: {_cut(text)}{because}")
+
+
+def _event_or_text(row: ReadRow) -> str | None:
+    """Write an event's outcome and next hop, or a status's text, without its number."""
+    if row["status_outcome"] is None:
+        text: str | None = row["status_text"]
+        return text
+    hop = "" if row["status_next_hop"] is None else f" to {row['status_next_hop']}"
+    text = "" if row["status_text"] is None else f": {row['status_text']}"
+    return f"event: {row['status_outcome']}{hop}{text}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
+
+
+# Listed messages as one JSON object for programs.
+
+
+def write_messages(done: MessageList, now: datetime) -> str:
+    """Return one line: now, total, more, counts, groups, queued_messages and messages (docs/reference/json.md)."""
+    return write_json(
+        {
+            "now": now,
+            "total": done.total,
+            "more": done.total - len(done.messages),
+            "queued_messages": done.queued_messages,
+            "counts": [dict(row) for row in done.counts],
+            "groups": [dict(row) for row in done.groups],
+            "messages": [dict(row) for row in done.messages],
+        }
+    )

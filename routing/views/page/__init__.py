@@ -1,0 +1,1 @@
+"""The page that `report` and `check --html` write."""

@@ -1,0 +1,181 @@
+"""Sum flows and points into cells for the page: few enough that it stays small, with all messages among them.
+
+The instances and services with most messages, or most stuck ones, keep their names; the others are shown as one.
+An instance or service keeps its name in every cell or in none, so that a filter by it shows all of its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from routing.rules.timeline import SECOND
+from routing.views.page.facts import STUCK, MessageFlow, Report, TimePoint
+
+MOST_NAMES = 1_000
+MOST_CELLS = 12_000
+MOST_MOMENTS = 25_000
+MOST_BYTES = 200_000
+"""Of all names together."""
+# Not a database's name: that of all databases of what is told as one.
+_ANY = ""
+UNTOLD = ""
+"""Instance or service of moments that the series does not tell apart: of any, those with a name among them."""
+EndsOf = Callable[[MessageFlow], "tuple[str, str | None]"]
+"""The nodes of the estate between which the messages of a flow go; None where they stop."""
+
+
+class MessageCell(NamedTuple):
+    """Messages that are shown together; instance and service are None for those without a name of their own.
+
+    ``database`` is None where they came over the network, empty where databases are not told apart. ``source`` and
+    ``target`` are nodes of the estate. ``oldest`` is in seconds.
+    """
+
+    instance: str | None
+    service: str | None
+    database: str | None
+    outcome: str
+    reason: str | None
+    source: str | None
+    target: str | None
+    messages: int
+    oldest: int
+
+
+class MessageMoment(NamedTuple):
+    """Messages decided from ``at`` (seconds) on, for as long as a step of the series.
+
+    Instance and service are None as in a `MessageCell`, or `UNTOLD`.
+    """
+
+    instance: str | None
+    service: str | None
+    at: int
+    outcome: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class ShownNames:
+    """Instances or services that are shown by name, and the number of all."""
+
+    names: frozenset[str]
+    all: int
+
+    @property
+    def others(self) -> int:
+        """How many are shown as one."""
+        return self.all - len(self.names)
+
+    def fold(self, name: str | None) -> str | None:
+        """Return the name, or None where it is not told."""
+        return name if name in self.names else None
+
+
+@dataclass(frozen=True)
+class ReportCube:
+    """All that the page can filter."""
+
+    cells: Sequence[MessageCell]
+    moments: Sequence[MessageMoment]
+    instances: ShownNames
+    services: ShownNames
+
+
+def cube_of(report: Report, ends_of: EndsOf) -> ReportCube:
+    """Return the cells of a report: with as many names as make no more of them than may be."""
+    instances = _ranked(report.flows, lambda flow: flow.instance)
+    services = _ranked(report.flows, lambda flow: flow.service)
+    cells = _cells(report.flows, ends_of)
+    moments = _moments(report.series.points if report.series else ())
+    limit = MOST_NAMES
+    while True:
+        shown_names = [ShownNames(frozenset(names[:limit]), len(names)) for names in (instances, services)]
+        cells, moments = _fold_cells(cells, *shown_names), _fold_moments(moments, *shown_names)
+        if limit == 0 or _is_small(cells, moments, *shown_names):
+            return ReportCube(
+                [MessageCell._make((*key, *numbers)) for key, numbers in cells.items()],
+                [MessageMoment._make((*key, messages)) for key, messages in moments.items()],
+                *shown_names,
+            )
+        limit = limit * 2 // 3
+
+
+# What cells and moments are told apart by, and their numbers: many of them are sooner folded so than by name.
+_Cells = dict[tuple[Any, ...], tuple[int, int]]
+_Moments = dict[tuple[Any, ...], int]
+
+
+def _is_small(cells: _Cells, moments: _Moments, instances: ShownNames, services: ShownNames) -> bool:
+    names = sum(map(size_of, instances.names | services.names))
+    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_BYTES
+
+
+def size_of(text: str) -> int:
+    """Return a bound of the bytes of a text on the page, with signs of markup and quotes written out."""
+    return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\"))
+
+
+def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str]) -> list[str]:
+    """Rank instances or services: first those that are first by messages or by stuck ones."""
+    of_all: dict[str, int] = {}
+    of_stuck: dict[str, int] = {}
+    for flow in flows:
+        key = name_of(flow)
+        of_all[key] = of_all.get(key, 0) + flow.messages
+        of_stuck[key] = of_stuck.get(key, 0) + (flow.messages if flow.outcome in STUCK else 0)
+    best: dict[str, int] = {}
+    for counts in (of_all, of_stuck):
+        for place, key in enumerate(sorted(counts, key=lambda key: (-counts[key], key))):
+            best[key] = min(best.get(key, place), place)
+    return sorted(best, key=lambda key: (best[key], key))
+
+
+def _cells(flows: Iterable[MessageFlow], ends_of: EndsOf) -> _Cells:
+    """Return the cells of flows; of those that go the same way the ends are looked for once."""
+    ends: dict[tuple[Any, ...], tuple[str, str | None]] = {}
+    cells: _Cells = {}
+    for flow in flows:
+        ends_key = (flow.instance, flow.database, flow.outcome, flow.address, flow.destination_database)
+        if ends_key not in ends:
+            ends[ends_key] = ends_of(flow)
+        key = (flow.instance, flow.service, flow.database, flow.outcome, flow.reason, *ends[ends_key])
+        _add(cells, key, flow.messages, flow.oldest // SECOND)
+    return cells
+
+
+def _fold_cells(cells: _Cells, instances: ShownNames, services: ShownNames) -> _Cells:
+    folded: _Cells = {}
+    for key, numbers in cells.items():
+        instance, service = instances.fold(key[0]), services.fold(key[1])
+        database = _ANY if instance is None or service is None else key[2]
+        _add(folded, (instance, service, database, *key[3:]), *numbers)
+    return folded
+
+
+def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> None:
+    same = cells.get(key)
+    cells[key] = (messages, oldest) if same is None else (same[0] + messages, min(same[1], oldest))
+
+
+def _moments(points: Iterable[TimePoint]) -> _Moments:
+    moments: _Moments = {}
+    for point in points:
+        key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // SECOND, point.outcome)
+        moments[key] = moments.get(key, 0) + point.messages
+    return moments
+
+
+def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames) -> _Moments:
+    folded: _Moments = {}
+    for (instance, service, at, outcome), messages in moments.items():
+        key = (_fold_told(instances, instance), _fold_told(services, service), at, outcome)
+        folded[key] = folded.get(key, 0) + messages
+    return folded
+
+
+def _fold_told(names: ShownNames, name: str | None) -> str | None:
+    """Fold a name as `ShownNames.fold` does, but not what the series does not tell apart."""
+    return name if name == UNTOLD else names.fold(name)

@@ -1,0 +1,106 @@
+"""Write a report to a file: the page is written whole, or what stood there stays as it was.
+
+Nothing here needs the packages of the page before it is made: `check_packages` tells which of them is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+
+from routing.arguments import checked
+from routing.errors import EnvironmentFault, OutputError
+from routing.process import no_search_for_cycles
+from routing.views.page.facts import Report
+
+_PACKAGES = {"altair": "altair", "jinja2": "jinja2", "mpmath": "mpmath", "vl_convert": "vl-convert-python"}
+
+
+def check_packages() -> None:
+    """Raise EnvironmentFault where a package of the extra ``report`` is missing."""
+    for module, package in _PACKAGES.items():
+        if find_spec(module) is None:
+            raise EnvironmentFault.no_package(package, "report")
+
+
+def check_place(file: str) -> Path:
+    """Return the file that a page is to be written to.
+
+    Raises OutputError where it cannot be, before any work is done.
+    """
+    place = Path(file)
+    try:
+        why = "it is no name of a file" if "\0" in file or not place.name else _why_not(place)
+    # A name that is too long, a folder that may not be looked into.
+    except OSError as error:
+        raise OutputError.no_page(file, error.strerror or str(error)) from error
+    if why is not None:
+        raise OutputError.no_page(file, why)
+    return place
+
+
+def _why_not(place: Path) -> str | None:
+    """Return the reason why no page can stand at a place; None where it can."""
+    folder = place.parent
+    if not folder.is_dir():
+        return "there is no such folder"
+    if place.is_dir():
+        return "it is a folder"
+    # A device would be gone once a page took its place.
+    if place.exists() and not place.is_file():
+        return "what stands there is no file"
+    return None if os.access(folder, os.W_OK | os.X_OK) else "its folder cannot be written to"
+
+
+@checked
+def write_page(
+    report: Report, file: str, *, replacing: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> None:
+    """Write a report as one HTML file that loads nothing from elsewhere.
+
+    Args:
+        report: the report.
+        file: the path of the page, which replaces an older one.
+        replacing: the block within which the file takes its place.
+
+    Raises:
+        OutputError: the file cannot be written.
+        EnvironmentFault: a package that draws the pictures is not installed.
+
+    Example:
+        >>> import pathlib
+        >>> routing.write_page(routing.report(routing.load_config("job.yaml")), "report.html")
+        >>> pathlib.Path("report.html").read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+    """
+    check_packages()
+    place = check_place(file)
+    from routing.views.page.report_page import render
+
+    with no_search_for_cycles():
+        text = render(report)
+    try:
+        with replacing():
+            _write_whole(place, text)
+    except OSError as error:
+        raise OutputError.no_page(file, error.strerror or str(error)) from error
+
+
+def _write_whole(place: Path, text: str) -> None:
+    """Write beside the file, then take its place: nobody ever sees half a page."""
+    # Where a link stands, what it leads to is written.
+    target = place.resolve()
+    temporary_file = target.with_name(f".sbroute-{uuid.uuid4().hex}.html")
+    try:
+        with temporary_file.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.writelines([text])
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary_file.replace(target)
+    except BaseException:
+        temporary_file.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,376 @@
+"""Draw horizontal bars, one lane each: the name above its bar, the number at its end, on a phone and on a wall."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import altair as alt
+
+from routing.render.wording import printable
+from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
+from routing.views.page.facts import STUCK, BalancedInstance, DialogBalance, MessageFlow
+from routing.views.page.pictures import picture_theme
+
+if TYPE_CHECKING:
+    from routing.views.diff.diffing import Diff
+
+STEP = 40
+"""Pixels from lane to lane; what stands in a lane is placed by pixels from its middle."""
+ABOVE, BELOW = -9, 9
+THICK = 11
+MESSAGES = alt.Tooltip("messages:Q", format=",")
+
+_CUT = " (bar not to scale)"
+_PALER = alt.condition("datum.others", alt.value(0.5), alt.value(1))
+
+Cut = Literal["start", "end"]
+"""Where a long name is cut: names of services often begin alike."""
+
+
+def on_lanes(rows: Sequence[ReadRow]) -> alt.Chart:
+    """Return a chart over the data set ``rows`` with a lane for each ``place``, in the order of the rows."""
+    # What tells lanes apart is their number: names come from the data and may look alike.
+    lane = alt.Y("place:O", axis=None, sort=None, scale=alt.Scale(paddingInner=0, paddingOuter=0))
+    return alt.Chart(picture_theme.named(rows)).encode(y=lane)
+
+
+def measured(lanes: alt.Chart, field: str, name: str) -> alt.Chart:
+    """Return lanes with ``length``, which is the field's value, and ``label``, the name that stands above the bar.
+
+    All others together may dwarf the largest lane: their bar is then as long as that one's, its parts in
+    proportion, and its label says so.
+    """
+    lane_length = "datum.others ? 0 : datum.whole"
+    is_cut = "datum.others && datum.largest > 0 && datum.whole > datum.largest"
+    return (
+        lanes.transform_joinaggregate(whole=f"sum({field})", groupby=["place"])
+        .transform_calculate(own=lane_length)
+        .transform_joinaggregate(largest="max(own)")
+        .transform_calculate(is_cut=is_cut)
+        .transform_calculate(
+            length=f"datum.is_cut ? datum.{field} * datum.largest / datum.whole : datum.{field}",
+            label=f"datum.{name} + (datum.is_cut ? '{_CUT}' : '')",
+        )
+    )
+
+
+def draw_bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar") -> alt.Chart:
+    """Return a bar for each lane, as long as the field says; ``room`` pixels are left beside the longest.
+
+    That of all others together is paler. ``style`` is one of the theme's.
+    """
+    mark_def = alt.MarkDef(type="bar", height=THICK, yOffset=BELOW, style=style)
+    longest = alt.ExprRef(f"max(60, width - ({room}))")
+    along = alt.X(f"{field}:Q", axis=None, scale=alt.Scale(nice=False, zero=True, rangeMax=longest))
+    return marked(lanes, mark_def).encode(x=along, opacity=_PALER)
+
+
+def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int = ABOVE) -> alt.Chart:
+    """Return the name of each lane above its bar, cut at the picture's width less ``room`` pixels."""
+    limit = alt.ExprRef(f"max(40, width - {room})")
+    # Nothing else depends on the direction: the browser writes each letter as it is written.
+    mark_def = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
+    return marked(lanes, mark_def).encode(x=alt.value(0), text=f"{field}:N")
+
+
+def draw_numbers(lanes: alt.Chart, words: str, end: str) -> alt.Chart:
+    """Draw an expression's text beside each lane's bar, which ends where ``end`` says."""
+    written = lanes.transform_calculate(words=words, end=end)
+    mark_def = alt.MarkDef(type="text", style="number", dy=BELOW, dx=6)
+    return marked(written, mark_def).encode(x="end:Q", text="words:N")
+
+
+def dressed(layers: Sequence[alt.Chart], description: str, step: int = STEP) -> picture_theme.Picture:
+    """Return the layers as one picture, as high as its lanes are many."""
+    return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(step)), description)
+
+
+def marked(lanes: alt.Chart, mark_def: alt.MarkDef) -> alt.Chart:
+    """Return the lanes with a mark whose properties may be expressions, which ``mark_…`` do not all take."""
+    copied = lanes.copy()
+    copied.mark = mark_def
+    return copied
+
+
+# The largest few by name, all others together: a picture holds so many rows and no more.
+
+
+@dataclass(frozen=True)
+class LargestPlaces:
+    """The places of a picture: ``labels`` in their order, ready to be shown, and the place of each name."""
+
+    labels: Sequence[str]
+    place: Mapping[str, int]
+    others: int | None = None
+    """The place of all others together."""
+
+    def named(self, field: str, place: int) -> JsonObject:
+        """Begin a row: place, the label in the field, and whether this is all others together."""
+        return {"place": place, field: self.labels[place], "others": place == self.others}
+
+
+def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -> LargestPlaces:
+    """Rank the ``most`` names with most messages, those with more first, from (name, messages).
+
+    All others share one more place ("12 other services"), or have none where ``others`` is None.
+    """
+    totals: Counter[str] = Counter()
+    for name, messages in counted:
+        totals[name] += messages
+    ordered = sorted(totals, key=lambda name: (-totals[name], name))
+    # One name too many is shown by its name: "1 other" would take the same room.
+    shown = ordered if others is not None and len(ordered) == most + 1 else ordered[:most]
+    left = ordered[len(shown) :]
+    labels = [printable(name) for name in shown]
+    if others is None or not left:
+        return LargestPlaces(labels, {name: place for place, name in enumerate(shown)})
+    places = {name: min(place, len(shown)) for place, name in enumerate(ordered)}
+    return LargestPlaces([*labels, f"{len(left):,} {others}"], places, len(shown))
+
+
+# Messages by instance, by reason and by service, the largest first.
+
+
+INSTANCES = 20
+REASONS = 20
+SERVICES = 12
+_PHONE = 480
+"""Narrower than so many pixels there is less room for words."""
+
+
+def outcomes_by_instance(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
+    """Draw stacked bars: messages of each instance by outcome, the `INSTANCES` largest, others together.
+
+    Rows of the data set ``rows``: place (number of the lane, from 0 on), instance, others (whether this is all
+    others together), outcome, messages; a row for each outcome of the instance, in the order of places.
+    """
+    rows = instance_rows(flows)
+    base = measured(on_lanes(rows), "messages", "instance")
+    bars = picture_theme.outcome_order(draw_bars(base, "length", room=90)).encode(
+        color=picture_theme.outcome_colour([row["outcome"] for row in rows]),
+        order="order:Q",
+        tooltip=[alt.Tooltip("instance:N"), alt.Tooltip("outcome:N"), MESSAGES],
+    )
+    whole = base.transform_aggregate(
+        messages="sum(messages)", length="sum(length)", groupby=["place", "label", "others"]
+    )
+    named = names(whole, "label")
+    numbered = draw_numbers(whole, "format(datum.messages, ',')", end="datum.length")
+    return dressed([bars, named, numbered], "Bars: the messages of each instance by outcome, most first.")
+
+
+def instance_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
+    """Return the rows of `outcomes_by_instance`."""
+    largest_places = largest(((flow.instance, flow.messages) for flow in flows), INSTANCES, "other instances")
+    counted: Counter[tuple[int, str]] = Counter()
+    for flow in flows:
+        counted[largest_places.place[flow.instance], flow.outcome] += flow.messages
+    return [
+        {**largest_places.named("instance", place), "outcome": outcome, "messages": messages}
+        for (place, outcome), messages in sorted(counted.items())
+    ]
+
+
+def reasons_of_trouble(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
+    """Draw bars: the messages delayed and dropped, by reason, the number beside the bar.
+
+    Rows of the data set ``rows``: place, reason, others, outcome (DELAYED or DROPPED), messages.
+    """
+    base = measured(on_lanes(reason_rows(flows)), "messages", "reason")
+    bars = draw_bars(base, "length", room=130).encode(
+        color=picture_theme.outcome_colour(),
+        tooltip=[alt.Tooltip("reason:N"), alt.Tooltip("outcome:N"), MESSAGES],
+    )
+    named = names(base, "label")
+    words = "format(datum.messages, ',') + ' ' + lower(datum.outcome)"
+    numbered = draw_numbers(base, words, end="datum.length")
+    return dressed([bars, named, numbered], "Bars: the messages delayed and dropped by reason, most first.")
+
+
+def reason_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
+    """Return the rows of `reasons_of_trouble`: of each of the two outcomes the `REASONS` with most messages."""
+    rows: list[ReadRow] = []
+    for outcome in STUCK:
+        counted = [(flow.reason or NOT_KNOWN, flow.messages) for flow in flows if flow.outcome == outcome]
+        largest_places = largest(counted, REASONS, "other reasons")
+        messages: Counter[int] = Counter()
+        for reason, number in counted:
+            messages[largest_places.place[reason]] += number
+        rows += [
+            {**largest_places.named("reason", place), "outcome": outcome, "messages": messages[place]}
+            for place in range(len(largest_places.labels))
+        ]
+    rows.sort(key=lambda row: (row["others"], -row["messages"]))
+    return [{**row, "place": place} for place, row in enumerate(rows)]
+
+
+def most_stuck(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
+    """Draw bars: services with most delayed messages and since when, the `SERVICES` largest, others together.
+
+    Rows of the data set ``rows``: place, service, others, messages, oldest (milliseconds since 1970, UTC).
+    """
+    base = measured(on_lanes(stuck_rows(flows)), "messages", "service")
+    with_since = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
+    # On a phone the day must do.
+    room = f"width < {_PHONE} ? 150 : 200"
+    bars = draw_bars(with_since, "length", room=room, style="trouble").encode(
+        tooltip=[alt.Tooltip("service:N"), MESSAGES, alt.Tooltip("since:N", title="oldest (UTC)")]
+    )
+    named = names(base, "label", cut="start")
+    since = f"(width < {_PHONE} ? utcFormat(datum.oldest, '%-d %b') : datum.since)"
+    words = f"format(datum.messages, ',') + ' since ' + {since}"
+    numbered = draw_numbers(with_since, words, end="datum.length")
+    return dressed(
+        [bars, named, numbered], "Bars: the services with most delayed messages, and since when, in UTC."
+    )
+
+
+def stuck_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
+    """Return the rows of `most_stuck`."""
+    stuck = [flow for flow in flows if flow.outcome == Outcome.DELAYED]
+    largest_places = largest(((flow.service, flow.messages) for flow in stuck), SERVICES, "other services")
+    messages: Counter[int] = Counter()
+    oldest: dict[int, int] = {}
+    for flow in stuck:
+        place = largest_places.place[flow.service]
+        messages[place] += flow.messages
+        oldest[place] = min(flow.oldest, oldest.get(place, flow.oldest))
+    return [
+        {**largest_places.named("service", place), "messages": messages[place], "oldest": oldest[place] // 1000}
+        for place in range(len(largest_places.labels))
+    ]
+
+
+# How evenly the dialogs of a service were shared out among broker instances.
+
+
+PICKS = 20
+
+
+def balance(shared: DialogBalance) -> picture_theme.Picture:
+    """Draw bars: the dialogs of each broker instance, a line at the expected share, a band for 95 of 100 choices.
+
+    Of more than `PICKS` ids those furthest from what is expected. Rows of the data set ``rows``: place (number of
+    the lane, from 0 on), broker (the id and, where known, whose it is), dialogs, expected, low, high.
+    """
+    base = on_lanes(pick_rows(shared))
+    numbers = [alt.Tooltip(f"{name}:Q", format=",.1f") for name in ("expected", "low", "high")]
+    bars = draw_bars(base, "dialogs", room=120, style="plain").encode(
+        tooltip=[alt.Tooltip("broker:N"), alt.Tooltip("dialogs:Q", format=","), *numbers]
+    )
+    tall = THICK + 8
+    band = marked(base, alt.MarkDef(type="bar", style="fair", height=tall, yOffset=BELOW))
+    line = marked(base, alt.MarkDef(type="tick", style="expected", size=tall, yOffset=BELOW))
+    named = names(base, "broker")
+    fair = "format(datum.expected, datum.expected < 100 ? ',.1f' : ',.0f')"
+    words = f"format(datum.dialogs, ',') + ', fair ' + {fair}"
+    numbered = draw_numbers(base, words, end="max(datum.dialogs, datum.high)")
+    layers = [bars, band.encode(x="low:Q", x2="high:Q"), line.encode(x="expected:Q"), named, numbered]
+    what = (
+        "Bars: the dialogs of each broker instance, with the number that chance lets expect and where 95 of 100"
+        " end."
+    )
+    return dressed(layers, what)
+
+
+def pick_rows(shared: DialogBalance) -> list[ReadRow]:
+    """Return the rows of `balance`."""
+    picks = sorted(shared.picks, key=lambda pick: (-_distance(pick), pick.broker_instance))[:PICKS]
+    picks.sort(key=lambda pick: (-pick.dialogs, pick.broker_instance))
+    return [
+        {
+            "place": place,
+            "broker": printable(", ".join(filter(None, (pick.broker_instance, pick.owner)))),
+            "dialogs": pick.dialogs,
+            "expected": pick.expected,
+            "low": pick.low,
+            "high": pick.high,
+        }
+        for place, pick in enumerate(picks)
+    ]
+
+
+def _distance(pick: BalancedInstance) -> float:
+    """Return the distance from the band, in widths of the band."""
+    return abs(pick.dialogs - pick.expected) / max(pick.high - pick.low, 1.0)
+
+
+# What a change does to messages: before it and after.
+
+
+CHANGED_SERVICES = 10
+_STEP = 80
+"""Pixels from service to service: a line with its name, a bar before, a bar after."""
+_NAME, _BARS = -26, {"before": -4, "after": 18}
+_LEFT, _RIGHT = 56, 300
+"""Pixels for the words at both ends of a bar."""
+
+
+def before_and_after(done: Diff) -> picture_theme.Picture:
+    """Draw two bars for each service whose messages change: their outcomes before, and after.
+
+    The `SERVICES` with most of them, all others together. Rows of the data set ``rows``: place (number of the
+    service, from 0 on), service, side (before or after), outcome, messages, and words (what the whole bar says).
+    """
+    base = on_lanes(change_rows(done.keys))
+    name = alt.MarkDef(type="text", style="name", dy=_NAME, limit=picture_theme.WIDTH)
+    named = marked(base.transform_aggregate(groupby=["place", "service"]), name)
+    layers = [named.encode(x=alt.value(0), text="service:N")]
+    for before_or_after, offset in _BARS.items():
+        layers += _bar(base.transform_filter(alt.datum.side == before_or_after), before_or_after, offset)
+    words = (
+        f"Bars, before and after, by outcome: {done.changed:,} of {done.compared:,} messages change,"
+        f" {done.worse:,} for the worse."
+    )
+    return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
+
+
+def change_rows(keys: Iterable[ReadRow]) -> list[ReadRow]:
+    """Return the rows of `before_and_after`, from rows of `result_schemas.KEY_CHANGES`."""
+    named = [(f"{key['to_service_name']} on {key['instance_name']}", key) for key in keys]
+    largest_places = largest(((name, key["messages"]) for name, key in named), CHANGED_SERVICES, "other services")
+    counted: dict[tuple[int, str], Counter[tuple[str, str]]] = {}
+    for name, key in named:
+        for before_or_after in _BARS:
+            verdict = (key[f"outcome_{before_or_after}"], key[f"reason_{before_or_after}"])
+            counted.setdefault((largest_places.place[name], before_or_after), Counter())[verdict] += key[
+                "messages"
+            ]
+    return [
+        {"place": place, "service": largest_places.labels[place], "side": before_or_after, **row}
+        for place in range(len(largest_places.labels))
+        for before_or_after in _BARS
+        for row in _segments(counted[place, before_or_after])
+    ]
+
+
+def _segments(verdicts: Counter[tuple[str, str]]) -> list[ReadRow]:
+    """Return the parts of a bar by outcome, most messages first, each with the words of the whole."""
+    outcomes: Counter[str] = Counter()
+    for (outcome, _), messages in verdicts.items():
+        outcomes[outcome] += messages
+    ordered = sorted(outcomes.items(), key=lambda item: (-item[1], item[0]))
+    reasons = {reason for _, reason in verdicts}
+    words = ", ".join(f"{messages:,} {outcome}" for outcome, messages in ordered)
+    # Several reasons would not fit; the comparison's own text has them.
+    words += f": {min(reasons)}" if len(reasons) == 1 else ""
+    return [{"outcome": outcome, "messages": messages, "words": words} for outcome, messages in ordered]
+
+
+def _bar(base: alt.Chart, before_or_after: str, offset: int) -> list[alt.Chart]:
+    """Return one bar of each service, the word before it and the words behind it."""
+    ends = [_LEFT, picture_theme.WIDTH - _RIGHT]
+    along = alt.X("messages:Q", axis=None, scale=alt.Scale(range=ends, nice=False, zero=True))
+    bar = marked(base, alt.MarkDef(type="bar", height=THICK, yOffset=offset))
+    bar = picture_theme.outcome_order(bar).encode(x=along, color=picture_theme.outcome_colour(), order="order:Q")
+    whole = base.transform_aggregate(messages="sum(messages)", groupby=["place", "words"])
+    words_mark = alt.MarkDef(type="text", style="number", align="left", dx=8, dy=offset, limit=_RIGHT - 8)
+    head = alt.MarkDef(type="text", style="number", align="left", dy=offset)
+    return [
+        bar,
+        marked(whole, words_mark).encode(x=alt.X("messages:Q", axis=None), text="words:N"),
+        marked(whole, head).encode(x=alt.value(0), text=alt.value(before_or_after)),
+    ]

@@ -1,0 +1,139 @@
+"""Draw the way of one message from instance to instance, and the way of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import altair as alt
+
+from routing.render.wording import printable
+from routing.terms import NOT_KNOWN, Outcome, ReadRow
+from routing.views.page.facts import STUCK
+from routing.views.page.pictures import bar_pictures, picture_theme
+
+if TYPE_CHECKING:
+    from routing.views.trace.tracing import TraceResult
+
+WAYS = 6
+STATIONS = 6
+_STEP = 120
+"""Pixels from way to way: a head, the instance, the line with its stations, what happens there."""
+_HEAD, _ABOVE, _LINE, _BELOW = -46, -22, 0, 20
+_EDGE = 100
+_HEADS = {"THERE": "There", "BACK": "And back"}
+_ON = tuple(map(str, (Outcome.SENT, Outcome.FORWARDED)))
+
+
+def followed(done: TraceResult) -> picture_theme.Picture:
+    """Draw lines from left to right: the stations of a message, each an instance, and those of the answer back.
+
+    The first `WAYS` ways, of each the first `STATIONS` stations and how many more there are. Rows of the data set
+    ``rows``: place (number of the way, from 0 on), head, at (number of the station, from 0 on), instance, below
+    (what happens there), route (by which it goes on, None at the end), outcome, is_stuck; in that order.
+    """
+    rows = station_rows(done.way_rows, done.hop_rows)
+    last = max([1, *(row["at"] for row in rows)])
+    room = (picture_theme.WIDTH - 2 * _EDGE) / last
+    scale = alt.Scale(domain=[0, last], range=[_EDGE, picture_theme.WIDTH - _EDGE], nice=False)
+    base = bar_pictures.on_lanes(rows).encode(x=alt.X("at:Q", axis=None, scale=scale))
+    layers = [*_lines(base, room), *_stations(base), *_words(base, room)]
+    words = "Lines from left to right: the stations of a message, and those of the answer back."
+    return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
+
+
+def station_rows(way_rows: Iterable[ReadRow], hops: Iterable[ReadRow]) -> list[ReadRow]:
+    """Return the rows of `followed`, from rows of `TRACED_WAYS` and `TRACED_HOPS` (`result_schemas`)."""
+    stations = {key: list(hop_rows) for key, hop_rows in groupby(hops, key=_way_key)}
+    listed = list(way_rows)
+    return [
+        {"place": place, "head": _head(way_row, listed), "at": at, **station}
+        for place, way_row in enumerate(listed[:WAYS])
+        for at, station in enumerate(_cut(list(_stations_of(way_row, stations.get(_way_key(way_row), [])))))
+    ]
+
+
+def _way_key(row: ReadRow) -> tuple[int, str, int]:
+    return row["path"], row["direction"], row["way"]
+
+
+def _head(way_row: ReadRow, way_rows: Sequence[ReadRow]) -> str:
+    """Write the heading of a way: there or back, and of several ways which one."""
+    others = [other for other in way_rows if other["direction"] == way_row["direction"]]
+    if len(others) == 1:
+        return _HEADS[way_row["direction"]]
+    return f"{_HEADS[way_row['direction']]}, way {others.index(way_row) + 1} of {len(others)}"
+
+
+def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]:
+    for hop in hops:
+        goes_on = hop["outcome"] in _ON
+        yield {
+            "instance": printable(hop["instance_name"]),
+            "below": printable(hop["scope"]) if goes_on else _end(way_row),
+            "route": printable(hop["route_name"] or "") if goes_on else None,
+            "outcome": hop["outcome"],
+            "is_stuck": hop["outcome"] in STUCK,
+        }
+    if not hops or hops[-1]["outcome"] in _ON:
+        # Where the message goes to nobody knows, or it has been there before.
+        place = printable(way_row["instance_name"] or way_row["address"] or "")
+        end = {"instance": place, "below": way_row["outcome"], "route": None, "outcome": NOT_KNOWN}
+        yield {**end, "is_stuck": False}
+
+
+def _end(way_row: ReadRow) -> str:
+    """Write the outcome at the last station."""
+    if way_row["outcome"] in STUCK:
+        return f"{way_row['outcome']}\n{way_row['reason']}"
+    return f"{way_row['outcome']}\nto {printable(way_row['database_name'] or '')}"
+
+
+def _cut(stations: list[ReadRow]) -> list[ReadRow]:
+    """Return as many stations as are shown; of more the last says how many there are."""
+    if len(stations) <= STATIONS:
+        return stations
+    left = len(stations) - STATIONS + 1
+    return [*stations[: STATIONS - 1], {**stations[-1], "instance": f"{left} more, to {stations[-1]['instance']}"}]
+
+
+def _lines(base: alt.Chart, room: float) -> list[alt.Chart]:
+    """Draw a line from each station to the next, with an arrow's head and the route's name."""
+    going = base.transform_filter("datum.route !== null")
+    going = going.transform_calculate(next="datum.at + 1", middle="datum.at + 0.5")
+    line = bar_pictures.marked(going, alt.MarkDef(type="rule", style="base", yOffset=_LINE))
+    arrow = alt.MarkDef(
+        type="point", shape="triangle-right", size=70, filled=True, opacity=1, xOffset=-14, yOffset=_LINE
+    )
+    name = alt.MarkDef(type="text", style="number", align="center", dy=_LINE - 11, limit=room - 60)
+    return [
+        line.encode(x2="next:Q"),
+        bar_pictures.marked(going, arrow).encode(x=alt.X("next:Q", axis=None)),
+        bar_pictures.marked(going, name).encode(x=alt.X("middle:Q", axis=None), text="route:N"),
+    ]
+
+
+def _stations(base: alt.Chart) -> list[alt.Chart]:
+    """Return a disc for each station, a cross where the message is stuck."""
+    disc = alt.MarkDef(type="point", filled=True, opacity=1, size=190, yOffset=_LINE)
+    cross = alt.MarkDef(type="point", filled=True, opacity=1, size=260, yOffset=_LINE, shape="cross", angle=45)
+    colour = picture_theme.outcome_colour()
+    return [
+        bar_pictures.marked(base.transform_filter("!datum.is_stuck"), disc).encode(color=colour),
+        bar_pictures.marked(base.transform_filter("datum.is_stuck"), cross).encode(color=colour),
+    ]
+
+
+def _words(base: alt.Chart, room: float) -> list[alt.Chart]:
+    """Return the head of a way; above each station its instance, below it what happens there."""
+    head = alt.MarkDef(type="text", style="number", align="left", dy=_HEAD)
+    above = alt.MarkDef(type="text", style="name", align="center", dy=_ABOVE, limit=room - 10)
+    # A reason is longer than the room of many stations; what stands beside the last one is short.
+    wide = max(room - 10, 2 * _EDGE - 20)
+    below = alt.MarkDef(type="text", style="number", align="center", dy=_BELOW, limit=wide, lineBreak="\n")
+    return [
+        bar_pictures.marked(base.transform_filter("datum.at == 0"), head).encode(x=alt.value(0), text="head:N"),
+        bar_pictures.marked(base, above).encode(text="instance:N"),
+        bar_pictures.marked(base, below).encode(text="below:N"),
+    ]

@@ -1,0 +1,519 @@
+"""Reconcile local tables without Spark: episodes → questions → answers → causes → rows.
+
+Episodes lie in buckets by their instance and service, and all this is done bucket by bucket.
+
+One question stands for all episodes that are alike, and is asked by one of them. It has the side without its
+conversation, the answer, what the episode is bound to, between which changes of its routes it began, and what the
+dialog-ID hash leaves when it is divided by the number of picks. One that may ask for a route is a question by
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.engines.arrow.bucketed_rows import (
+    BucketedRows,
+    BucketObjects,
+    RowBuckets,
+    join_small,
+    open_buckets,
+)
+from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable, find_rests
+from routing.engines.arrow.resolved_batches import for_each_thread
+from routing.engines.arrow.text_numbers import number_groups, used_words
+from routing.plan.checked_inputs import network_of
+from routing.plan.verdicts import MessageJudge
+from routing.process import no_search_for_cycles
+from routing.rules.reconciling import PairClass
+from routing.rules.resolving import DialogFacts, RoutedMessage
+from routing.schemas import RECONCILIATION
+from routing.tables.arrow_forms import is_guid
+from routing.tables.arrow_rows import arrow_schema, plain_values
+from routing.tables.encoded_texts import GroupSums
+from routing.tables.row_faults import read_suspects, refuse_faults
+from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where
+from routing.terms import TableRow
+from routing.views.reconcile.arrow_episodes import ReadTables, count_observations
+from routing.views.reconcile.cause_search import CauseSearch, ClassAt, Samples
+from routing.views.reconcile.episodes import (
+    RENAMED,
+    SIDE,
+    GroupAnswers,
+    MismatchCause,
+    ObservedEpisodes,
+    episode_of,
+)
+from routing.views.reconcile.predicted_episodes import (
+    END,
+    OWN,
+    SAMPLED,
+    JudgedEpisodes,
+    PredictionColumns,
+    asking_instances,
+    predictor_of,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from routing.delta.data_files import DataFiles
+    from routing.delta.ledger import ReplacedOutput
+
+_EPISODES_AT_ONCE = 10_000
+_SPREAD = {"episodes": "sum", "observations": "sum", "since": "min", "until": "max"}
+
+
+def rows_of(table: pyarrow.Table) -> list[TableRow]:
+    """Return rows as plain Python."""
+    names = table.column_names
+    columns = zip(*(plain_values(table[name]) for name in names), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in columns]
+
+
+@dataclass
+class EpisodeQuestions:
+    """The questions of a bucket's episodes, which come part by part.
+
+    ``first`` are the episodes that ask each question first, in the order of the ``count`` questions' numbers;
+    ``alone`` counts those that ask by themselves, which have the numbers -1, -2, ….
+    """
+
+    judge: MessageJudge
+    first: list[pyarrow.Table] = field(default_factory=list)
+    count: int = 0
+    alone: int = 0
+    _keys: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    _spans: TimelineTable = field(default_factory=TimelineTable)
+    _span_count: int = 0
+    _questions: PairNumbering = field(default_factory=PairNumbering)
+    _sums: GroupSums = field(default_factory=lambda: GroupSums(["question"], _SPREAD))
+
+    def __post_init__(self) -> None:
+        import pyarrow
+
+        self._picks, self._is_alone = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
+
+    def number(self, episodes: pyarrow.Table) -> pyarrow.Array:
+        """Return the numbers of the questions of episodes, in the columns of `EPISODES` and `OWN`."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        keys = self._number_keys(episodes)
+        is_alone = self._is_alone.array().take(keys)
+        alike = pc.invert(is_alone)
+        numbers = self._number_alike(episodes.filter(alike), keys.filter(alike))
+        all_numbers = pc.replace_with_mask(
+            pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(keys)), alike, numbers
+        )
+        count = is_alone.true_count
+        single_numbers = pyarrow.array(range(-1 - self.alone, -1 - self.alone - count, -1), pyarrow.int64())
+        self.alone += count
+        return pc.replace_with_mask(all_numbers, is_alone, single_numbers)
+
+    def _number_alike(self, episodes: pyarrow.Table, keys: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of questions that other episodes may ask as well, and count these episodes."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        first_at, conversations = (episodes[name].combine_chunks() for name in ("first_at", "conversation_id"))
+        # An interval begins with each change, so that its number tells the key as well.
+        spans = self._spans.arrays().choose(keys, first_at, conversations)
+        picks = self._picks.array().take(keys)
+        has_picks = pc.greater(picks, 1)
+        rests = find_rests(conversations.filter(has_picks), picks.filter(has_picks))
+        zeros = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(keys))
+        numbers = self._questions.number(spans, pc.replace_with_mask(zeros, has_picks, rests)).cast("int64")
+        counted = pyarrow.table(
+            {
+                "question": numbers,
+                "episodes": pyarrow.repeat(pyarrow.scalar(1, pyarrow.int64()), len(numbers)),
+                "observations": episodes["observations"],
+                "since": episodes["first_at"],
+                "until": episodes["first_at"],
+            }
+        )
+        if len(counted):
+            self._sums.add(counted)
+        places = pyarrow.table({"question": numbers, "row": pyarrow.array(range(len(numbers)), pyarrow.int64())})
+        first_rows = places.group_by("question").aggregate([("row", "min")])
+        new = first_rows.filter(pc.greater_equal(first_rows["question"], self.count)).sort_by("question")
+        self.first.append(episodes.take(new["row_min"]))
+        self.count += len(new)
+        return numbers
+
+    def judge_all(self, alone: Iterable[pyarrow.Table]) -> JudgedEpisodes:
+        """Return all questions, judged: those of many episodes, then those of one, the rows of ``alone``.
+
+        The judge knows the requests that these open.
+        """
+        judged = JudgedEpisodes()
+        sums = self._sums.all().sort_by("question")
+        spreads = zip(*(plain_values(sums[name]) for name in _SPREAD), strict=True)
+        for table in self.first:
+            # Few are objects of Python at a time.
+            for start in range(0, len(table), _EPISODES_AT_ONCE):
+                rows = rows_of(table.slice(start, _EPISODES_AT_ONCE))
+                predictor = predictor_of(self.judge, rows)
+                for episode in map(episode_of, rows):
+                    judged.add(episode, predictor.predict(episode), *next(spreads))
+        for table in alone:
+            rows = rows_of(table)
+            predictor = predictor_of(self.judge, rows)
+            for episode in map(episode_of, rows):
+                at = episode.first_at
+                judged.add(episode, predictor.predict(episode), 1, episode.observations, at, at)
+        return judged
+
+    def places(self, numbers: pyarrow.Array) -> pyarrow.Array:
+        """Return the places of questions among those that are judged."""
+        import pyarrow.compute as pc
+
+        of_one = pc.subtract(self.count - 1, numbers)
+        return pc.if_else(pc.less(numbers, 0), of_one, numbers)
+
+    def _number_keys(self, episodes: pyarrow.Table) -> pyarrow.Array:
+        """Return the numbers of the keys of episodes; of new ones it is found out what varies."""
+        import pyarrow
+
+        keys = _keys_of(episodes)
+        groups = number_groups(keys, keys.column_names)
+        places = pyarrow.table({"group": groups, "row": pyarrow.array(range(len(groups)), pyarrow.int64())})
+        first = places.group_by("group").aggregate([("row", "min")]).sort_by("group")["row_min"]
+        key_rows = list(zip(*(plain_values(keys[name].take(first)) for name in keys.column_names), strict=True))
+        new = [place for place, key in enumerate(key_rows) if key not in self._keys]
+        rows = rows_of(episodes.take(first.take(pyarrow.array(new, pyarrow.int64()))))
+        predictor = predictor_of(self.judge, rows)
+        for place, row in zip(new, rows, strict=True):
+            changes, picks, is_alone = predictor.varies(episode_of(row))
+            spans = [(change, [self._span_count + number]) for number, change in enumerate((*changes, None))]
+            self._span_count += len(spans)
+            self._keys[key_rows[place]] = self._spans.add(spans)
+            self._picks.add(picks)
+            self._is_alone.add(is_alone)
+        return pyarrow.array([self._keys[key] for key in key_rows], pyarrow.int64()).take(groups)
+
+
+def _keys_of(episodes: pyarrow.Table) -> pyarrow.Table:
+    """Return the columns of episodes that make a difference at any time, whatever a dialog is hashed to."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    def holds(condition: Any) -> Any:
+        return pc.fill_null(condition, fill_value=False)
+
+    begins = episodes["first_at"]
+    is_acknowledged = holds(pc.less_equal(episodes["acknowledged_at"], begins))
+    names = (*SIDE, "source", "outcome", "error_number", "next_hop", "to_broker_instance", "is_named", "own")
+    values = {name: episodes[name] for name in names if name != "conversation_id"}
+    values |= {
+        "is_guid": holds(is_guid(episodes["conversation_id"])),
+        "says": holds(pc.not_equal(episodes["status_text"], "")),
+        "no_hops": holds(pc.less_equal(episodes["remaining_hop_count"], 0)),
+        "lived": holds(pc.greater_equal(episodes["live_time_seconds"], episodes["time_to_live_seconds"])),
+        "acknowledged": pc.if_else(is_acknowledged, episodes["acknowledged_broker_instance"], None),
+        "far": episodes["far_broker_instance"],
+        "is_over": holds(pc.less_equal(episodes["lifetime"], begins)),
+    }
+    return pyarrow.table(values)
+
+
+ROWS_OF_ONE = 400_000
+"""So many rows are one bucket's, which is in memory."""
+GROWING = ("observed_routing", "messages", "dialogs")
+"""The tables that grow, of which all are read by one engine."""
+# All episodes of a service on an instance are in one bucket: they tell of each other's causes.
+_BUCKET = ("instance_name", "to_service_name")
+# The judge remembers one key for so many rows of a bucket: no other bucket has its keys.
+_ROWS_OF_KEY = 20
+_PLACE = "place"
+# Texts that most episodes have in common with others.
+_SHARED = (
+    *("instance_name", "database_name", "to_service_name", "source", "outcome", "status_text"),
+    *("to_broker_instance", "next_hop"),
+)
+_KINDS = tuple(PairClass)
+
+
+@contextmanager
+def open_episodes(
+    tables: Mapping[str, Table],
+    settings: Mapping[str, TableColumns],
+    progress: Callable[[str], None],
+    rows_of_one: int = ROWS_OF_ONE,
+) -> Iterator[JudgedTables]:
+    """Reconcile tables of Arrow; ``settings`` are those of them without a fault. Raises InputError.
+
+    What is yielded may read temporary files, which are gone after the block: as many buckets as tables have parts
+    of ``rows_of_one``. Objects of Python are those of one bucket at a time.
+    """
+    dialogs = tables.get("dialogs")
+    if dialogs is not None:
+        refuse_faults({"dialogs": read_suspects(dialogs, "dialogs")})
+    most = max(as_dataset(tables[key]).count_rows() for key in GROWING if key in tables)
+    with open_buckets(most, rows_of_one) as buckets:
+        progress("folding observations")
+        read, episodes = ReadTables.of(tables, buckets), buckets.open("episodes")
+        for folded in join_small(read.fold_all(), rows_of_one):
+            episodes.add(folded, *_BUCKET)
+        episodes.close()
+        progress("judging episodes")
+        judge = MessageJudge(network_of(settings), most_keys=max(rows_of_one // _ROWS_OF_KEY, 1))
+        bucketed = BucketedEpisodes(judge, buckets, episodes, rows_of_one)
+        search = bucketed.judge_all()
+        progress("looking for causes")
+        search.find_offsets(*bucketed.sample(search.clocks_in_doubt))
+        counted = ObservedEpisodes(count_observations(tables["observed_routing"]), read.unobserved)
+        bucketed.answer_all(search, counted)
+        yield JudgedTables(counted, bucketed)
+
+
+class _EpisodePart(NamedTuple):
+    """Some episodes of a bucket, with the places of their questions among those that are judged.
+
+    ``first`` is the place of the first one among all episodes.
+    """
+
+    first: int
+    episodes: pyarrow.Table
+    places: pyarrow.Array
+    judged: JudgedEpisodes
+
+
+@dataclass
+class BucketedEpisodes:
+    """Episodes in buckets by instance and service, judged bucket by bucket."""
+
+    judge: MessageJudge
+    buckets: RowBuckets
+    episodes: BucketedRows
+    rows_of_one: int
+
+    def __post_init__(self) -> None:
+        # For each episode its question's place among those of the bucket, and for each question its answer.
+        self._places, self._answers = self.buckets.open(_PLACE), self.buckets.open("answers")
+        self._judged: BucketObjects[JudgedEpisodes] = self.buckets.open_objects("judged")
+
+    def judge_all(self) -> CauseSearch:
+        """Judge all episodes, and return a search for causes that has noted them."""
+        self.judge.find_openers(self._list_asking())
+        search, alone = CauseSearch(self.judge.network), self.buckets.open("alone")
+        with no_search_for_cycles():
+            for bucket in range(self.buckets.count):
+                judged = self._judge(bucket, alone)
+                if judged is not None:
+                    search.note(judged.groups)
+                    self._judged.store(bucket, judged)
+        self._places.close()
+        return search
+
+    def _judge(self, bucket: int, alone: BucketedRows) -> JudgedEpisodes | None:
+        """Return the questions of a bucket, judged; ``alone`` takes the episodes that ask by themselves."""
+        import pyarrow
+
+        questions, numbers = EpisodeQuestions(self.judge), []
+        for episodes in self._read(bucket):
+            numbers.append(questions.number(episodes))
+            of_one = _rows_of_one(episodes, numbers[-1])
+            if len(of_one):
+                alone.add_to(bucket, of_one)
+        if not numbers:
+            return None
+        alone.close()
+        for some in numbers:
+            self._places.add_to(bucket, pyarrow.table({_PLACE: questions.places(some)}))
+        return questions.judge_all(alone.read_parts(bucket, _EPISODES_AT_ONCE))
+
+    def _list_asking(self) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+        """Yield the episodes that may ask for routes, as messages."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        asking = pyarrow.array(sorted(asking_instances(self.judge)), pyarrow.string())
+        for bucket in range(self.buckets.count) if len(asking) else ():
+            questions = EpisodeQuestions(self.judge)
+            for episodes in self._read(bucket):
+                some = rows_where(episodes, pc.is_in(episodes["instance_name"], value_set=asking))
+                of_one = _rows_of_one(some, questions.number(some))
+                for start in range(0, len(of_one), _EPISODES_AT_ONCE):
+                    rows = rows_of(of_one.slice(start, _EPISODES_AT_ONCE))
+                    yield from predictor_of(self.judge, rows).list_messages(map(episode_of, rows))
+
+    def sample(self, instances: Collection[str]) -> tuple[Samples, ClassAt]:
+        """Return some contradicted episodes of instances and some others, evenly over time.
+
+        With them comes the class that each would have at another time.
+        """
+        import pyarrow
+
+        samples: Samples = {name: [] for name in instances}
+        ends: list[TableRow] = []
+        chosen = set(_spread(self._list_sampled(sorted(instances))) if instances else ())
+        for bucket in sorted({place >> 32 for place in chosen}):
+            for part in self._parts(bucket):
+                rows = [row for row in range(len(part.episodes)) if part.first + row in chosen]
+                numbers = pyarrow.array(rows, pyarrow.int64())
+                places = part.places.take(numbers).to_pylist()
+                for row, place in zip(rows_of(part.episodes.take(numbers)), places, strict=True):
+                    samples[row["instance_name"]].append((episode_of(row), part.judged.class_of(place)))
+                    ends.append({name: row[name] for name in (*END, *OWN)})
+        return samples, predictor_of(self.judge, ends).class_at
+
+    def _list_sampled(self, instances: Sequence[str]) -> pyarrow.Table:
+        """Return the episodes of instances of which anything is predicted, by their places."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        wanted, parts = pyarrow.array(instances, pyarrow.string()), []
+        for bucket in range(self.buckets.count):
+            for part in self._parts(bucket):
+                kinds = pyarrow.array(
+                    [_KINDS.index(one.answers.kind) for one in part.judged.groups], pyarrow.int8()
+                )
+                kind = kinds.take(pyarrow.array(part.judged.group_of, pyarrow.int64())).take(part.places)
+                end = part.first + len(part.episodes)
+                listed = pyarrow.table(
+                    {
+                        "instance": pc.index_in(part.episodes["instance_name"], value_set=wanted),
+                        "is_off": pc.equal(kind, _KINDS.index(PairClass.CONTRADICTED)),
+                        "first_at": part.episodes["first_at"],
+                        _PLACE: pyarrow.array(range(part.first, end), pyarrow.int64()),
+                    }
+                )
+                is_predicted = pc.not_equal(kind, _KINDS.index(PairClass.NOT_PREDICTED))
+                parts.append(rows_where(listed, pc.and_(pc.is_valid(listed["instance"]), is_predicted)))
+        return pyarrow.concat_tables(parts)
+
+    def _parts(self, bucket: int) -> Iterator[_EpisodePart]:
+        """Yield the episodes of a bucket that has any."""
+        judged, first = self._judged.load(bucket), bucket << 32
+        if judged is None:
+            return
+        for episodes, places in zip(self._read(bucket), self._places.read_parts(bucket), strict=True):
+            yield _EpisodePart(first, episodes, places[_PLACE].combine_chunks(), judged)
+            first += len(episodes)
+
+    def _read(self, bucket: int) -> Iterator[pyarrow.Table]:
+        """Yield the episodes of a bucket: always the same parts, each of which is in memory."""
+        return self.episodes.read_parts(bucket, self.rows_of_one)
+
+    def answer_all(self, search: CauseSearch, counted: ObservedEpisodes) -> None:
+        """Find the causes of all episodes, and count them."""
+        with no_search_for_cycles():
+            for bucket in range(self.buckets.count):
+                judged = self._judged.load(bucket)
+                if judged is not None:
+                    causes = search.find_causes(judged.groups)
+                    counted.add(judged.groups, causes, judged.balanced)
+                    self._answers.add_to(bucket, _make_answers(judged, causes))
+        self._answers.close()
+
+    def make_rows(self, bucket: int) -> Iterator[pyarrow.Table]:
+        """Yield the rows of ``reconciliation`` of a bucket."""
+        import pyarrow
+
+        answers = self._answers.read(bucket)
+        if answers is None:
+            return
+        for episodes, places in zip(self._read(bucket), self._places.read_parts(bucket), strict=True):
+            columns = {}
+            for one in arrow_schema(RECONCILIATION):
+                if one.name in answers.column_names:
+                    columns[one.name] = answers[one.name].combine_chunks().take(places[_PLACE].combine_chunks())
+                    continue
+                name = RENAMED.get(one.name, one.name)
+                column = episodes[name].combine_chunks()
+                columns[one.name] = used_words(column).array() if name in _SHARED else column.cast(one.type)
+            yield pyarrow.table(columns)
+
+
+def _rows_of_one(episodes: pyarrow.Table, numbers: pyarrow.Array) -> pyarrow.Table:
+    """Return the episodes that ask a question by themselves."""
+    import pyarrow.compute as pc
+
+    return episodes.filter(pc.less(numbers, 0))
+
+
+@dataclass(frozen=True)
+class JudgedTables:
+    """The episodes of tables, judged: rows of ``reconciliation`` that can be written, or collected."""
+
+    counted: ObservedEpisodes
+    bucketed: BucketedEpisodes
+
+    def summarize(self, rows: Table | None) -> ObservedEpisodes:
+        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+        return replace(self.counted, rows=rows)
+
+    def write_to(self, files: DataFiles) -> None:
+        """Write all rows, each thread to a file of its own."""
+
+        def work(buckets: Iterator[int]) -> None:
+            file = files.open()
+            for bucket in buckets:
+                for rows in self.bucketed.make_rows(bucket):
+                    file.add(rows)
+
+        for_each_thread(iter(range(self.bucketed.buckets.count)), work)
+
+    def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[Table, int]:
+        """Write all rows in place of an output's, and return them as they are stored, and their version."""
+        stored = place.replace(self, metadata)
+        return stored.rows(), stored.version
+
+    def make_rows(self) -> pyarrow.Table:
+        """Return all rows."""
+        import pyarrow
+
+        shape = arrow_schema(RECONCILIATION)
+        buckets = map(self.bucketed.make_rows, range(self.bucketed.buckets.count))
+        return pyarrow.concat_tables(
+            [shape.empty_table(), *(rows.cast(shape) for some in buckets for rows in some)]
+        )
+
+
+def _make_answers(judged: JudgedEpisodes, causes: Mapping[GroupAnswers, MismatchCause]) -> pyarrow.Table:
+    """Return the answers of questions, a row for each, by the names of the output."""
+    import pyarrow
+
+    of_groups = [causes.get(group.answers) for group in judged.groups]
+    named = [(None, None) if cause is None else (str(cause.kind), cause.text) for cause in of_groups]
+    answers = _take(
+        judged.predictions, PredictionColumns._fields, pyarrow.array(judged.prediction_of, pyarrow.int64())
+    )
+    answers |= _take(named, ("cause", "cause_text"), pyarrow.array(judged.group_of, pyarrow.int64()))
+    answers["class"] = answers.pop("kind")
+    return pyarrow.table(answers)
+
+
+def _spread(rows: pyarrow.Table) -> list[int]:
+    """Return the places of as many episodes of each instance and kind as are sampled: the first of each step."""
+    import pyarrow.compute as pc
+
+    chosen: list[int] = []
+    for group in rows.group_by(["instance", "is_off"]).aggregate([]).to_pylist():
+        is_one = pc.and_(pc.equal(rows["instance"], group["instance"]), pc.equal(rows["is_off"], group["is_off"]))
+        some = rows_where(rows, is_one).sort_by([("first_at", "ascending"), (_PLACE, "ascending")])[_PLACE]
+        step = max(len(some) / SAMPLED, 1)
+        near = {ceil(number * step) + off for number in range(SAMPLED + 1) for off in (-1, 0, 1)}
+        ranks = sorted(rank for rank in near if 0 <= rank < len(some))
+        chosen += [some[rank].as_py() for rank in ranks if not rank or rank // step > (rank - 1) // step]
+    return chosen
+
+
+def _take(rows: list[Any], names: tuple[str, ...], places: pyarrow.Array) -> dict[str, pyarrow.Array]:
+    """Return columns of some tuples, each taken for every question that has it; texts as dictionaries."""
+    import pyarrow
+
+    schema = {field.name: field.type for field in arrow_schema(RECONCILIATION)}
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    taken_columns = {}
+    for name, values in zip(names, columns, strict=True):
+        column = pyarrow.array(list(values), schema.get(name, pyarrow.string()))
+        is_text = column.type == pyarrow.string()
+        taken_columns[name] = (column.dictionary_encode() if is_text else column).take(places)
+    return taken_columns

@@ -1,0 +1,420 @@
+"""Search the most likely cause for groups of episodes; the searches stand in their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from routing.errors import quote
+from routing.render.wording import format_time
+from routing.rules import text
+from routing.rules.deciding import scope_of
+from routing.rules.estate import ARRIVALS, AddressKind, EstateRoute, SqlInstance
+from routing.rules.network import EstateNetwork
+from routing.rules.reconciling import MATCHING, PairClass
+from routing.rules.text import likeness
+from routing.rules.timeline import moment_of
+from routing.terms import Outcome, Rejection
+from routing.views.reconcile.episodes import (
+    CauseKind,
+    EpisodeGroup,
+    GroupAnswers,
+    MismatchCause,
+    ObservedEpisode,
+)
+
+# The groups of one lane: what is routed in one database of an instance, for one service.
+
+
+LOCALLY = (9795, 9796, 28012, 28013)
+"""Numbers of what a LOCAL route leads to, and is not delivered there."""
+WENT_ON = (Outcome.SENT, Outcome.FORWARDED, Outcome.DELIVERED)
+
+
+class ObservedPlace(NamedTuple):
+    """An instance, the database whose routes are searched (msdb for arrivals) and a service."""
+
+    instance: str
+    scope: str
+    service: str
+
+
+@dataclass
+class ObservedLane:
+    """The observations in one place, right and wrong."""
+
+    place: ObservedPlace
+    off: list[EpisodeGroup] = field(default_factory=list)
+    right: list[EpisodeGroup] = field(default_factory=list)
+
+
+def lanes_of(groups: Iterable[EpisodeGroup]) -> dict[ObservedPlace, ObservedLane]:
+    """Return the lanes of groups; what tells of no service is in none."""
+    lanes: dict[ObservedPlace, ObservedLane] = {}
+    for group in groups:
+        one = group.answers
+        if one.service is None:
+            continue
+        place = ObservedPlace(one.instance, scope_of(one.database), one.service)
+        lane = lanes.setdefault(place, ObservedLane(place))
+        if one.kind is PairClass.CONTRADICTED:
+            lane.off.append(group)
+        elif one.kind in MATCHING:
+            lane.right.append(group)
+    return lanes
+
+
+def routes_in(instance: SqlInstance, place: ObservedPlace) -> Sequence[EstateRoute]:
+    """Return the routes of the place's scope that name its service, or any."""
+    return (*instance.naming(place.scope, place.service), *instance.unnamed(place.scope))
+
+
+def describe_answer(answers: GroupAnswers) -> str:
+    """Write SQL Server's answer in words."""
+    did = "an outcome that is not known" if answers.seen_outcome is None else str(answers.seen_outcome)
+    number = "" if answers.error_number is None else f" with number {answers.error_number}"
+    hop = "" if answers.next_hop is None else f" to {quote(answers.next_hop)}"
+    broker = "" if answers.broker is None else f", bound to {quote(answers.broker)}"
+    return f"{did}{hop}{number}{broker}"
+
+
+def where(place: ObservedPlace) -> str:
+    """Return a place in words."""
+    come = "routed in msdb" if place.scope == ARRIVALS else f"of database {quote(place.scope)}"
+    return f"messages {come} for service {quote(place.service)} on instance {quote(place.instance)}"
+
+
+def when(micros: int) -> str:
+    """Return a time as text has it."""
+    return format_time(moment_of(micros))
+
+
+# Routes that changed between two times, and routes that are in force and not in the tables.
+
+
+def find_change(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
+    """Return a route of a lane that was right until a time, and wrong since a later one.
+
+    Right was an answer that the tables still predict, and that was not seen again since.
+    """
+    wrong_since = min(one.first_at for one in lane.off if _seen(one.answers) == _seen(group.answers))
+    before = [one for one in lane.right if _is_predicted(one.answers, lane) and one.last_at < wrong_since]
+    again = {_seen(one.answers) for one in lane.right if one.last_at >= wrong_since}
+    gone = [one for one in before if _seen(one.answers) not in again and _differs(one.answers, group.answers)]
+    if not gone:
+        return None
+    last = max(gone, key=lambda one: one.last_at)
+    named = _named(last.answers, routes_in(instance, lane.place))
+    sentence = (
+        f"{named} changed between {when(last.last_at)} and {when(wrong_since)}: {where(lane.place)} were"
+        f" {describe_answer(last.answers)}, as the tables say, and then {describe_answer(group.answers)};"
+        " import its routes again"
+    )
+    return MismatchCause(CauseKind.ROUTE_CHANGED, sentence)
+
+
+def _named(right: GroupAnswers, routes: Sequence[EstateRoute]) -> str:
+    """Name the route of a right answer: of several that are balanced, the one with its id or address."""
+    by_broker = [one.name for one in routes if one.broker is not None and one.broker == right.broker]
+    by_hop = [one.name for one in routes if right.next_hop in (one.compared, one.compared_mirror)]
+    name = next(iter((*by_broker, *(by_hop if right.next_hop else ()), right.route_name)), None)
+    return "the routes" if name is None else f"route {quote(name)}"
+
+
+def _seen(answers: GroupAnswers) -> tuple[object, ...]:
+    return answers.seen_outcome, answers.error_number, answers.next_hop, answers.broker
+
+
+def _differs(right: GroupAnswers, wrong: GroupAnswers) -> bool:
+    """Return whether two answers surely differ: one without a next hop may be any that has the same outcome."""
+    return right.seen_outcome is not wrong.seen_outcome or None not in (right.next_hop, wrong.next_hop)
+
+
+def _is_predicted(right: GroupAnswers, lane: ObservedLane) -> bool:
+    """Return True if what was right is what the tables go on to predict for what is wrong."""
+    return any(right.route_name == one.answers.route_name for one in lane.off)
+
+
+def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) -> MismatchCause | None:
+    """Return a way that no route of the tables gives."""
+    answers = group.answers
+    went_on = answers.seen_outcome in WENT_ON
+    if not went_on and answers.error_number not in LOCALLY:
+        return None
+    hops = {
+        text.comparable_address(hop)
+        for route in routes_in(instance, lane.place)
+        for hop in (route.address, route.mirror_address)
+        if hop is not None and route.service is not None
+    }
+    if answers.next_hop is not None and answers.next_hop in hops:
+        return None
+    goes = "to LOCAL" if not went_on or answers.seen_outcome is Outcome.DELIVERED else ""
+    goes = f"to {quote(answers.next_hop)}" if answers.next_hop is not None else goes or "over the network"
+    sentence = (
+        f"a route {goes} is in force and not in the tables: {where(lane.place)} were {describe_answer(answers)},"
+        f" where the tables say {answers.outcome} ({answers.reason}); import the routes of"
+        f" {quote(lane.place.scope)} again"
+    )
+    return MismatchCause(CauseKind.ROUTE_NOT_IN_TABLES, sentence)
+
+
+# A clock that is off by a constant: one offset that makes an instance's contradictions right.
+
+
+ClassAt = Callable[[ObservedEpisode, int], PairClass]
+"""The class that an episode would have at another time (microseconds)."""
+Samples = dict[str, list[tuple[ObservedEpisode, PairClass]]]
+"""Episodes with their classes, by instance."""
+
+_MINUTE = 60_000_000
+_MINUTES = (*range(1, 16), 20, 30, 45, *range(60, 14 * 60 + 1, 30))
+OFFSETS = tuple(sign * minutes * _MINUTE for minutes in _MINUTES for sign in (1, -1))
+"""By how much a clock may be ahead, the least first: minutes, then what zones differ by."""
+# Of the contradictions as many at least are explained, and of what is right as many at most are broken, per cent.
+_EXPLAINS, _BREAKS = 80, 5
+# So many episodes tell of a clock, in more places than one: one route that changed at another time is no clock.
+_EPISODES, _PLACES = 3, 2
+
+
+def find_offset(sampled: Sequence[tuple[ObservedEpisode, PairClass]], class_at: ClassAt) -> int | None:
+    """Find how many microseconds the clock of an instance is ahead; None where no offset explains it."""
+    off = [episode for episode, kind in sampled if kind is PairClass.CONTRADICTED]
+    right = [episode for episode, kind in sampled if kind in MATCHING]
+    if len(off) < _EPISODES:
+        return None
+    best, least = None, -1
+    for offset in OFFSETS:
+        explained = _explained(off, offset, class_at)
+        if explained is None or len(explained) - len(off) // 50 <= least:
+            continue
+        if len({(one.database, one.service) for one in explained}) < _PLACES:
+            continue
+        broken = sum(class_at(one, one.first_at - offset) is PairClass.CONTRADICTED for one in right)
+        if 100 * broken <= _BREAKS * len(right) and len(explained) - broken > least:
+            best, least = offset, len(explained) - broken
+    return best
+
+
+def _explained(off: Sequence[ObservedEpisode], offset: int, class_at: ClassAt) -> list[ObservedEpisode] | None:
+    """List contradicted episodes that an offset makes right; None as soon as these are surely too few."""
+    missed, most = 0, len(off) - -(-_EXPLAINS * len(off) // 100)
+    explained = []
+    for episode in off:
+        if class_at(episode, episode.first_at - offset) in MATCHING:
+            explained.append(episode)
+        elif (missed := missed + 1) > most:
+            return None
+    return explained
+
+
+def has_changes(instance: SqlInstance) -> bool:
+    """Return whether any route of an instance is in force for a time alone: else no time is better."""
+    routes = (one for scope in instance.routes.values() for one in scope.values())
+    return any(one.live_from is not None or one.live_to is not None for some in routes for one in some)
+
+
+def clock_cause(instance: str, offset: int) -> MismatchCause:
+    """Return the sentence on a clock."""
+    minutes = abs(offset) // _MINUTE
+    amount = f"{minutes} minutes" if minutes < 60 else f"{minutes / 60:g} hours"
+    direction = "ahead" if offset > 0 else "behind"
+    text = (
+        f"the clock of instance {quote(instance)} is about {amount} {direction} of the times in the tables: as of"
+        " then its observations fit; look at the clock, and at the zones of events and tables"
+    )
+    return MismatchCause(CauseKind.CLOCK_OFF, text)
+
+
+# Names that are nearly the same: a slip of the pen, and not two names.
+
+
+# As long as a name has to be for a slip in it to be told from another name.
+_SHORTEST = 4
+# As much of longer names is compared.
+_LENGTH = 256
+_DIGITS = re.compile(r"\d+")
+
+
+def is_near(name: str, other: str) -> bool:
+    """Return whether two names differ by case, blanks around, slashes after, or one letter.
+
+    Names that differ in their digits alone are counted through, and two.
+    """
+    if name == other:
+        return False
+    (whole, one, counted), (whole_too, two, counted_too) = _compared(name), _compared(other)
+    if whole == whole_too:
+        return True
+    if min(len(one), len(two)) < _SHORTEST or abs(len(one) - len(two)) > 1:
+        return False
+    return counted != counted_too and _is_one_slip(one, two)
+
+
+# The names of an estate are compared with each other again and again.
+@lru_cache(100_000)
+def _compared(name: str) -> tuple[str, str, str]:
+    """Return a name as names are compared, its beginning, and that without its numbers."""
+    whole = likeness(name)
+    return whole, whole[:_LENGTH], _DIGITS.sub("#", whole[:_LENGTH])
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the first by name of those that are near; None where none is."""
+    return min((other for other in names if is_near(name, other)), default=None)
+
+
+def _is_one_slip(one: str, two: str) -> bool:
+    """Return True if a letter is another one, is there in one of them alone, or two have changed places."""
+    start = next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+    rest, other = one[start:], two[start:]
+    if len(rest) != len(other):
+        longer, shorter = sorted((rest, other), key=len, reverse=True)
+        return longer[1:] == shorter
+    return rest[1:] == other[1:] or (rest[:2] == other[1::-1] and rest[2:] == other[2:])
+
+
+# Instances and databases that events name, and the tables do not.
+
+
+def find_missing(answers: GroupAnswers, network: EstateNetwork) -> MismatchCause | None:
+    """Find the unknown name for which nothing is predicted."""
+    if Rejection.UNKNOWN_INSTANCE in answers.rejections:
+        return _instance(answers.instance, network)
+    if Rejection.UNKNOWN_DATABASE in answers.rejections and answers.database is not None:
+        return _database(answers.instance, answers.database, network)
+    return None
+
+
+def _instance(name: str, network: EstateNetwork) -> MismatchCause:
+    near = nearest(name, network.instances)
+    if near is not None:
+        text = f"the tables know no instance {quote(name)}, but {quote(near)}: is it the same?"
+        return MismatchCause(CauseKind.NEAR_NAME, f"{text} If so, import under one name (--instance)")
+    text = f"the tables know no instance {quote(name)}: import its databases, services, endpoint and routes"
+    return MismatchCause(CauseKind.INSTANCE_NOT_IMPORTED, text)
+
+
+def _database(instance: str, name: str, network: EstateNetwork) -> MismatchCause:
+    near = nearest(name, network.instances[instance].databases)
+    whole = f"database {quote(name)} of instance {quote(instance)}"
+    if near is not None:
+        text = f"the tables know no {whole}, but {quote(near)}: is it the same?"
+        return MismatchCause(CauseKind.NEAR_NAME, f"{text} If so, import it under one name")
+    text = f"the tables know no {whole}: import sys.databases of the instance, and its services and routes"
+    return MismatchCause(CauseKind.DATABASE_NOT_IMPORTED, text)
+
+
+# Routes and services whose name is nearly that of a service which messages ask for, and nobody uses.
+
+
+def find_near_name(
+    answers: GroupAnswers, place: ObservedPlace, instance: SqlInstance, in_use: Collection[str]
+) -> MismatchCause | None:
+    """Find a name that would explain an answer, were it the service's; ``in_use`` are no slips."""
+    for route in _near_routes(place, instance, in_use):
+        if _explains(route, answers):
+            named = f"route {quote(route.name)} names the service {quote(route.service)}"
+            return _cause(place, f"{named}, and goes where SQL Server sent them")
+    for service in sorted(instance.holders):
+        is_slip = service not in in_use and is_near(place.service, service)
+        if is_slip and (answers.seen_outcome is Outcome.DELIVERED or answers.error_number in LOCALLY):
+            return _cause(place, f"the instance holds a service {quote(service)}, and SQL Server found them one")
+    return None
+
+
+def _near_routes(place: ObservedPlace, instance: SqlInstance, in_use: Collection[str]) -> Iterator[EstateRoute]:
+    for service, routes in instance.routes.get(place.scope, {}).items():
+        if service is not None and service not in in_use and is_near(place.service, service):
+            yield from routes
+
+
+def _explains(route: EstateRoute, answers: GroupAnswers) -> bool:
+    if answers.seen_outcome not in WENT_ON:
+        # A LOCAL route that leads nowhere is told by its number.
+        return route.kind is AddressKind.LOCAL and answers.error_number in LOCALLY
+    if route.kind is AddressKind.LOCAL:
+        return answers.seen_outcome is Outcome.DELIVERED
+    if answers.seen_outcome is Outcome.DELIVERED:
+        return False
+    hops = [text.comparable_address(hop) for hop in (route.address, route.mirror_address) if hop is not None]
+    return answers.next_hop is None or answers.next_hop in hops
+
+
+def _cause(place: ObservedPlace, why: str) -> MismatchCause:
+    sentence = f"{where(place)} go another way than the tables say; {why}: is the name misspelt in the tables?"
+    return MismatchCause(CauseKind.NEAR_NAME, sentence)
+
+
+@dataclass
+class CauseSearch:
+    """Searches the likely causes of episodes, which come in groups: it notes all of them first.
+
+    ``in_use``: the names of the estate that messages ask for, wherever they do; such a name is no slip.
+    ``clocks_in_doubt``: the instances that have contradicted episodes and routes that change.
+    ``offsets``: by how many microseconds the clock of an instance is ahead.
+    """
+
+    network: EstateNetwork
+    in_use: set[str] = field(default_factory=set)
+    clocks_in_doubt: set[str] = field(default_factory=set)
+    offsets: dict[str, int] = field(default_factory=dict)
+
+    def note(self, groups: Iterable[EpisodeGroup]) -> None:
+        """Note the names that are in use, and the instances whose clock may be off."""
+        for group in groups:
+            one = group.answers
+            if one.service is not None and one.service in self._named:
+                self.in_use.add(one.service)
+            if one.kind is PairClass.CONTRADICTED and one.instance in self._changing:
+                self.clocks_in_doubt.add(one.instance)
+
+    def find_offsets(self, samples: Samples, class_at: ClassAt) -> None:
+        """Find out which clocks are off, by some contradicted episodes and some others of each instance."""
+        for instance in self.clocks_in_doubt:
+            offset = find_offset(samples.get(instance, ()), class_at)
+            if offset is not None:
+                self.offsets[instance] = offset
+
+    def find_causes(self, groups: Iterable[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause]:
+        """Return the likely cause of each group that contradicts the tables, or of which they say nothing, if any.
+
+        All groups of a service on an instance are there: what is right tells since when something is wrong.
+        """
+        # Whatever order they were found in.
+        groups = sorted(groups, key=lambda group: (group.first_at, tuple(map(str, group.answers))))
+        causes: dict[GroupAnswers, MismatchCause] = {}
+        for group in groups:
+            cause = find_missing(group.answers, self.network) if group.answers.rejections else None
+            if cause is not None:
+                causes[group.answers] = cause
+        for lane in lanes_of(groups).values():
+            offset = self.offsets.get(lane.place.instance)
+            for group in lane.off:
+                cause = self._search(group, lane) if offset is None else clock_cause(lane.place.instance, offset)
+                if cause is not None:
+                    causes[group.answers] = cause
+        return causes
+
+    def _search(self, group: EpisodeGroup, lane: ObservedLane) -> MismatchCause | None:
+        """Return the first search that finds something."""
+        instance = self.network.instances[lane.place.instance]
+        return (
+            find_near_name(group.answers, lane.place, instance, self.in_use)
+            or find_change(group, lane, instance)
+            or find_hidden(group, lane, instance)
+        )
+
+    @cached_property
+    def _named(self) -> set[str]:
+        """The services that routes name, or instances hold."""
+        instances = self.network.instances.values()
+        routed = {service for one in instances for routes in one.routes.values() for service in routes if service}
+        return routed.union(*(one.holders for one in instances))
+
+    @cached_property
+    def _changing(self) -> set[str]:
+        return {name for name, instance in self.network.instances.items() if has_changes(instance)}

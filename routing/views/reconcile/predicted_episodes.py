@@ -1,0 +1,346 @@
+"""Predict every episode: what episodes have in common is stored once, and a row has a number for it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import lcm
+from typing import NamedTuple
+
+from routing.plan.verdicts import KeyedMessages, KnownDialogs, MessageJudge, may_ask
+from routing.rules import reconciling
+from routing.rules.deciding import Decision
+from routing.rules.reconciling import PairClass, PairComparison
+from routing.rules.rejecting import is_sound, rejections
+from routing.rules.resolving import DIALOG_COLUMNS, NO_DIALOG, DialogFacts, RoutedMessage, Verdict, bound_broker
+from routing.rules.text import comparable_address
+from routing.terms import FORWARD_DROPPED, MSDB, TRANSMISSION_QUEUE, ReadRow, Rejection
+from routing.views.reconcile.episodes import (
+    EpisodeCount,
+    EpisodeGroup,
+    GroupAnswers,
+    ObservedEpisode,
+    PickedInstances,
+)
+
+# What the rules say of an episode as of its start, or of any other time.
+
+
+END = ("instance_name", "database_name", "conversation_id", "is_initiator")
+"""What tells the ends of conversations apart."""
+OWN = ("is_named", "own", *DIALOG_COLUMNS)
+"""What messages and dialogs say of an episode's end: whether messages know it, and their broker instance."""
+
+
+class EpisodeEnd(NamedTuple):
+    """The end of a conversation that an episode is about; the conversation's id is folded."""
+
+    instance: str
+    database: str | None
+    conversation: str
+    is_initiator: bool | None
+
+
+class EpisodePrediction(NamedTuple):
+    """An episode's prediction and class. ``verdict`` is None where ``rejections`` say why nothing is predicted.
+
+    ``picks`` is the number of broker instances that the dialog-ID hash picks among, None where it does not.
+    """
+
+    verdict: Verdict | None
+    picks: int | None
+    compared: PairComparison
+    rejections: tuple[str, ...] = ()
+
+
+class _Asked(NamedTuple):
+    """An episode as a message, with its dialog, and what is decided for messages like it."""
+
+    message: RoutedMessage
+    dialog: DialogFacts
+    keyed: KeyedMessages
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What may be decided: one, or one for each broker instance that step 3 may pick."""
+        return self.keyed.decisions(self.message.t)
+
+
+@dataclass
+class EpisodePredictor:
+    """Judges episodes by the rules (sections 0 to 6), each as a message of its own.
+
+    ``named`` has the broker instance that the messages of a side name themselves, None where they name none; a
+    side that is not in it is not known. Where any episode may ask for a route, all must have come by
+    `find_openers` before the first is judged.
+    """
+
+    messages: MessageJudge
+    dialogs: KnownDialogs
+    named: Mapping[EpisodeEnd, str | None]
+
+    def find_openers(self, episodes: Iterable[ObservedEpisode]) -> None:
+        """Find out which episodes open a request for a route (section 5)."""
+        asking = asking_instances(self.messages)
+        self.messages.find_openers(self.list_messages(one for one in episodes if one.instance in asking))
+
+    def list_messages(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
+        """Yield the messages that episodes are, with their dialogs, where anything is predicted of them."""
+        asked = (self._ask(one, one.first_at) for one in episodes)
+        return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
+
+    def predict(self, episode: ObservedEpisode, at: int | None = None) -> EpisodePrediction:
+        """Predict an episode as of a time (microseconds), its start if None, and compare."""
+        asked = self._ask(episode, episode.first_at if at is None else at)
+        if not isinstance(asked, _Asked):
+            return EpisodePrediction(
+                None, None, PairComparison(PairClass.NOT_PREDICTED, _not_judged(asked)), asked
+            )
+        message = asked.message
+        verdict = self.messages.verdict(message, asked.dialog)
+        picks = {decision.pick for decision in asked.decisions}
+        others = () if len(picks) < 2 else self._others(asked)
+        in_msdb = message.database in (None, MSDB) or verdict.rerouted_from is not None
+        compared = reconciling.compare(episode.seen, verdict, others, in_msdb=in_msdb)
+        return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
+
+    def class_at(self, episode: ObservedEpisode, at: int) -> PairClass:
+        """Return the class that an episode would have, had it begun at another time (microseconds)."""
+        return self.predict(episode, at).compared.kind
+
+    def _others(self, asked: _Asked) -> list[Verdict]:
+        """Return the verdicts of all broker instances that may be picked."""
+        hops = asked.message.hops_remaining
+        return [asked.keyed.verdict_of(decision, hops) for decision in asked.decisions]
+
+    def varies(self, episode: ObservedEpisode) -> tuple[tuple[int, ...], int, bool]:
+        """Return the further facts that decide an episode: times, the dialog-ID hash, and requests.
+
+        The times (microseconds) at which what is decided for such messages changes; the number by which the hash
+        is divided; and whether any asks for a route, so that each is decided by itself.
+        """
+        asked = self._ask(episode, episode.first_at)
+        if not isinstance(asked, _Asked):
+            return (), 1, False
+        timelines = [asked.keyed.timeline]
+        if episode.source != TRANSMISSION_QUEUE and episode.broker_told is not None:
+            # Whether an event's id is a pick or what the message is bound to depends on the time.
+            for broker in (episode.broker_told, self.named.get(_end_of(episode))):
+                message = replace(asked.message, broker=broker)
+                timelines.append(self._of_key(message, asked.dialog).keyed.timeline)
+        changes = sorted({moment for timeline in timelines for moment in timeline.changes})
+        decided = [timeline.at(t).choices for timeline in timelines for t in ((changes or [0])[0] - 1, *changes)]
+        asks = any(one.asks or one.asks_again for decisions in decided for one in decisions)
+        return tuple(changes), lcm(*map(len, decided)), asks
+
+    def _ask(self, episode: ObservedEpisode, at: int) -> _Asked | tuple[str, ...]:
+        """Return the message that an episode is, or the codes for which nothing is predicted."""
+        codes = self._rejections(episode)
+        if codes or episode.service is None or episode.is_initiator is None:
+            return codes
+        episode_end = _end_of(episode)
+        ends = self.dialogs.ends_of(episode.instance, episode.database)
+        dialog = ends[episode.is_initiator].get(episode.conversation, NO_DIALOG)
+        is_queued = episode.source == TRANSMISSION_QUEUE
+        # Rows of queues that an older release imported do not tell it.
+        named_broker = episode.broker_told if is_queued and episode.broker_told else self.named.get(episode_end)
+        hops = episode.seen.hops_remaining if episode.source == FORWARD_DROPPED else None
+        message = RoutedMessage(
+            f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
+            episode.conversation,
+            episode.is_initiator,
+            at,
+            episode.instance,
+            episode.database,
+            episode.service,
+            named_broker,
+            hops,
+        )
+        asked = self._of_key(message, dialog)
+        event_broker = episode.broker_told
+        if (
+            is_queued
+            or event_broker is None
+            or episode_end in self.named
+            or bound_broker(message, dialog) is not None
+        ):
+            return asked
+        # The id of an event is the one that was picked, or else what the message was bound to before.
+        picked = {decision.pick for decision in asked.decisions}
+        return asked if event_broker in picked else self._of_key(replace(message, broker=event_broker), dialog)
+
+    def _of_key(self, message: RoutedMessage, dialog: DialogFacts) -> _Asked:
+        return _Asked(message, dialog, self.messages.keyed(message, dialog))
+
+    def _rejections(self, episode: ObservedEpisode) -> tuple[str, ...]:
+        """Return the codes for which nothing is predicted, as those of ``rejected_messages``."""
+        instance, conversation = self.messages.instances.get(episode.instance), episode.conversation
+        database, is_known = episode.database, False
+        if instance is not None:
+            is_known = database in instance.databases if database is not None else episode.is_arrival
+        if is_known and is_sound(
+            conversation, conversation, episode.is_initiator, episode.first_at, episode.service, None
+        ):
+            return ()
+        row: ReadRow = {
+            "message_id": conversation,
+            "conversation_id": conversation,
+            "is_initiator": episode.is_initiator,
+            "enqueue_time": episode.first_at,
+            "instance_name": episode.instance,
+            "database_name": database,
+            "to_service_name": episode.service,
+            "hops_remaining": None,
+        }
+        codes = rejections(row, instance)
+        if not episode.is_arrival and database is None:
+            codes.append(Rejection.missing("database_name"))
+        return tuple(codes)
+
+
+def asking_instances(judge: MessageJudge) -> set[str]:
+    """Return the instances where a message may ask for a route."""
+    return {
+        name
+        for name, instance in judge.instances.items()
+        if any(may_ask(instance, database) for database in (None, *instance.databases))
+    }
+
+
+def _end_of(episode: ObservedEpisode) -> EpisodeEnd:
+    return EpisodeEnd(episode.instance, episode.database, episode.conversation, episode.is_initiator)
+
+
+def _not_judged(codes: tuple[str, ...]) -> str:
+    return f"Nothing is predicted: {', '.join(codes)}."
+
+
+def predictor_of(judge: MessageJudge, rows: Sequence[ReadRow]) -> EpisodePredictor:
+    """Return a predictor that knows the messages and dialogs of some episodes, which have the columns `OWN`."""
+    dialogs: dict[tuple[str, str], tuple[dict[str, DialogFacts], dict[str, DialogFacts]]] = {}
+    named: dict[EpisodeEnd, str | None] = {}
+    for row in rows:
+        end = EpisodeEnd(*(row[name] for name in END))
+        if row["is_named"]:
+            named[end] = row["own"]
+        if end.database is not None and end.is_initiator is not None:
+            ends = dialogs.setdefault((end.instance, end.database), ({}, {}))
+            ends[end.is_initiator][end.conversation] = DialogFacts.of_row(*(row[name] for name in DIALOG_COLUMNS))
+    return EpisodePredictor(judge, KnownDialogs(dialogs), named)
+
+
+SAMPLED = 400
+"""So many contradicted episodes of an instance, and of others, are looked at for a cause."""
+
+
+class PredictionColumns(NamedTuple):
+    """The output's columns of a prediction, except those of the cause."""
+
+    predicted_outcome: str | None
+    predicted_reason: str | None
+    predicted_broker_instance: str | None
+    matching_step: int | None
+    route_name: str | None
+    address: str | None
+    mirror_address: str | None
+    destination_database: str | None
+    broker_instances: int | None
+    kind: str
+    why: str | None
+
+
+@dataclass
+class JudgedEpisodes:
+    """Questions of episodes, judged in their order.
+
+    ``prediction_of`` and ``group_of`` have, for each, the places in ``predictions`` and ``groups``. ``balanced``
+    is by instance, service and number of broker instances.
+    """
+
+    groups: list[EpisodeGroup] = field(default_factory=list)
+    prediction_of: array[int] = field(default_factory=lambda: array("q"))
+    group_of: array[int] = field(default_factory=lambda: array("q"))
+    balanced: dict[tuple[str, str, int], PickedInstances] = field(default_factory=dict)
+    _predictions: dict[PredictionColumns, int] = field(default_factory=dict, repr=False)
+    _grouped: dict[GroupAnswers, int] = field(default_factory=dict, repr=False)
+
+    def add(
+        self,
+        episode: ObservedEpisode,
+        predicted: EpisodePrediction,
+        episodes: int,
+        observations: int,
+        since: int,
+        until: int,
+    ) -> None:
+        """Add an episode that stands for some, of so many observations, which began from one time to another."""
+        prediction, answers = _prediction_columns(predicted), answers_of(episode, predicted)
+        self.prediction_of.append(self._predictions.setdefault(prediction, len(self._predictions)))
+        place = self._grouped.get(answers)
+        if place is None:
+            place = self._grouped[answers] = len(self.groups)
+            self.groups.append(EpisodeGroup(episodes, observations, since, until, answers))
+        else:
+            self.groups[place].add(EpisodeCount(episodes, observations, since, until))
+        self.group_of.append(place)
+        if prediction.broker_instances and episode.service and _tells_pick(episode):
+            key = (episode.instance, episode.service, prediction.broker_instances)
+            picks = self.balanced.setdefault(key, PickedInstances())
+            picks.episodes += episodes
+            picks.same += episodes * (prediction.predicted_broker_instance == episode.broker_told)
+
+    @property
+    def predictions(self) -> list[PredictionColumns]:
+        """The texts of predictions, each once."""
+        return list(self._predictions)
+
+    def class_of(self, place: int) -> PairClass:
+        """Return the class of the question in a place."""
+        return self.groups[self.group_of[place]].answers.kind
+
+
+def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:
+    """Return the facts that episodes of one group share."""
+    verdict, seen = predicted.verdict, episode.seen
+    return GroupAnswers(
+        episode.instance,
+        episode.database,
+        episode.service,
+        predicted.compared.kind,
+        episode.source,
+        seen.outcome,
+        seen.error_number,
+        None if seen.next_hop is None else comparable_address(seen.next_hop),
+        seen.broker_instance,
+        None if verdict is None else verdict.outcome,
+        None if verdict is None else verdict.reason,
+        None if verdict is None else verdict.route_name,
+        None if verdict is None else verdict.address,
+        predicted.rejections,
+    )
+
+
+def _prediction_columns(predicted: EpisodePrediction) -> PredictionColumns:
+    verdict, (kind, why) = predicted.verdict, predicted.compared
+    if verdict is None:
+        return PredictionColumns(None, None, None, None, None, None, None, None, None, str(kind), why)
+    step = verdict.matching_step
+    return PredictionColumns(
+        str(verdict.outcome),
+        str(verdict.reason),
+        verdict.broker_instance,
+        None if step is None else int(step),
+        verdict.route_name,
+        verdict.address,
+        verdict.mirror_address,
+        verdict.destination_database,
+        predicted.picks,
+        str(kind),
+        why,
+    )
+
+
+def _tells_pick(episode: ObservedEpisode) -> bool:
+    """Return True if the observed id is one that SQL Server picked; a queue holds the message's own."""
+    return episode.broker_told is not None and episode.source != TRANSMISSION_QUEUE

@@ -1,0 +1,243 @@
+"""Reconcile what SQL Server did with what the routes say: from tables or a configuration to a summary and rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from routing.arguments import checked
+from routing.config import RECONCILIATION as KEY
+from routing.config import Config, ConfigError, in_reading_order
+from routing.delta import ledger
+from routing.delta.counted_runs import leave_out_missing, release
+from routing.delta.ledger import ReplacedOutput
+from routing.delta.opening import OpenedTable, TableOpener
+from routing.errors import InputError
+from routing.result_schemas import BALANCED_PICKS, RECONCILED_CAUSES, RECONCILED_COUNTS
+from routing.rules.reconciling import MATCHING, PairClass
+from routing.rules.timeline import moment_of
+from routing.schemas import RECONCILIATION, SETTINGS, Schema
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.given_tables import take_tables
+from routing.tables.read_rows import read_settings
+from routing.tables.row_faults import refuse_faults
+from routing.tables.table_columns import Table, TableColumns, by_engine
+from routing.terms import JsonObject
+from routing.views.reconcile.episodes import JudgedTraffic, ObservedEpisodes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The tables of a configuration that are reconciled, each at one version, and the output that is replaced.
+
+
+_OBSERVED = "observed_routing"
+TRAFFIC = (_OBSERVED, "messages", "dialogs")
+
+
+def look_at_output(config: Config, opener: TableOpener) -> ReplacedOutput | None:
+    """Return the output that is to be replaced; None where the configuration names none. Raises OutputError."""
+    return ledger.open_replaced(opener, config, KEY, RECONCILIATION) if KEY in config.other_outputs else None
+
+
+def open_tables(config: Config, opener: TableOpener, place: ReplacedOutput | None) -> dict[str, OpenedTable]:
+    """Return the tables that are reconciled, at their newest versions: what grows all read in one way.
+
+    By Spark where one of these is, or where it has to write the output (``place``). Raises ConfigError where no
+    observations are configured, InputError where a table is missing.
+    """
+    if _OBSERVED not in config.import_tables:
+        raise ConfigError.no_observed(config.file)
+    opened = {}
+    named = {**config.tables, _OBSERVED: config.import_tables[_OBSERVED]}
+    for key in in_reading_order(named):
+        location = named[key]
+        opened_table = opener.find(f"tables.{key}", location)
+        if opened_table is None:
+            raise InputError.missing_table(key, str(location))
+        opened[key] = opened_table
+    traffic = {key: opened[key] for key in TRAFFIC if key in opened}
+    writer = None if place is None else place.writer
+    return opened | opener.read_alike(traffic, {**config.tables, **config.import_tables}, "reconciled", writer)
+
+
+def metadata_of(versions: Mapping[str, int | None]) -> str:
+    """Return the user metadata of the commit: what was read by which release."""
+    commit_facts: JsonObject = {"command": "reconcile", "release": release(), "input_versions": dict(versions)}
+    return json.dumps(commit_facts, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """Hold the result of `reconcile`.
+
+    Args:
+        observations: the number of rows of ``observed_routing``.
+        counts: rows of `result_schemas.RECONCILED_COUNTS`: episodes by instance and class.
+        causes: rows of `result_schemas.RECONCILED_CAUSES`, those that explain most first.
+        balanced: rows of `result_schemas.BALANCED_PICKS`: dialogs by broker instance that SQL Server picked.
+        unobserved: the number of ends of conversations with messages but no observation on their instance.
+        rows: every episode (`schemas.RECONCILIATION`), a table or dataset of Arrow, or a DataFrame; None without
+            ``with_rows``.
+        version: the version of ``output.reconciliation`` that was written; None where none was.
+        notes: sentences on columns that somebody has added to ``output.reconciliation``.
+
+    Example:
+        >>> done = routing.reconcile(routing.load_config("job.yaml"))
+        >>> done.percent, done.by_class["CONFIRMED"]
+        (50.0, 1)
+    """
+
+    observations: int
+    counts: SchemaRows
+    causes: SchemaRows
+    balanced: SchemaRows
+    unobserved: int
+    rows: Table | None
+    version: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def by_class(self) -> dict[str, int]:
+        """How many episodes are of each class, in the order of `PairClass`."""
+        counts = {str(kind): 0 for kind in PairClass}
+        for row in self.counts:
+            counts[row["class"]] += row["episodes"]
+        return counts
+
+    @property
+    def percent(self) -> float | None:
+        """Per cent of CONFIRMED and COMPATIBLE among all but NOT_OBSERVED; None where there is nothing else."""
+        counts = self.by_class
+        observed = sum(counts.values()) - counts[PairClass.NOT_OBSERVED]
+        return 100 * sum(counts[kind] for kind in MATCHING) / observed if observed else None
+
+
+@checked
+def reconcile(
+    tables: Mapping[str, Table] | Config,
+    *,
+    opener: TableOpener | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    with_rows: bool = True,
+) -> Reconciliation:
+    """Compare each episode of ``observed_routing`` with the rules' decision as of its start, and find causes.
+
+    Args:
+        tables: a configuration, whose ``output.reconciliation`` is replaced if it has one; or tables by key
+            (tables.md): ``observed_routing``, ``routes``, ``databases``, ``services``, ``instances`` and, where
+            there are any, ``messages``, ``dialogs`` and ``route_requests``: DataFrames, Arrow tables, datasets.
+        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+        progress: called with the name of each step.
+        with_rows: False to keep no episode where no output is written.
+
+    Returns:
+        Counts by class, causes, and every episode.
+
+    Raises:
+        ConfigError: the configuration has no ``observed_routing``.
+        InputError: a table is missing or breaks its contract.
+        OutputError: ``output.reconciliation`` cannot be replaced.
+        StorageError: a table could not be read or written.
+
+    Example:
+        >>> done = routing.reconcile(routing.load_config("job.yaml"))
+        >>> [(row["class"], row["episodes"]) for row in done.counts]
+        [('CONFIRMED', 1), ('CONTRADICTED', 1)]
+    """
+    if not isinstance(tables, Config):
+        tables = take_tables(tables, (*SETTINGS, _OBSERVED))
+        return _reconcile(tables, progress, None, "", with_rows)
+    opener = opener or TableOpener.of_settings(tables.spark, spark)
+    config = leave_out_missing(opener, tables.placed(opener.placed))
+    progress("reading the tables")
+    place = look_at_output(config, opener)
+    opened = open_tables(config, opener, place)
+    metadata = metadata_of({key: one.version for key, one in opened.items()})
+    return _reconcile({key: one.rows for key, one in opened.items()}, progress, place, metadata, with_rows)
+
+
+def _reconcile(
+    tables: Mapping[str, Table],
+    progress: Callable[[str], None],
+    place: ReplacedOutput | None,
+    metadata: str,
+    with_rows: bool,
+) -> Reconciliation:
+    """Reconcile tables, and replace the output if there is one; ``metadata`` is that of its commit."""
+    traffic = {key: tables[key] for key in TRAFFIC if key in tables}
+    settings = read_settings(tables)
+    refuse_faults(settings)
+    opened_episodes = by_engine(
+        traffic,
+        spark=lambda: _open_in_spark(tables, settings, progress),
+        arrow=lambda: _open_in_arrow(tables, settings, progress),
+    )
+    with opened_episodes as judged:
+        rows, version = None, None
+        if place is not None:
+            progress("writing the table")
+            rows, version = judged.replace_output(place, metadata)
+        elif with_rows:
+            rows = judged.make_rows()
+        notes = () if place is None else place.notes
+        return replace(_summarize(judged.summarize(rows)), version=version, notes=notes)
+
+
+def _open_in_spark(
+    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
+) -> AbstractContextManager[JudgedTraffic]:
+    """Reconcile DataFrames (`spark_reconcile.open_episodes`). Raises InputError."""
+    from routing.views.reconcile.spark_reconcile import open_episodes
+
+    return open_episodes(tables, settings, progress)
+
+
+def _open_in_arrow(
+    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
+) -> AbstractContextManager[JudgedTraffic]:
+    """Reconcile tables of Arrow (`arrow_reconcile.open_episodes`). Raises InputError."""
+    from routing.views.reconcile.arrow_reconcile import open_episodes
+
+    return open_episodes(tables, settings, progress)
+
+
+def _summarize(observed_episodes: ObservedEpisodes) -> Reconciliation:
+    order = [str(kind) for kind in PairClass]
+    counts = sorted(observed_episodes.counts.items(), key=lambda item: (item[0][0], order.index(str(item[0][1]))))
+    # The cause that explains most comes first.
+    causes = sorted(observed_episodes.causes.items(), key=lambda item: (-item[1].episodes, item[0]))
+    balanced = sorted(observed_episodes.balanced.items())
+    return Reconciliation(
+        observed_episodes.observations,
+        _rows(
+            RECONCILED_COUNTS,
+            ((instance, str(kind), one.episodes, one.observations) for (instance, kind), one in counts),
+        ),
+        _rows(
+            RECONCILED_CAUSES,
+            (
+                (
+                    instance,
+                    str(cause.kind),
+                    cause.text,
+                    one.episodes,
+                    moment_of(one.first_at),
+                    moment_of(one.last_at),
+                )
+                for (instance, cause), one in causes
+            ),
+        ),
+        _rows(BALANCED_PICKS, ((*key, picks.episodes, picks.same) for key, picks in balanced)),
+        observed_episodes.unobserved,
+        observed_episodes.rows,
+    )
+
+
+def _rows(schema: Schema, rows: Iterable[tuple[Any, ...]]) -> SchemaRows:
+    return SchemaRows(schema, tuple(dict(zip(schema.names, row, strict=True)) for row in rows))

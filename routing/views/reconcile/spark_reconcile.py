@@ -1,0 +1,392 @@
+"""Reconcile observations where Spark has them: the rules are asked once for all episodes that are alike.
+
+What of an episode makes a difference is its question: the side without its conversation, the answer, what it is
+bound to, between which changes of its routes it began, and what the dialog-ID hash leaves when it is divided by
+the number of picks. One episode for each question goes to the driver, and the answers come back as a small frame.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from routing.delta.ledger import ReplacedOutput
+from routing.errors import InputError
+from routing.messages import validate
+from routing.plan.checked_inputs import network_of
+from routing.plan.verdicts import MessageJudge
+from routing.rules.network import EstateNetwork
+from routing.rules.reconciling import PairClass
+from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
+from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, ArrayOf, ColumnKind, Field, Schema
+from routing.tables import spark_forms
+from routing.tables.cached_frames import FrameCache, small_side
+from routing.tables.frames import collect, frame_of_tuples
+from routing.tables.spark_forms import conform, in_shape, read_brokers
+from routing.tables.table_columns import Table, TableColumns
+from routing.terms import ReadRow
+from routing.views.reconcile.cause_search import CauseSearch, Samples
+from routing.views.reconcile.episodes import (
+    ANSWER,
+    APART,
+    EPISODES,
+    OF_ARRIVALS,
+    ORDER,
+    RENAMED,
+    SIDE,
+    GroupAnswers,
+    MismatchCause,
+    ObservedEpisodes,
+    episode_of,
+)
+from routing.views.reconcile.predicted_episodes import (
+    END,
+    SAMPLED,
+    EpisodePredictor,
+    JudgedEpisodes,
+    PredictionColumns,
+    predictor_of,
+)
+
+# Observations of a DataFrame, folded into episodes by windows over conversations, as `arrow_episodes` does it.
+
+
+_EPISODE_KEY, _SERVICE = "observed_routing", "to_service_name"
+_ALWAYS = tuple(field.name for field in OBSERVED_ROUTING if not field.nullable)
+_CONVERSATION = ("instance_name", "conversation_id", "is_initiator")
+
+
+def fold(observed: DataFrame, messages: DataFrame | None) -> tuple[DataFrame, int]:
+    """Return the episodes, in the columns of `EPISODES`, and how many observations there are.
+
+    ``messages`` are in their declared columns. Raises InputError where a row lacks a required value.
+    """
+    rows = conform(observed, _EPISODE_KEY)
+    lacking = [F.count_if(F.col(name).isNull()).alias(name) for name in _ALWAYS]
+    [counts] = rows.agg(F.count(F.lit(1)).alias("rows"), *lacking).collect()
+    for name in _ALWAYS:
+        if counts[name]:
+            raise InputError.without_value(_EPISODE_KEY, name, counts[name])
+    return _episodes(_with_services(_read(rows), messages)), int(counts["rows"])
+
+
+def _read(rows: DataFrame) -> DataFrame:
+    """Return the observations, times as microseconds, with ``is_arrival``."""
+    is_arrival = F.col("source").isin(list(OF_ARRIVALS)) | F.coalesce("is_from_network", F.lit(False))
+    observations = rows.withColumns(
+        {
+            "is_arrival": is_arrival,
+            "observed_at": F.unix_micros("observed_at"),
+            "conversation_id": F.lower("conversation_id"),
+            _SERVICE: spark_forms.empty_as_null(F.col(_SERVICE)),
+        }
+    )
+    return observations.withColumn(
+        "database_name", F.when(~F.col("is_arrival"), spark_forms.empty_as_null(F.col("database_name")))
+    )
+
+
+def _with_services(rows: DataFrame, messages: DataFrame | None) -> DataFrame:
+    """Return the observations, each with its service as far as anything tells it."""
+    if messages is not None:
+        by_id = ["instance_name", "message_id"]
+        # One service for an id.
+        services = messages.groupBy(*by_id).agg(F.min(_SERVICE).alias("service"))
+        rows = rows.join(services, by_id, how="left").withColumn(_SERVICE, F.coalesce(_SERVICE, "service"))
+    alike = Window.partitionBy(*_CONVERSATION)
+    return rows.withColumn(_SERVICE, F.coalesce(F.col(_SERVICE), F.min(_SERVICE).over(alike)))
+
+
+def _episodes(rows: DataFrame) -> DataFrame:
+    """Return the episodes of observations."""
+    in_order = [F.asc_nulls_last(name) for name in dict.fromkeys(ORDER)]
+    by_side = Window.partitionBy(*SIDE).orderBy(*in_order)
+    before = F.lag("observed_at").over(by_side)
+    differs = [~F.lag(name).over(by_side).eqNullSafe(F.col(name)) for name in ANSWER]
+    begins = before.isNull() | (F.col("observed_at") - before >= APART)
+    for one in differs:
+        begins = begins | one
+    numbered = rows.withColumns({"begins": begins, "place": F.row_number().over(by_side)})
+    so_far = by_side.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    episodes = numbered.withColumn("episode", F.sum(F.col("begins").cast("int")).over(so_far))
+    answer_columns = [name for name in EPISODES.names if name in OBSERVED_ROUTING.names and name not in SIDE]
+    first = F.min_by(F.struct(*answer_columns), "place").alias("first")
+    times = (F.min("observed_at").alias("first_at"), F.max("observed_at").alias("last_at"))
+    grouped = episodes.groupBy(*SIDE, "episode").agg(first, *times, F.count(F.lit(1)).alias("observations"))
+    return in_shape(grouped, EPISODES, {name: F.col(f"first.{name}") for name in answer_columns})
+
+
+# What is read of the conversation besides the observations.
+_OWN = Schema(
+    (
+        Field("is_named", ColumnKind.BOOLEAN),
+        Field("own", ColumnKind.STRING),
+        *(Field(name, ColumnKind.STRING) for name in DIALOG_COLUMNS[:2]),
+        *(Field(name, ColumnKind.BIGINT) for name in DIALOG_COLUMNS[2:]),
+    )
+)
+_READ = Schema((*EPISODES, *_OWN))
+_KEY, _QUESTION = "key", "question"
+_VARYING = Schema(
+    (
+        Field(_KEY, ColumnKind.STRING),
+        Field("changes", ArrayOf(ColumnKind.BIGINT)),
+        Field("picks", ColumnKind.INT),
+        Field("is_single", ColumnKind.BOOLEAN),
+    )
+)
+_TOLD = Schema(
+    (
+        Field(_QUESTION, ColumnKind.STRING),
+        *(Field(f.name, f.kind) for f in RECONCILIATION if f.name in (*PredictionColumns._fields, "class", "why")),
+        Field("group", ColumnKind.BIGINT),
+    )
+)
+_CAUSES = Schema(
+    (Field("group", ColumnKind.BIGINT), Field("cause", ColumnKind.STRING), Field("cause_text", ColumnKind.STRING))
+)
+
+
+@contextmanager
+def open_episodes(
+    tables: Mapping[str, Table], settings: Mapping[str, TableColumns], progress: Callable[[str], None]
+) -> Iterator[JudgedFrames]:
+    """Reconcile DataFrames, as `arrow_reconcile.open_episodes` does tables of Arrow. Raises InputError.
+
+    The session keeps the episodes for the block, where each pass reads them; after it they are computed anew.
+    """
+    frames: dict[str, Table] = dict(tables)
+    messages = conform(frames["messages"], "messages") if "messages" in frames else None
+    progress("folding observations")
+    episodes, observations = fold(frames["observed_routing"], messages)
+    dialogs = conform(frames["dialogs"], "dialogs") if "dialogs" in frames else None
+    validate.check(validate.InputTables(settings, frame=dialogs))
+    asking = _with_own(episodes, messages, dialogs)
+    progress("judging episodes")
+    network = network_of(settings)
+    with FrameCache() as frame_cache:
+        asked = _Asked(network, frame_cache.store(asking.withColumn(_KEY, _key())))
+        questions = asked.questions()
+        answers = asked.judge(questions)
+        judged = answers.judged
+        progress("looking for causes")
+        causes = asked.find_causes(questions, answers)
+        counted = ObservedEpisodes(observations, _count_unobserved(messages, asked.episodes))
+        counted.add(judged.groups, causes, judged.balanced)
+        yield JudgedFrames(counted, _rows(questions, answers, causes))
+
+
+@dataclass(frozen=True)
+class JudgedFrames:
+    """The episodes of DataFrames, judged; ``frame`` has the rows of ``reconciliation``, which are not made yet."""
+
+    episodes: ObservedEpisodes
+    frame: DataFrame
+
+    def summarize(self, rows: Table | None) -> ObservedEpisodes:
+        """Return the judged episodes; ``rows`` is where the rows are, None where they are not kept."""
+        return replace(self.episodes, rows=rows)
+
+    def replace_output(self, place: ReplacedOutput, metadata: str) -> tuple[DataFrame, int]:
+        """Write all rows in place of an output's, and return them with the version that made."""
+        return self.frame, place.replace_by_spark(self.frame.sparkSession, self.frame, metadata)
+
+    def make_rows(self) -> DataFrame:
+        """Return all rows, lazily."""
+        return self.frame
+
+
+def _with_own(episodes: DataFrame, messages: DataFrame | None, dialogs: DataFrame | None) -> DataFrame:
+    """Add to episodes the columns of their messages and their dialog."""
+    nulls = {field.name: F.lit(None).cast(str(field.kind)) for field in _OWN}
+    if messages is not None:
+        read = read_brokers(messages, own="to_broker_instance")
+        ends = _ends(read).groupBy(*_same(END)).agg(F.min("own").alias("own"))
+        ends = ends if dialogs is not None else ends.where("own IS NOT NULL")
+        episodes = _joined(episodes, ends.withColumn("is_named", F.lit(True)))
+        del nulls["own"], nulls["is_named"]
+    if dialogs is not None:
+        mattering = dialogs.where(_may_change_decision())
+        times = {name: F.unix_micros(name) for name in DIALOG_COLUMNS[2:]}
+        own_dialogs = _ends(mattering.withColumns(times)).select(*_same(END), *DIALOG_COLUMNS)
+        episodes = _joined(episodes, own_dialogs)
+        for name in DIALOG_COLUMNS:
+            del nulls[name]
+    return in_shape(episodes, _READ, nulls)
+
+
+def _may_change_decision() -> Column:
+    """Return whether a dialog can change a decision."""
+    return reduce(operator.or_, (F.col(name).isNotNull() for name in MATTERS))
+
+
+def _same(names: Sequence[str]) -> list[str]:
+    return [f"_{name}" for name in names]
+
+
+def _ends(rows: DataFrame) -> DataFrame:
+    """Add to rows the end of a conversation that they are of, in columns of their own."""
+    ends = {
+        "conversation_id": F.lower("conversation_id"),
+        "database_name": spark_forms.empty_as_null(F.col("database_name")),
+    }
+    return rows.withColumns({f"_{name}": ends.get(name, F.col(name)) for name in END})
+
+
+def _joined(episodes: DataFrame, ends: DataFrame) -> DataFrame:
+    """Join episodes with the row of their end, of which there is one at most."""
+    # Nothing is equal to null but null: what has arrived has no database.
+    same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in END]
+    return episodes.join(ends, same, how="left").drop(*_same(END))
+
+
+def _key() -> Column:
+    """Build the text of an episode's facts that matter at any time, whatever its dialog is hashed to."""
+    acknowledged_broker = F.when(
+        F.col("acknowledged_at") <= F.col("first_at"), F.col("acknowledged_broker_instance")
+    )
+    values = {
+        **{name: F.col(name) for name in SIDE if name != "conversation_id"},
+        "is_guid": spark_forms.is_guid(F.col("conversation_id")),
+        **{name: F.col(name) for name in ("source", "outcome", "error_number", "next_hop", "to_broker_instance")},
+        "says": F.coalesce(F.col("status_text"), F.lit("")) != "",
+        "no_hops": F.col("remaining_hop_count") <= 0,
+        "lived": F.col("live_time_seconds") >= F.col("time_to_live_seconds"),
+        "is_named": F.col("is_named"),
+        "own": F.col("own"),
+        "acknowledged": acknowledged_broker,
+        "far": F.col("far_broker_instance"),
+        "is_over": F.col("lifetime") <= F.col("first_at"),
+    }
+    return F.to_json(F.struct(*(value.alias(name) for name, value in values.items())))
+
+
+_OF_EPISODES = [f.name for f in RECONCILIATION if RENAMED.get(f.name, f.name) in EPISODES.names]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Episodes (columns of `_READ`, and their key) whose questions are put to the rules."""
+
+    network: EstateNetwork
+    episodes: DataFrame
+
+    def questions(self) -> DataFrame:
+        """Return the episodes with their questions."""
+        rows = _collect(self.episodes.groupBy(_KEY).agg(_first()).select(_KEY, "first.*"))
+        predictor = predictor_of(MessageJudge(self.network), rows)
+        varying = [(row[_KEY], *predictor.varies(episode_of(row))) for row in rows]
+        varying_keys = small_side(frame_of_tuples(self.episodes.sparkSession, varying, _VARYING))
+        # A key stands there once.
+        asked = self.episodes.join(varying_keys, _KEY, how="inner")
+        span = F.size(F.filter("changes", lambda moment: moment <= F.col("first_at")))
+        rest = F.pmod(spark_forms.hash_dialog_id(F.col("conversation_id")), F.col("picks"))
+        single = F.when(F.col("is_single"), F.struct("conversation_id", "first_at"))
+        question = F.to_json(F.struct(F.col(_KEY), span.alias("span"), rest.alias("rest"), single.alias("single")))
+        return asked.withColumn(_QUESTION, question).drop(*_VARYING.names)
+
+    def judge(self, questions: DataFrame) -> _Answers:
+        """Return one episode of each question, judged, which counts for all of them."""
+        counts = (
+            F.count(F.lit(1)).alias("_episodes"),
+            F.sum("observations").alias("_observations"),
+            F.min("first_at").alias("_since"),
+            F.max("first_at").alias("_until"),
+        )
+        examples = questions.groupBy(_QUESTION).agg(_first(), *counts)
+        spread = ("_episodes", "_observations", "_since", "_until")
+        rows = _collect(examples.select(_QUESTION, "first.*", *spread))
+        predictor, judged = predictor_of(MessageJudge(self.network), rows), JudgedEpisodes()
+        episodes = [episode_of(row) for row in rows]
+        predictor.find_openers(episodes)
+        for row, episode in zip(rows, episodes, strict=True):
+            judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
+        return _Answers(judged, [row[_QUESTION] for row in rows], predictor)
+
+    def find_causes(self, questions: DataFrame, answers: _Answers) -> Mapping[GroupAnswers, MismatchCause]:
+        """Return the causes of groups, by samples of the episodes where a clock may be off."""
+        search, groups = CauseSearch(self.network), answers.judged.groups
+        search.note(groups)
+        if search.clocks_in_doubt:
+            rows = _collect(answers.sample(questions, search.clocks_in_doubt))
+            of_samples = predictor_of(MessageJudge(self.network), rows)
+            predictor = replace(answers.predictor, dialogs=of_samples.dialogs, named=of_samples.named)
+            samples: Samples = {name: [] for name in search.clocks_in_doubt}
+            for row in rows:
+                samples[row["instance_name"]].append((episode_of(row), PairClass(row["class"])))
+            search.find_offsets(samples, predictor.class_at)
+        return search.find_causes(groups)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Questions in their order, judged."""
+
+    judged: JudgedEpisodes
+    questions: Sequence[str]
+    predictor: EpisodePredictor
+
+    def frame(self, spark: Any) -> DataFrame:
+        """Return the answers by their questions (columns of `_TOLD`)."""
+        predictions, judged = self.judged.predictions, self.judged
+        places = zip(self.questions, judged.prediction_of, judged.group_of, strict=True)
+        return frame_of_tuples(spark, ((one, *predictions[place], group) for one, place, group in places), _TOLD)
+
+    def sample(self, questions: DataFrame, instances: Collection[str]) -> DataFrame:
+        """Sample contradicted episodes of instances and others, evenly over time."""
+        classes = self.frame(questions.sparkSession).select(_QUESTION, "class")
+        off = F.col("class") == str(PairClass.CONTRADICTED)
+        # A question stands there once.
+        rows = questions.join(small_side(classes), _QUESTION, how="inner")
+        rows = rows.where(F.col("class") != str(PairClass.NOT_PREDICTED))
+        rows = rows.where(F.col("instance_name").isin(sorted(instances)))
+        alike = Window.partitionBy("instance_name", off)
+        in_order = alike.orderBy("first_at", *(F.asc_nulls_last(name) for name in SIDE))
+        step = F.greatest(F.count(F.lit(1)).over(alike) / SAMPLED, F.lit(1.0))
+        place = F.row_number().over(in_order) - 1
+        placed = rows.withColumns({"_place": place, "_step": step})
+        is_first = F.floor(F.col("_place") / F.col("_step")) > F.floor((F.col("_place") - 1) / F.col("_step"))
+        return placed.where((F.col("_place") == 0) | is_first).select(*_READ.names, "class")
+
+
+def _first() -> Column:
+    """Return the first episode of a group, whole."""
+    return F.min_by(F.struct(*_READ.names), F.struct("first_at", "conversation_id")).alias("first")
+
+
+def _collect(rows: DataFrame) -> list[ReadRow]:
+    return list(collect(rows).dicts())
+
+
+def _rows(questions: DataFrame, answers: _Answers, causes: Mapping[GroupAnswers, MismatchCause]) -> DataFrame:
+    """Return the rows of ``reconciliation``."""
+    spark, groups = questions.sparkSession, answers.judged.groups
+    found_causes = [
+        (place, causes[group.answers]) for place, group in enumerate(groups) if group.answers in causes
+    ]
+    named = frame_of_tuples(
+        spark, ((place, str(cause.kind), cause.text) for place, cause in found_causes), _CAUSES
+    )
+    # A question, and a group, stands there once.
+    rows = questions.withColumnsRenamed({old: f"_{old}" for old in EPISODES.names})
+    rows = rows.join(small_side(answers.frame(spark)), _QUESTION, how="inner")
+    rows = rows.join(small_side(named), "group", how="left")
+    values = {name: F.col(f"_{RENAMED.get(name, name)}") for name in _OF_EPISODES}
+    times = {name: F.timestamp_micros(values[name]) for name in ("first_observed_at", "last_observed_at")}
+    return in_shape(rows, RECONCILIATION, {**values, **times})
+
+
+def _count_unobserved(messages: DataFrame | None, episodes: DataFrame) -> int:
+    """Count the ends of conversations in ``messages`` without an observation on their instance."""
+    if messages is None:
+        return 0
+    by = ["instance_name", "conversation_id", "is_initiator"]
+    ends = messages.withColumn("conversation_id", F.lower("conversation_id")).select(*by).distinct()
+    return ends.join(episodes.select(*by).distinct(), by, how="left_anti").count()

@@ -1,0 +1,183 @@
+"""Count how many messages took which way, and when: where the rows are, as `facts` has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from routing.engines.traffic_tables import TrafficTable, count_by, open_traffic
+from routing.rules.reconciling import PairClass
+from routing.rules.timeline import SECOND
+from routing.tables.table_columns import COUNT, Table
+from routing.terms import SortKey
+from routing.views.page.facts import (
+    STUCK,
+    ContradictedEpisodes,
+    MessageFlow,
+    MessageSeries,
+    ObservedCause,
+    ObservedCounts,
+    TimePoint,
+)
+
+# How finely messages are counted: by which columns, over which steps of time, and for which services.
+
+
+FLOW = (
+    *("instance_name", "database_name", "to_service_name", "outcome", "reason"),
+    *("route_name", "address", "destination_database"),
+)
+"""What the messages of a `facts.MessageFlow` have in common, in the order of its fields."""
+DECIDED, ENQUEUED = "decided_at", "enqueue_time"
+MOST_STEPS = 96
+_DAY = 86_400
+_STEPS = (300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 7 * _DAY, 28 * _DAY)
+# So many with most messages, and as many with most that are stuck or lost, are told apart.
+MOST_SERVICES, MOST_INSTANCES = 200, 100
+_Named = TypeVar("_Named")
+Service = tuple[str, str]
+"""An instance, and a service that its messages are for."""
+
+
+@dataclass(frozen=True)
+class CountedFlows:
+    """All flows of some messages, and when the first and last of them were decided (None of no message)."""
+
+    flows: Sequence[MessageFlow]
+    first: int | None
+    last: int | None
+
+
+@dataclass(frozen=True)
+class ReportScale:
+    """Steps of so many seconds, and which services and instances are shown by name."""
+
+    seconds: int
+    services: Sequence[Service]
+    instances: Sequence[str]
+
+    @property
+    def step(self) -> int:
+        """A step in microseconds; steps begin at whole multiples of it."""
+        return self.seconds * SECOND
+
+
+def choose_scale(counted: CountedFlows, most_services: int, most_instances: int) -> ReportScale:
+    """Choose steps as fine as a picture can show, so that the points are few whatever is counted."""
+    everything: Counter[Service] = Counter()
+    trouble: Counter[Service] = Counter()
+    for flow in counted.flows:
+        service = (flow.instance, flow.service)
+        everything[service] += flow.messages
+        if flow.outcome in STUCK:
+            trouble[service] += flow.messages
+    services = _names_with_most(everything, most_services) | _names_with_most(trouble, most_services)
+    instances = _names_with_most(_by_instance(everything), most_instances) | _names_with_most(
+        _by_instance(trouble), most_instances
+    )
+    seconds = choose_seconds(counted.first or 0, counted.last or 0)
+    return ReportScale(seconds, sorted(one for one in services if one[0] in instances), sorted(instances))
+
+
+def choose_seconds(first: int, last: int) -> int:
+    """Return the length of steps between two times (microseconds), so that they are at most `MOST_STEPS`."""
+    days = (seconds for seconds in range(_STEPS[-1], (last - first) // SECOND + 2 * _STEPS[-1], _STEPS[-1]))
+    return next(seconds for seconds in (*_STEPS, *days) if _steps(first, last, seconds) <= MOST_STEPS)
+
+
+def _steps(first: int, last: int, seconds: int) -> int:
+    step = seconds * SECOND
+    return last // step - first // step + 1
+
+
+def _by_instance(messages: Mapping[Service, int]) -> Counter[str]:
+    messages_by_instance: Counter[str] = Counter()
+    for (instance, _), count in messages.items():
+        messages_by_instance[instance] += count
+    return messages_by_instance
+
+
+def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
+    """Return the names of which there are most messages."""
+
+    def place(item: tuple[Any, int]) -> tuple[int, Any]:
+        return -item[1], item[0]
+
+    return {name for name, _ in sorted(messages.items(), key=place)[:most]}
+
+
+def count_all(
+    resolved: Table, most_services: int = MOST_SERVICES, most_instances: int = MOST_INSTANCES
+) -> tuple[list[MessageFlow], MessageSeries]:
+    """Return every flow of the messages of ``resolved_routes``, and the messages over time (`count_traffic`)."""
+    return count_traffic(open_traffic(resolved), most_services, most_instances)
+
+
+def count_traffic(
+    resolved: TrafficTable, most_services: int = MOST_SERVICES, most_instances: int = MOST_INSTANCES
+) -> tuple[list[MessageFlow], MessageSeries]:
+    """Return every flow of the messages, most first, and the messages over time, in the order of time.
+
+    ``resolved`` is the table ``resolved_routes``, of which a row that a later attempt has replaced does not count.
+    Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
+    then it is known how finely a picture can show them (`choose_scale`). So many services and instances with most
+    messages are kept apart, and as many with most that are stuck or lost.
+    """
+    messages = resolved.last_attempts((*FLOW, ENQUEUED, DECIDED))
+    counted = _count_flows(messages)
+    scale = choose_scale(counted, most_services, most_instances)
+    points = (TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances))
+    ordered = sorted(points, key=_place_of_point)
+    return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
+
+
+def _count_flows(messages: TrafficTable) -> CountedFlows:
+    groups = messages.groups(FLOW, least=(ENQUEUED, DECIDED), most=(DECIDED,)).rows()
+    flows = [MessageFlow(*values) for values in groups.rows(*FLOW, COUNT, f"min_{ENQUEUED}")]
+    first, last = groups.values[f"min_{DECIDED}"], groups.values[f"max_{DECIDED}"]
+    return CountedFlows(flows, min(first, default=None), max(last, default=None))
+
+
+def _place_of_flow(flow: MessageFlow) -> SortKey:
+    # No text in the outputs is empty.
+    where = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
+    return (-flow.messages, *where, flow.route or "", flow.address or "", flow.destination_database or "")
+
+
+def _place_of_point(point: TimePoint) -> SortKey:
+    return (point.at, *map(_text, (point.instance, point.service, point.outcome)))
+
+
+def _text(value: str | None) -> tuple[bool, str]:
+    """Return a sort key that puts nulls after all texts."""
+    return value is None, value or ""
+
+
+# What `reconcile` found, counted for the page: its table as it was written last.
+
+
+_CAUSE = ("instance_name", "cause", "cause_text")
+_CONTRADICTION = (
+    *("instance_name", "database_name", "to_service_name", "observed_outcome", "observed_error_number"),
+    *("predicted_outcome", "predicted_reason", "why"),
+)
+
+
+def count_observed(reconciliation: Table) -> ObservedCounts:
+    """Count episodes by instance and class and by cause, and contradictions by their common facts."""
+    classes = count_by(reconciliation, ("instance_name", "class"))
+    causes = count_by(reconciliation, _CAUSE)
+    off = count_by(reconciliation, _CONTRADICTION, {"class": [str(PairClass.CONTRADICTED)]})
+    return ObservedCounts(
+        {(instance, kind): number for (instance, kind), number in sorted(classes.items())},
+        [ObservedCause(*row) for row in _most(causes) if row[1] is not None],
+        [ContradictedEpisodes(*row) for row in _most(off)],
+    )
+
+
+def _most(counts: Counter[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return each key with its number, the most first, and of as many in the order of their texts."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], tuple(map(str, item[0]))))
+    return [(*key, number) for key, number in ordered]

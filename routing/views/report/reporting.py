@@ -1,0 +1,332 @@
+"""Make a report on how messages are routed, from the tables of a run or any others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from routing.arguments import checked
+from routing.cases.compared_tables import TableCache
+from routing.cases.estate_sides import GivenTables, read_given
+from routing.config import RECONCILIATION, Config, TableLocation
+from routing.delta import counted_runs
+from routing.delta.import_times import note_unfinished
+from routing.delta.opening import TableOpener
+from routing.errors import InputError, RoutingError
+from routing.lint.lint_estate import READ, read_one
+from routing.lint.lint_settings import LintSettings
+from routing.lint.lint_settings import settings as lint_settings
+from routing.lint.linting import lint_columns
+from routing.lint.message_rules import used_routes
+from routing.process import no_search_for_cycles
+from routing.render.wording import count, format_time
+from routing.rules.timeline import micros_of
+from routing.schemas import OPTIONAL_INPUTS, RUNS, Schema
+from routing.tables.given_tables import take_tables
+from routing.tables.read_rows import read_each, read_rows
+from routing.tables.table_columns import Table, TableColumns
+from routing.terms import Outcome, ReadRow, Reason
+from routing.views.configuration_changes import describe_route_changes
+from routing.views.page.facts import Report, ReportChanges, RouteChange, count_words
+from routing.views.page.report_network import list_places
+from routing.views.report.dialog_balance import count_dialogs, find_balances, find_choices, spans_of
+from routing.views.report.flows import count_all, count_observed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What a report is made of: the outputs of the last run that counts, and the tables that it read.
+
+
+_RESOLVED = "resolved_routes"
+_ALL = tuple(key for key in READ if key not in OPTIONAL_INPUTS)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """A table that a run read, at a version where it recorded one."""
+
+    opener: TableOpener
+    key: str
+    location: TableLocation
+    version: int | None
+
+    @property
+    def not_known(self) -> str:
+        """What there is to say where it is shown as it is now."""
+        newest = f"The table {self.key} is shown as it is now"
+        if self.version is None:
+            return f"{newest}: the run recorded no version of it."
+        return f"{newest}: version {self.version:,}, which the run read, is not at hand."
+
+    def open_as_read(self) -> Table | None:
+        """Return the table at its version; None where there is none, or its log tells nothing of it any more."""
+        if self.version is None:
+            return None
+        try:
+            return self.opener.open_at(f"tables.{self.key}", self.location, self.version)
+        # Spark has words of its own for it; where it was something else, the newest version fails as well.
+        except Exception:  # noqa: BLE001
+            return None
+
+    def open_newest(self) -> Table:
+        """Return the table as it is now. Raises InputError where there is none."""
+        return self.opener.open_at(f"tables.{self.key}", self.location)
+
+
+@dataclass(frozen=True)
+class ReportTables:
+    """Tables by key, those that lint reads and ``resolved_routes``; ``run`` is the row of ``runs``, if known.
+
+    ``not_known`` says what of the run is not at hand. ``as_read`` are the tables that are at the version that the
+    run read, ``runs`` is the table of that name, when this run was the last; ``reconciliation`` is what
+    `reconcile` wrote.
+    """
+
+    tables: Mapping[str, Table]
+    run: ReadRow | None
+    not_known: tuple[str, ...]
+    as_read: Mapping[str, _Input] = field(default_factory=dict)
+    runs: Table | None = None
+    reconciliation: Table | None = None
+
+    @property
+    def resolved(self) -> Table:
+        """The messages that were resolved."""
+        return self.tables[_RESOLVED]
+
+    @property
+    def settings(self) -> dict[str, Table]:
+        """All other tables."""
+        return {key: table for key, table in self.tables.items() if key != _RESOLVED}
+
+
+def of_tables(tables: Mapping[str, Table]) -> ReportTables:
+    """Use the tables at hand. Raises InputError where one is missing."""
+    tables = take_tables(tables, (*_ALL, _RESOLVED))
+    tables_read = {key: tables[key] for key in (*READ, _RESOLVED) if key in tables}
+    not_known = ("Which run wrote these rows, and how many messages it rejected, is not known.",)
+    return ReportTables(tables_read, None, not_known, reconciliation=tables.get(RECONCILIATION))
+
+
+def of_config(config: Config, opener: TableOpener) -> ReportTables:
+    """Return the last run that counts, and the tables as it read them.
+
+    Raises InputError where no run counts yet or a table is not there, OutputError as `counted_runs.open_left`
+    does.
+    """
+    config = counted_runs.leave_out_missing(opener, config)
+    last = counted_runs.last_run(opener, config.output["runs"])
+    if last is None:
+        raise InputError.nothing_recorded(str(config.output["runs"]))
+    tables = {_RESOLVED: counted_runs.open_left(opener, config, last, _RESOLVED)}
+    as_read: dict[str, _Input] = {}
+    not_known: list[str] = []
+    for key in (key for key in READ if key in config.tables):
+        one = _Input(opener, key, config.tables[key], last.input_versions.get(key))
+        table = one.open_as_read()
+        if table is None:
+            not_known.append(one.not_known)
+        else:
+            as_read[key] = one
+        tables[key] = one.open_newest() if table is None else table
+    # As it was then: a run may be recorded meanwhile.
+    runs = opener.open_at("output.runs", config.output["runs"], last.read_at)
+    [run] = read_rows(runs, RUNS, last_by=("finished_at",), limit=1, only={"run_id": [last.run_id]})
+    place = config.other_outputs.get(RECONCILIATION)
+    reconciliation = None if place is None else opener.find(f"output.{RECONCILIATION}", place)
+    unfinished = (f"{note[0].upper()}{note[1:]}." for note in note_unfinished(opener, config.journal))
+    notes = (*_not_told(run), *unfinished, *not_known)
+    return ReportTables(tables, run, notes, as_read, runs, None if reconciliation is None else reconciliation.rows)
+
+
+def read_settings(report_tables: ReportTables, now: int) -> tuple[dict[str, TableColumns], tuple[str, ...]]:
+    """Return all tables but the messages, as lint reads them as of a time; and all that is not known.
+
+    That the files of a version are gone shows only in reading: such a table is read as it is now.
+    """
+    gone: dict[str, str] = {}
+
+    def read(key: str) -> TableColumns:
+        try:
+            return read_one(report_tables.tables[key], key, now)
+        except RoutingError:
+            raise
+        # Arrow and Spark have words of their own for it; of anything else the newest version fails too.
+        except Exception:
+            if key not in report_tables.as_read:
+                raise
+            gone[key] = report_tables.as_read[key].not_known
+            return read_one(report_tables.as_read[key].open_newest(), key, now)
+
+    columns_by_key = read_each(report_tables.settings, read)
+    return columns_by_key, (*report_tables.not_known, *(gone[key] for key in READ if key in gone))
+
+
+def _not_told(run: ReadRow) -> list[str]:
+    rejected = run["rows_rejected"]
+    # An incremental run counts its own.
+    earlier = ["What earlier runs rejected is in rejected_messages."] if run["mode"] == "incremental" else []
+    if not rejected:
+        return earlier
+    were, their = ("was", "its") if rejected == 1 else ("were", "their")
+    who = f"{count(rejected, 'message')} {were} rejected by the run"
+    return [f"{who}, and {their} outcome is not known: see rejected_messages.", *earlier]
+
+
+# What changed since the run before: what both recorded, and the routes that they read.
+
+
+_COMPARED = ("run_id", "mode", "outcome_counts", "reason_counts", "input_versions", "settings")
+_TIMES = ("as_of", "now", "started_at", "finished_at")
+_COMPARED_RUN = Schema(tuple(field for field in RUNS if field.name in (*_COMPARED, *_TIMES)))
+_NEWEST_FIRST = ("finished_at", "run_id")
+
+
+def changes_since(config: Config, opener: TableOpener, runs: Table) -> ReportChanges | None:
+    """Compare the last run that counts with the one before; None where there are not two.
+
+    The routes are those that each read, in force when it began or at the time that it decided for. They are None
+    where a run read another table, or one without versions, or its version cannot be read any more. ``runs`` is
+    the table of that name.
+    """
+    last_runs = read_rows(runs, _COMPARED_RUN, last_by=_NEWEST_FIRST, limit=2)
+    if len(last_runs) < 2:
+        return None
+    now, before = last_runs
+    return ReportChanges(
+        run_id=before["run_id"],
+        finished_at=micros_of(before["finished_at"]),
+        is_incremental="incremental" in (now["mode"], before["mode"]),
+        outcomes=count_words(Outcome, before["outcome_counts"], now["outcome_counts"]),
+        reasons=count_words(Reason, before["reason_counts"], now["reason_counts"]),
+        routes=_route_changes(config.tables["routes"], before, now, TableCache(opener)),
+    )
+
+
+def _route_changes(
+    location: TableLocation, before: ReadRow, now: ReadRow, table_cache: TableCache
+) -> Sequence[RouteChange] | None:
+    """Return the routes that differ; None where those of a run are not at hand."""
+    here = {str(location), str(table_cache.opener.placed("tables.routes", location))}
+    read = [
+        (json.loads(run["settings"])["tables"]["routes"], run["input_versions"]["routes"]) for run in (before, now)
+    ]
+    if any(place not in here or version is None for place, version in read):
+        return None
+    try:
+        routes_by_version = {version: _routes_at(table_cache, location, version) for _, version in read}
+    except InputError:
+        return None
+    old, new = (routes_by_version[version] for _, version in read)
+    return describe_route_changes(old, new, _decision_time(before), _decision_time(now))
+
+
+def _routes_at(table_cache: TableCache, location: TableLocation, version: int) -> TableColumns:
+    """Return the routes at a version. Raises InputError where it is not there, or not as a whole."""
+    routes = table_cache.open("routes", location, version)
+    return read_given(GivenTables("", 0, {"routes": routes}, {"routes": version}), "routes")
+
+
+def _decision_time(run: ReadRow) -> int:
+    """Return the time as of which a run decided the routes in force, if it is one time."""
+    return micros_of(run["as_of"] or run["now"] or run["started_at"])
+
+
+# The report.
+
+
+def headline(report_tables: ReportTables, messages: int) -> str:
+    """Write the extent of the report in one line; ``messages`` are those of the outputs."""
+    run = report_tables.run
+    if run is None:
+        return count(messages, "resolved message")
+    read, resolved, rejected = (run[name] for name in ("rows_read", "rows_resolved", "rows_rejected"))
+    counts = f"{count(read, 'message')} read, {resolved:,} resolved, {rejected:,} rejected"
+    as_of = "" if run["as_of"] is None else f", all decided as of {_second(run['as_of'])}"
+    # An incremental run adds to what those before it wrote.
+    whole = "" if messages == resolved else f"; the outputs hold {count(messages, 'message')}"
+    return f"Run {run['run_id']} ended {_second(run['finished_at'])}: {counts}{as_of}{whole}"
+
+
+def _second(time: datetime) -> str:
+    return format_time(time.replace(microsecond=0))
+
+
+@checked
+def report(
+    tables: Mapping[str, Table] | Config,
+    *,
+    now: datetime | None = None,
+    lint: LintSettings | None = None,
+    opener: TableOpener | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Report the messages of the last run: their outcomes, where they are stuck, and what lint finds.
+
+    Args:
+        tables: a configuration, or tables by its keys (tables.md), ``resolved_routes`` and, where it exists,
+            ``reconciliation`` among them: DataFrames, Arrow tables or datasets.
+        now: the time as of which ages are computed and lint judges (UTC without a zone); by default now.
+        lint: which findings count; by default those of the configuration.
+        opener: opens the configuration's tables; by default local ones by delta-rs, others by Spark.
+        spark: the session for tables that need one; by default one is started.
+        progress: called with the name of each step.
+
+    Returns:
+        The facts, as plain values.
+
+    Raises:
+        ContractError: a table is missing or breaks its contract.
+        StorageError: a table could not be read.
+
+    Example:
+        >>> found = routing.report(routing.load_config("job.yaml"))
+        >>> found.headline.split(": ")[1]
+        '7 messages read, 5 resolved, 2 rejected'
+    """
+    moment = micros_of(datetime.now(timezone.utc) if now is None else now)
+    if isinstance(tables, Config):
+        # Before a table is opened: a wrong setting is told at once.
+        lint = lint or lint_settings(tables.lint, tables.file)
+        opener = opener or TableOpener.of_settings(tables.spark, spark)
+        report_tables = of_config(tables, opener)
+        changes = None if report_tables.runs is None else changes_since(tables, opener, report_tables.runs)
+    else:
+        report_tables, changes = of_tables(tables), None
+    with no_search_for_cycles():
+        return _make_report(report_tables, changes, moment, lint or LintSettings(), progress)
+
+
+def _make_report(
+    report_tables: ReportTables,
+    changes: ReportChanges | None,
+    moment: int,
+    lint: LintSettings,
+    progress: Callable[[str], None],
+) -> Report:
+    progress("counting messages")
+    flows, series = count_all(report_tables.resolved)
+    progress("reading the configuration")
+    columns, not_known = read_settings(report_tables, moment)
+    choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
+    balances = find_balances(choices, count_dialogs(report_tables.resolved, spans_of(choices)))
+    progress("linting")
+    linted = lint_columns(columns, moment, lint, used=used_routes(report_tables.resolved))
+    return Report(
+        headline=headline(report_tables, sum(flow.messages for flow in flows)),
+        not_known=not_known,
+        made_at=moment,
+        flows=flows,
+        places=list_places(columns),
+        series=series,
+        balances=balances,
+        findings=linted.findings,
+        coverage=linted.coverage,
+        changes=changes,
+        observed=None if report_tables.reconciliation is None else count_observed(report_tables.reconciliation),
+    )

@@ -1,0 +1,150 @@
+"""Follow one message to where it ends, and the reply back: from tables and a question to paths."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from routing.arguments import checked
+from routing.cases.judged_questions import JudgedQuestion, judge_question
+from routing.cases.question_source import open_source, pose
+from routing.cases.questions import Question
+from routing.config import Config
+from routing.plan.checked_inputs import CheckedInputs
+from routing.plan.paths import PathPlanner
+from routing.result_schemas import TRACED_HOPS, TRACED_WAYS
+from routing.rules import text
+from routing.rules.following import HopPath, MessageTrace
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender, PathWithReturn
+from routing.rules.resolving import RoutedMessage
+from routing.tables.arrow_rows import SchemaRows
+from routing.tables.read_rows import read_settings
+from routing.tables.row_faults import refuse_faults
+from routing.tables.table_columns import Table
+from routing.terms import TableRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Paths as rows: each way, and each hop of it.
+
+
+THERE, BACK = "THERE", "BACK"
+
+
+def traces_of(path: PathWithReturn) -> Iterator[tuple[str, MessageTrace]]:
+    """Yield the traces there and back, each with its direction."""
+    yield THERE, path.there
+    if path.back is not None:
+        yield BACK, path.back
+
+
+def way_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
+    """Return all ways in the order in which they were found, in the columns of `TRACED_WAYS`."""
+    return SchemaRows(TRACED_WAYS, tuple({**place, **_path_row(hop_path)} for place, hop_path in _places(paths)))
+
+
+def hop_rows(paths: Sequence[PathWithReturn]) -> SchemaRows:
+    """Return all hops of these, in the columns of `TRACED_HOPS`."""
+    return SchemaRows(
+        TRACED_HOPS,
+        tuple(
+            {**place, "hop": number, **hop.plain()}
+            for place, hop_path in _places(paths)
+            for number, hop in enumerate(hop_path.hops, 1)
+        ),
+    )
+
+
+def _places(paths: Sequence[PathWithReturn]) -> Iterator[tuple[TableRow, HopPath]]:
+    for number, path in enumerate(paths, 1):
+        for direction, trace in traces_of(path):
+            for place, hop_path in enumerate(trace.hop_paths, 1):
+                yield {"path": number, "direction": direction, "way": place}, hop_path
+
+
+def _path_row(hop_path: HopPath) -> TableRow:
+    return {
+        "outcome": str(hop_path.ending),
+        "reason": None if hop_path.reason is None else str(hop_path.reason),
+        "instance_name": hop_path.instance,
+        "database_name": hop_path.database,
+        "address": hop_path.address,
+    }
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    """The result of `trace`.
+
+    ``paths``: one, or where the dialog decides and is not known one for each that differs. ``way_rows`` and
+    ``hop_rows`` have all of it (`result_schemas.TRACED_WAYS`, `result_schemas.TRACED_HOPS`). ``others`` as in
+    `Explanation`.
+    """
+
+    message: RoutedMessage
+    from_service: str | None
+    paths: tuple[PathWithReturn, ...]
+    way_rows: SchemaRows
+    hop_rows: SchemaRows
+    others: int = 0
+
+
+@checked
+def trace(
+    tables: Mapping[str, Table] | Config,
+    question: Question,
+    *,
+    as_of: datetime | None = None,
+    spark: SparkSession | None = None,
+) -> TraceResult:
+    """Follow one message from instance to instance to where it ends, and the reply to it back.
+
+    Every hop is decided at the time at which the first one is. All instances, databases, services and routes are
+    read.
+
+    Args:
+        tables: as `explain` takes them.
+        question: the message.
+        as_of: the one decision time of a run that has one (UTC); a question's own time wins.
+        spark: the session for tables that need one; by default one is started.
+
+    Returns:
+        The paths there and back; ``way_rows`` and ``hop_rows`` (`result_schemas.TRACED_WAYS`,
+        `result_schemas.TRACED_HOPS`).
+
+    Raises:
+        QuestionError: no such message, instance or database exists, or a run would reject the message.
+        InputError: a table breaks its contract.
+
+    Example:
+        >>> done = routing.trace(routing.load_config("job.yaml"), routing.StoredMessage("m3"))
+        >>> [(hop["instance_name"], hop["outcome"], hop["address"]) for hop in done.hop_rows]
+        [('hub', 'SENT', 'TCP://far.example:4022'), ('hub', 'SENT', 'tcp://mirror.example:4022')]
+    """
+    source, as_of = open_source(tables, as_of, spark)
+    posed = pose(source, question, as_of)
+    judged = judge_question(posed.asked, posed.known_tables)
+    from_service = text.empty_as_null(posed.asked.row["from_service_name"])
+    services = {judged.message.service, *([from_service] if from_service else [])}
+    paths = _paths(judged, read_network(source.inputs, services), from_service)
+    return TraceResult(judged.message, from_service, paths, way_rows(paths), hop_rows(paths), posed.others)
+
+
+def read_network(tables: Mapping[str, Table], services: Collection[str]) -> EstateNetwork:
+    """Return all instances as messages to some services see them. Raises InputError where a row is at fault."""
+    settings = read_settings(tables)
+    refuse_faults(settings)
+    return CheckedInputs(settings, None).network_for(services)
+
+
+def _paths(judged: JudgedQuestion, network: EstateNetwork, from_service: str | None) -> tuple[PathWithReturn, ...]:
+    message = judged.message
+    back_to = None if from_service is None else ServiceAddress.of_name(from_service)
+    dialog, instance = message.conversation_id, network.instances[message.instance]
+    sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
+    verdicts = [verdict for _, verdict in judged.possible]
+    return tuple(dict.fromkeys(PathPlanner(network).paths(sender, message, verdicts)))
