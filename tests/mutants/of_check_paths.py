@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _TABLE = ("tests/unit/test_check_paths.py",)
 _EACH = ("tests/unit/test_check_each_message.py",)
 _BOUNDS = ("tests/unit/test_check_path_bounds.py",)
-_ENDS, _FOLLOWING = "routing/cases/path_ends.py", "routing/cases/path_following.py"
+_ENDS, _FOLLOWING = "routing/rules/judging.py", "routing/cases/path_following.py"
 _GROUPS = "routing/views/check/grouping.py"
 
 MUTANTS = (

@@ -12,12 +12,12 @@ from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence, ScriptRead, views_read
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
-from routing.cases.path_ends import MessagePath, PathWay
 from routing.lint.lint_estate import LintFinding
 from routing.render.wording import format_time
 from routing.rules.following import HOP_COLUMNS, PathHop
+from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.observed import NumberAgreement
 from routing.rules.timeline import moment_of
 from routing.terms import JsonObject, ReadRow
@@ -191,7 +191,7 @@ def _advice(advice: GroupAdvice) -> JsonObject:
     }
 
 
-def path_object(path: MessagePath, knowledge: EstateKnowledge) -> JsonObject:
+def path_object(path: JudgedPath, knowledge: EstateKnowledge) -> JsonObject:
     """Return the path of messages that leave their instance: every way there and back, and what was not read."""
     unread = [_unread(address, knowledge) for address in path.unread_addresses]
     return {
@@ -201,11 +201,11 @@ def path_object(path: MessagePath, knowledge: EstateKnowledge) -> JsonObject:
         "return_is_known": not path.is_back_unknown,
         "assumed": [{"address": address, "instance_name": name} for address, name in path.assumed],
         "ways": [_path_way(one, path) for one in path.all_ways],
-        "not_known": [*({**gap_object(gap), "address": None} for gap in path.gaps), *unread],
+        "not_known": [*({**gap_object(gap), "address": None} for gap in gaps_on(path)), *unread],
     }
 
 
-def _path_way(one: PathWay, path: MessagePath) -> JsonObject:
+def _path_way(one: PathWay, path: JudgedPath) -> JsonObject:
     hop_path = one.hop_path
     return {
         "direction": "BACK" if one.is_return else "THERE",

@@ -11,7 +11,6 @@ from routing.advice.remedy import MessageRemedy
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
 from routing.cases.message_cases import MessageResult
 from routing.cases.missing_knowledge import gap_sentence
-from routing.cases.path_ends import PathEnd
 from routing.document import (
     Block,
     DocumentHeading,
@@ -29,7 +28,7 @@ from routing.render.wording import count
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.terms import NOT_KNOWN, Outcome, Reason
+from routing.terms import NOT_KNOWN, Outcome, PathEnd, Reason
 from routing.views.check.check_json import Change, ChangeableResult, find_changes
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import GroupAdvice, ProblemKind

@@ -14,9 +14,8 @@ from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import PLAIN_TIMES, FileOptions
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
-from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
-from routing.cases.path_ends import PathWay
 from routing.cases.path_following import follow_results
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.lint.catalogue import BY_CODE, Severity
@@ -26,6 +25,7 @@ from routing.lint.linting import find_all
 from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
+from routing.rules.judging import PathWay
 from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
@@ -137,7 +137,7 @@ def _is_known(group: MessageGroup) -> bool:
     """Return True if all that decides was read of messages that are stuck, at home or on their path."""
     if group.path is None:
         return group.verdict is not None and not group.first.is_on_its_way
-    return group.is_failing and not group.path.gaps
+    return group.is_failing and not gaps_on(group.path)
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:

@@ -12,11 +12,11 @@ from routing.advice.reasons import REASON_WORDS
 from routing.advice.reasons import advice as advice_for
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
-from routing.cases.path_ends import MessagePath, PathEnd, PathWay
 from routing.render.phrases import count_places, cut, join_words, named, split_sentences, when, where
 from routing.render.wording import count, format_duration
+from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.timeline import moment_of
-from routing.terms import NOT_KNOWN, Ending, Outcome, Reason
+from routing.terms import NOT_KNOWN, Ending, Outcome, PathEnd, Reason
 from routing.views.check.checking import Check
 from routing.views.check.grouping import GroupAdvice, MessageGroup, ProblemKind
 
@@ -137,7 +137,7 @@ def _state_hindrance(group: MessageGroup) -> str:
     return _HINDRANCES.get(group.kind, "")
 
 
-def _state_end(path: MessagePath | None) -> str:
+def _state_end(path: JudgedPath | None) -> str:
     failure = None if path is None else path.first_failure
     if path is None or failure is None:
         return ""

@@ -96,6 +96,7 @@ def test_case(case: dict[str, Any], find: Any) -> None:
     assert [_way(way, like) for way, like in zip(path.there.hop_paths, case["ways"], strict=True)] == case["ways"]
     assert path.there.ways_agree is case["ways_agree"]
     assert path.there.has_multiple_targets is case["multiple_targets"]
+    assert path.judged.end == case["joint_ending"]
     if "back" in case:
         assert path.back is not None
         ways_back = zip(path.back.hop_paths, case["back"], strict=True)
