@@ -75,7 +75,7 @@ class KnowledgeGap:
 
 
 def gaps_on(path: JudgedPath) -> list[KnowledgeGap]:
-    """Return what was not read of known instances on a path."""
+    """Return the gaps in what was read of the instances on a path."""
     gaps = {gap for way in path.all_ways for gap in way.gaps if isinstance(gap, KnowledgeGap)}
     return sorted(gaps, key=lambda gap: gap.place)
 

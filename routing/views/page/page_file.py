@@ -17,7 +17,7 @@ from routing.errors import EnvironmentFault, OutputError
 from routing.process import no_search_for_cycles
 from routing.views.page.facts import Report
 
-_PACKAGES = {"altair": "altair", "jinja2": "jinja2", "mpmath": "mpmath", "vl_convert": "vl-convert-python"}
+_PACKAGES = {"altair": "altair", "jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
 def check_packages() -> None:

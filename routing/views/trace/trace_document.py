@@ -70,7 +70,14 @@ def _answers(done: TraceResult) -> Iterator[Block]:
 
 def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
     """Return the sentences that say where a path ends (D17), and which partner does not deliver."""
-    return [*_state_end(done, path), *(part for one in path.judged.spared for part in _state_spared(one))]
+    judged = path.judged
+    parts = _state_end(done, path)
+    failing = sum(one in judged.failing for one in judged.there)
+    if failing and len(judged.there) > 1:
+        total = len(judged.there)
+        which = f"All {total}" if failing == total else f"{failing} of {total}"
+        parts.append(f" {which} ways that the transport may take fail.")
+    return [*parts, *(part for one in judged.spared for part in _state_spared(one))]
 
 
 def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
@@ -85,9 +92,7 @@ def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
     if judged.is_cut and not judged.failing:
         return [mark, f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}."]
     if judged.failing:
-        failing = sum(one in judged.failing for one in judged.there)
-        by = "" if failing == len(judged.there) else f"by {failing} of {len(judged.there)} ways "
-        return [mark, f": {by}the message {_end_clause(judged.failing[0])}."]
+        return [mark, f": the message {_end_clause(judged.failing[0])}."]
     unknown = next((one for one in judged.there if one.end is PathEnd.NOT_KNOWN), judged.there[0])
     if unknown.hop_path.ending is not Ending.DELIVERED:
         return [mark, f": the message {_end_clause(unknown)}."]
