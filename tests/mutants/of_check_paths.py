@@ -24,7 +24,7 @@ MUTANTS = (
         "check: each of several routes has to arrive",
         _ENDS,
         "    if failing:\n        return JudgedWays(failing[0].end, failing, spared)\n",
-        "    if failing and len(failing) == len(judged):\n        return JudgedWays(failing[0].end, failing, spared)\n",
+        "    if len(failing) == len(judged) > 0:\n        return JudgedWays(failing[0].end, failing, spared)\n",
         _TABLE,
     ),
     Mutant(
