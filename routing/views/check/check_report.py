@@ -29,7 +29,6 @@ from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
 from routing.terms import NOT_KNOWN, Outcome, PathEnd, Reason
-from routing.views.check.check_json import Change, ChangeableResult, find_changes
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import GroupAdvice, ProblemKind
 from routing.views.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
@@ -38,9 +37,9 @@ from routing.views.check.problems import (
     find_problems,
     state_answer,
     state_counts,
-    state_trial,
     state_waiting,
 )
+from routing.views.check.trial import Change, ChangeableResult
 from routing.views.configuration_changes import describe_route_changes
 from routing.views.page.facts import (
     EstateInstance,
@@ -65,19 +64,26 @@ EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
 def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits | None = None) -> list[Block]:
     """Describe a check; messages that are simply on their way are only counted unless ``with_all``."""
     limits = limits or ReportLimits()
-    problems = find_problems(done.groups)
+    problems = find_problems(done.shown.groups)
     listed_problems = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
     shown = listed_problems[: limits.problems]
-    report = _Report(done, limits)
+    report = _Report(done.shown, limits)
     return [
-        *report.answer(problems),
-        *report.changes(),
+        *report.answer(problems, _state_trial(done)),
+        *_list_changes(done, limits),
         *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
         *report.others(listed_problems[len(shown) :]),
         *report.lint(),
         *report.not_known(),
-        *report.read(),
+        *_Report(done, limits).read(),
     ]
+
+
+def _state_trial(done: Check) -> str | None:
+    """State what scripts change; None without any."""
+    if done.trial is None or done.tried is None:
+        return None
+    return done.trial.state(one.file for one in done.tried.evidence.scripts)
 
 
 def describe_message(
@@ -92,7 +98,7 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
     # Remedies with one statement may differ in words.
     remedies: dict[tuple[str, str], MessageRemedy] = {}
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for problem in find_problems(done.groups):
+    for problem in find_problems(done.shown.groups):
         if asked is not None and not any(problem.keeps(result) for result in asked):
             continue
         for advice in problem.advice:
@@ -113,7 +119,7 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
 
 def answer_line(done: Check) -> str:
     """Return the line that answers: how many messages are stuck, and what else is wrong."""
-    return state_answer(find_problems(done.groups), len(done.results))
+    return state_answer(find_problems(done.shown.groups), len(done.results))
 
 
 class _Report:
@@ -124,15 +130,13 @@ class _Report:
         self._remedies: dict[tuple[str, MessageRemedy], int] = {}
         self._evidence_places = EvidencePlaces(done)
 
-    def answer(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+    def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
         done = self._done
         answer = state_answer(problems, len(done.results))
-        if done.tried is None:
-            yield DocumentHeading(answer, 1)
-        else:
-            yield DocumentHeading(state_trial(done, done.tried), 1)
-            yield Paragraph(f"Without: {answer[:1].lower()}{answer[1:]}")
+        yield DocumentHeading(answer if trial is None else trial, 1)
+        if trial is not None:
+            yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")
         on_their_way = sum(one.count for one in problems if one.kind is ProblemKind.NOTHING)
         others = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
         yield Paragraph(f"{state_counts(done)}.{others}")
@@ -184,21 +188,6 @@ class _Report:
                 f"and {count(len(problems), 'more problem')} with {messages} (--verbose lists all)"
             )
 
-    def changes(self) -> Iterator[Block]:
-        """Yield the changes that scripts make."""
-        tried, most = self._done.tried, self._limits
-        if tried is None:
-            return
-        scripts = tried.evidence.scripts
-        yield DocumentHeading("What changes")
-        yield from _items(shorten(map(_state_script_tried, scripts), most.sentences))
-        for what, sentences in {"rejected": tried.evidence.rejected, "note": tried.evidence.notes}.items():
-            cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
-            yield from _items(shorten(cuts, most.notes))
-        changes, unchanged = find_changes(self._done.results, tried.results)
-        yield from _items(shorten(map(_state_change, changes), most.changes))
-        yield ListItem(f"{count(unchanged, 'message')} as before")
-
     def lint(self) -> Iterator[Block]:
         """Yield the number of lint findings that do not stand with a problem."""
         others = self._done.other_findings
@@ -230,6 +219,20 @@ class _Report:
         for what, sentences in lists.items():
             cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
             yield from _items(shorten(cuts, self._limits.notes))
+
+
+def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
+    """Yield what scripts change: first what gets worse, then what they mend."""
+    if done.tried is None or done.trial is None:
+        return
+    evidence, trial = done.tried.evidence, done.trial
+    yield DocumentHeading("What changes")
+    yield from _items(shorten(map(_state_script_tried, evidence.scripts), limits.sentences))
+    for what, sentences in {"rejected": evidence.rejected, "note": evidence.notes}.items():
+        cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+        yield from _items(shorten(cuts, limits.notes))
+    yield from _items(shorten(map(_state_change, trial.changes), limits.changes))
+    yield ListItem(f"{count(trial.unchanged, 'message')} as before")
 
 
 def _state_others(number: int) -> str:
@@ -289,7 +292,7 @@ def _state_script_tried(script: ScriptRead) -> str:
 
 def _state_change(one: Change) -> str:
     who = f"{count(len(one.results), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
-    return f"{who}: {_state_result(one.before)} → {_state_result(one.after)}"
+    return f"{one.effect}: {who}: {_state_result(one.before)} → {_state_result(one.after)}"
 
 
 def _state_result(result: ChangeableResult) -> str:
@@ -338,8 +341,9 @@ def as_report(done: Check) -> Report:
 
 def _headline(done: Check) -> str:
     """Return the answer, and how many messages wait as of when; with scripts to try, what they change."""
-    answer = answer_line(done) if done.tried is None else state_trial(done, done.tried)
-    counts = state_counts(done.tried or done)
+    trial, answer = _state_trial(done), answer_line(done)
+    answer = answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}"
+    counts = state_counts(done.shown)
     scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.scripts})
     return f"{answer} {counts}" + (f"; with {join_words(scripts)} in force" if scripts else "")
 

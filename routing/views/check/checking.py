@@ -31,6 +31,7 @@ from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
 from routing.terms import BROKER_CONFIGURATION_SERVICE, Reason
 from routing.views.check.grouping import MessageGroup, group
+from routing.views.check.trial import Trial, forget_statuses
 
 # lint's findings over what was read, and which of them bear on messages.
 
@@ -213,6 +214,18 @@ class Check:
     tried: Check | None = None
 
     @property
+    def shown(self) -> Check:
+        """The state that is described: with the scripts in force, if there are any to try."""
+        return self.tried or self
+
+    @cached_property
+    def trial(self) -> Trial | None:
+        """What scripts change; None without any."""
+        if self.tried is None:
+            return None
+        return Trial.of(self.results, self.groups, self.tried.results, self.tried.groups)
+
+    @property
     def evidence(self) -> FileEvidence:
         """What was read."""
         return self.estate.evidence
@@ -300,7 +313,7 @@ def check(
     evidence = gather(paths, options)
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
-    return Check(at, estate, results, _try(estate, then, options, at) if then else None)
+    return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
@@ -310,12 +323,18 @@ def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
     return {name: micros_of(time or last) for name, time in newest.items()}
 
 
-def _try(estate: CheckedEstate, then: Sequence[str], options: FileOptions, at: datetime | None) -> Check:
+def _try(
+    estate: CheckedEstate,
+    results: Sequence[MessageResult],
+    then: Sequence[str],
+    options: FileOptions,
+    at: datetime | None,
+) -> Check:
     """Decide the messages once more, with scripts in force as of the newest time of all."""
     last = max(estate.times.values())
     evidence = try_scripts(estate.evidence, then, options, moment_of(last))
     changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
-    return Check(at, changed, follow_results(changed, decide_all(changed)))
+    return Check(at, changed, forget_statuses(results, follow_results(changed, decide_all(changed))))
 
 
 # Notes that a reader of a check needs.

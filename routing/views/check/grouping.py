@@ -39,6 +39,8 @@ class ProblemKind(Word):
     NOTHING = "NOTHING"
 
 
+STUCK_KINDS = frozenset([ProblemKind.STUCK, ProblemKind.DROPPED, ProblemKind.CONNECTION_FAILS])
+"""The kinds of messages that are stuck: they do not arrive, or a connection on their way fails."""
 _KINDS = {kind: place for place, kind in enumerate(ProblemKind)}
 _OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 
