@@ -252,6 +252,7 @@ def _path_of_first_hop(first: FirstHop, scope: Column) -> Column:
         "hops": F.array(hop).cast(str(HOPS)),
         "ways_agree": F.lit(True),
         "multiple_targets": F.lit(False),
+        "joint_ending": _literal(str(first.joint_ending)),
     }
     return F.struct(*(values.get(name, F.lit(None)).alias(name) for name in PATH.names))
 
