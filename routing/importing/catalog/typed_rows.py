@@ -75,7 +75,7 @@ class RowReader:
         row: TableRow = {}
         for column in self.view.columns:
             name = column.name
-            value = self._value(cells, name)
+            value = None if cells.get(name) is None else self._value(cells, name)
             row[name] = value = None if value == "" else value
             if value is None and column.required:
                 raise ValueError(f"{name} is missing{_whose(cells)}")
