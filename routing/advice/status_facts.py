@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from routing.advice.remedy import RemedyPlace
 from routing.advice.status_meanings import StatusTrouble
 from routing.cases.background import StatusText
 from routing.cases.estate_addresses import EstateAddresses
@@ -21,13 +21,6 @@ from routing.terms import LOOPBACK_HOSTS
 TSQL_PORT = "1433"
 """The port of T-SQL connections, which a Service Broker endpoint cannot share."""
 _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
-
-
-class KnownPlace(NamedTuple):
-    """A database of an instance; None where the exports do not tell which."""
-
-    instance: str
-    database: str | None
 
 
 @dataclass(frozen=True)
@@ -101,21 +94,21 @@ class ReportedStatus:
         on_machine = [one for one in every if {host, short} & set(one.machine_names)]
         return on_machine[0] if len(on_machine) == 1 else None
 
-    def find_target(self) -> KnownPlace | None:
+    def find_target(self) -> RemedyPlace | None:
         """Return where the messages should arrive: the verdict's destination, else the only place that fits."""
         verdict = self.supposed
         if verdict is not None and verdict.destination_database is not None:
-            return KnownPlace(self.instance, verdict.destination_database)
+            return RemedyPlace(self.instance, verdict.destination_database)
         at_address = self.find_target_instance()
         if at_address is not None:
-            return KnownPlace(at_address.name, _only(self._holders_of(at_address)))
+            return RemedyPlace(at_address.name, _only(self._holders_of(at_address)))
         if self.address is not None:
             return None
         own_database = _only(self._holders_of(self.here))
         if own_database is not None:
-            return KnownPlace(self.instance, own_database)
+            return RemedyPlace(self.instance, own_database)
         every = [
-            KnownPlace(name, holder.name)
+            RemedyPlace(name, holder.name)
             for name, instance in self.network.instances.items()
             for holder in self._holders_of(instance)
         ]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from routing.cases.missing_knowledge import KnowledgeGap
 from routing.rules.following import HopPath, PathHop
+from routing.rules.pathing import PathWithReturn
 from routing.terms import Ending, Word
 
 # What there is that may not be known: views that were not read, or not whole.
@@ -177,3 +178,39 @@ def _all_of(routes: Iterable[JudgedWays]) -> JudgedWays:
 def _failing(judged: Iterable[JudgedWays]) -> Iterator[PathWay]:
     for one in judged:
         yield from one.failing
+
+
+def judge_traced(path: PathWithReturn, sender: tuple[str, str | None]) -> MessagePath:
+    """Judge a path whose reply was followed from the first database that it is delivered to.
+
+    ``sender`` is the instance and the database that sent: a reply that is delivered elsewhere does not come back.
+    """
+    return_ways = () if path.back is None else path.back.hop_paths
+    back = tuple(come_back(PathWay.of_way(one, is_return=True), sender) for one in return_ways)
+    judged_back = judge_ways(back) if back else None
+    delivered = path.there.delivered
+    there = []
+    for hop_path in path.there.hop_paths:
+        one = PathWay.of_way(hop_path, is_return=False)
+        if judged_back is not None and delivered is not None and hop_path.place == delivered.place:
+            one = replace(one, end=PathEnd.NO_RETURN_PATH if judged_back.failing else judged_back.end)
+        there.append(one)
+    judged = judge_ways(there)
+    is_lost = any(one.end is PathEnd.NO_RETURN_PATH for one in judged.failing)
+    return MessagePath(
+        there=tuple(there),
+        back=back,
+        failing=(*judged.failing, *(judged_back.failing if judged_back is not None and is_lost else ())),
+        end=judged.end,
+        is_cut=path.there.is_cut,
+        has_multiple_targets=path.there.has_multiple_targets,
+        is_back_unknown=path.is_back_unknown,
+    )
+
+
+def come_back(one: PathWay, sender: tuple[str, str | None]) -> PathWay:
+    """Return a way back with its end; one that is delivered to another database than the sender is none."""
+    is_elsewhere = (one.hop_path.instance, one.hop_path.database) != sender
+    if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
+        return replace(one, end=PathEnd.NO_RETURN_PATH)
+    return one

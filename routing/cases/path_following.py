@@ -10,7 +10,15 @@ from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import SAID_EVERY, CheckedEstate, MessageResult
 from routing.cases.missing_knowledge import KnowledgeGap
-from routing.cases.path_ends import NO_WAY_FOLLOWED, JudgedWays, MessagePath, PathEnd, PathWay, judge_ways
+from routing.cases.path_ends import (
+    NO_WAY_FOLLOWED,
+    JudgedWays,
+    MessagePath,
+    PathEnd,
+    PathWay,
+    come_back,
+    judge_ways,
+)
 from routing.plan.paths import PathPlanner
 from routing.rules import text
 from routing.rules.estate import SqlInstance, own_addresses, places_of
@@ -237,19 +245,10 @@ class _Replies:
             self.is_unknown = True
             return JudgedWays(PathEnd.NOT_KNOWN, ())
         self.is_cut |= trace.is_cut
-        return_ways = [self._at_sender(one) for one in cut_ways(self._knowledge, trace, is_return=True)]
+        sender = self._sender.instance.name, self._sender.database
+        return_ways = [come_back(one, sender) for one in cut_ways(self._knowledge, trace, is_return=True)]
         self.return_ways += return_ways
         return judge_ways(return_ways)
-
-    def _at_sender(self, one: PathWay) -> PathWay:
-        """Return a way back with its end; one that is delivered to another database than the sender is none."""
-        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != (
-            self._sender.instance.name,
-            self._sender.database,
-        )
-        if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
-            return replace(one, end=PathEnd.NO_RETURN_PATH)
-        return one
 
 
 def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool = False) -> list[PathWay]:

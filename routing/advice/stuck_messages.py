@@ -1,28 +1,25 @@
-"""Groups of stuck messages, with the facts of the estate for their remedy: who holds their service, and where."""
+"""Stuck messages with the facts of the estate for their remedy: who holds their service, and where."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import NamedTuple
 
 from routing.advice import statements
+from routing.advice.remedy import RemedyPlace
 from routing.cases.estate_addresses import EstateAddresses, TargetAddress
-from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss
+from routing.cases.judged_questions import RemedyFacts
+from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss, NearMisses
 from routing.rules import text
 from routing.rules.deciding import Decision, RouteSearch
-from routing.rules.estate import (
-    AddressKind,
-    Database,
-    EstateRoute,
-    ServiceHolders,
-    SqlInstance,
-)
+from routing.rules.estate import AddressKind, Database, EstateRoute, ServiceHolders, SqlInstance
+from routing.rules.following import PathHop
 from routing.rules.locating import has_id
+from routing.rules.network import EstateNetwork
 from routing.rules.resolving import Verdict
-
-# Near misses: routes and services that a message missed by case, blanks, slashes, an old id or by time.
+from routing.terms import MSDB
 
 
 class NewRouteNames:
@@ -43,36 +40,94 @@ class NewRouteNames:
         return name
 
 
-@dataclass(frozen=True)
-class StuckGroup:
-    """One group of messages with the same result.
+class SentMessage(NamedTuple):
+    """The sender, the services and the decision time of messages that are advised on.
 
-    ``instances`` are all that are known, with their ``addresses``.
-    ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
-    network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``broker`` is the id
-    that the messages are bound to. ``near`` is what `NearMisses` finds for the scope. ``services_in_use`` are
-    names of services that messages are sent to, their own too: a route that names another one stays. ``back_to``
-    is the instance and the database that acknowledgements go back to, None for messages; ``from_service`` the
-    service that sent them, None where that is not known.
+    ``database`` is None where they arrived over the network, ``from_service`` where it is not known.
     """
 
-    instances: Mapping[str, SqlInstance]
-    addresses: EstateAddresses
+    instance: str
+    database: str | None
+    service: str
+    from_service: str | None
+    t: int
+
+
+class HopToMend(NamedTuple):
+    """A hop at which messages get stuck, or from which they were led there.
+
+    ``database`` is the one that sent, None for an arrival.
+    """
+
+    hop: PathHop
+    database: str | None
+    verdict: Verdict
+
+
+class AdviceEstate:
+    """The estate as advice sees it; it is built once, and every `StuckMessage` comes from it."""
+
+    def __init__(self, facts: RemedyFacts) -> None:
+        self.instances = KnownInstances.of(facts.instances)
+        self.addresses: EstateAddresses = facts.addresses
+        self.services_in_use: Collection[str] = frozenset(facts.services_in_use)
+        self.network = EstateNetwork(self.instances)
+        self.new_names = NewRouteNames()
+        self._near = NearMisses(self.instances)
+
+    def describe_stuck(self, sent: SentMessage, verdict: Verdict) -> StuckMessage:
+        """Return the facts of messages that are stuck in the instance that sent or got them."""
+        decision = verdict.decision
+        scope = sent.database or MSDB if decision is None else decision.last.scope
+        near = self._near.of(sent.instance, scope, sent.service, verdict.broker_instance, sent.t)
+        place = self, sent.instance, sent.database, scope, sent.service
+        return StuckMessage(*place, verdict, near, from_service=sent.from_service)
+
+    def describe_at_hop(self, sent: SentMessage, mended: HopToMend, *, is_return: bool) -> StuckMessage:
+        """Return the facts of messages, or of their acknowledgement, at a hop of their path."""
+        hop, verdict = mended.hop, mended.verdict
+        service = (sent.from_service or "") if is_return else sent.service
+        near = self._near.of(hop.instance_name, hop.scope, service, verdict.broker_instance, sent.t)
+        sender = RemedyPlace(sent.instance, sent.database)
+        is_home = not is_return and sender == (hop.instance_name, mended.database)
+        place = self, hop.instance_name, mended.database, hop.scope, service
+        from_service = sent.from_service if is_home else None
+        return StuckMessage(*place, verdict, near, sender if is_return else None, from_service)
+
+
+@dataclass(frozen=True)
+class StuckMessage:
+    """The facts of messages with one key that are stuck with one verdict.
+
+    ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
+    network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``near`` is what
+    `NearMisses` finds for the scope. ``back_to`` is where acknowledgements go back to, None for messages;
+    ``from_service`` the service that sent them, None where that is not known.
+    """
+
+    estate: AdviceEstate = field(compare=False)
     instance: str
     database: str | None
     scope: str
     service: str
-    broker: str | None
     verdict: Verdict
     near: Sequence[NearMiss]
-    services_in_use: Collection[str] = frozenset()
-    back_to: tuple[str, str] | None = None
+    back_to: RemedyPlace | None = None
     from_service: str | None = None
-    new_names: NewRouteNames = field(default_factory=NewRouteNames, compare=False)
+
+    @property
+    def instances(self) -> Mapping[str, SqlInstance]:
+        """All known instances."""
+        return self.estate.instances
+
+    @property
+    def broker(self) -> str | None:
+        """The broker instance that the messages are bound to."""
+        return self.verdict.broker_instance
 
     @property
     def here(self) -> SqlInstance:
-        """The sender's instance."""
+        """The instance where they are stuck."""
         return self.instances.get(self.instance) or SqlInstance(self.instance)
 
     @property
@@ -97,7 +152,7 @@ class StuckGroup:
 
     @property
     def holders_here(self) -> ServiceHolders:
-        """The databases of the sender's instance that hold the service, whatever their ids."""
+        """The databases of the instance that hold the service, whatever their ids."""
         return self.here.holders_of(self.service)
 
     @property
@@ -105,14 +160,18 @@ class StuckGroup:
         """Those of them that the messages may be delivered to, once their brokers are on."""
         return list(self.holders_here.by_broker.get(self.last.known_broker, ()))
 
+    def place(self, database: str | None) -> RemedyPlace:
+        """Return a database of the instance as the place of a remedy."""
+        return RemedyPlace(self.instance, database)
+
     def holders_elsewhere(self) -> list[tuple[str, Database]]:
         """List databases of other known instances that hold the service and have the id, with instances."""
-        holders = self._known.holders_of(self.service, self.last.known_broker)
+        holders = self.estate.instances.holders_of(self.service, self.last.known_broker)
         return [(name, holder) for name, holder in holders if name != self.instance]
 
     def target(self) -> str | None:
         """Return the only other instance that holds the service; None where none or several do."""
-        holding_instances = self._known.instances_with(self.service, self.last.known_broker)
+        holding_instances = self.estate.instances.instances_with(self.service, self.last.known_broker)
         if len(holding_instances) > 2:
             return None
         elsewhere = holding_instances - {self.instance}
@@ -121,21 +180,21 @@ class StuckGroup:
     def create_route(self, database: str, clause: str | None) -> str | None:
         """Write CREATE ROUTE for a new route to the service; None where a name cannot be pasted."""
         names_in_use = self.here.route_names.get(database, frozenset())
-        name = self.new_names.find(self.instance, database, self.service, clause, names_in_use)
+        name = self.estate.new_names.find(self.instance, database, self.service, clause, names_in_use)
         return statements.create_route(name, clause)
 
     def address_of(self, instance: str) -> TargetAddress | None:
-        """Return an address under which the sender's instance reaches another: with a port, and not its own."""
-        return self.addresses.choose(instance, self.here)
+        """Return an address under which this instance reaches another: with a port, and not its own."""
+        return self.estate.addresses.choose(instance, self.here)
 
     def is_needed(self, service: str | None) -> bool:
         """Return True if a service of this very name is in use, or any known instance holds it."""
-        is_in_use = service in self.services_in_use and service != self.service
-        return is_in_use or bool(self._known.holders_of(service))
+        is_in_use = service in self.estate.services_in_use and service != self.service
+        return is_in_use or bool(self.estate.instances.holders_of(service))
 
     def is_current(self, broker: str | None) -> bool:
         """Return True if a known database that holds the service has this id today."""
-        return broker is not None and broker in self._known.brokers_of(self.service)
+        return broker is not None and broker in self.estate.instances.brokers_of(self.service)
 
     def missed_route(self, near: NearMiss) -> EstateRoute | None:
         """Return the route that a near miss tells of, the last of its versions."""
@@ -160,13 +219,10 @@ class StuckGroup:
         ):
             return False
         target = self.target()
-        if target is None or not self.addresses.of(target):
+        addresses = self.estate.addresses
+        if target is None or not addresses.of(target):
             return True
-        return route.compared in {text.comparable_address(address) for address in self.addresses.of(target)}
-
-    @cached_property
-    def _known(self) -> KnownInstances:
-        return KnownInstances.of(self.instances)
+        return route.compared in {text.comparable_address(address) for address in addresses.of(target)}
 
     @property
     def _decision(self) -> Decision:
