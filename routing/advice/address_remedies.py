@@ -105,6 +105,9 @@ def lead_past(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
     address = None if target is None or target == stuck.instance else stuck.address_of(target)
     if address is None or stuck_there.verdict.reason not in _NOT_THERE:
         return None
+    if text.comparable_address(address.written) == text.comparable_address(stuck.verdict.address or ""):
+        # Several instances share the address, as behind a listener.
+        return None
     cause = (
         f"Route {named(stuck.verdict.route_name)} of {named(stuck.last.scope)} leads to"
         f" {named(stuck.verdict.address)}: {named(stuck_there.instance)} listens there and does not hold service"

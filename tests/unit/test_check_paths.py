@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import routing
 from routing.views.check.checking import Check, check
 from routing.views.check.grouping import MessageGroup
 from tests.check_texts import print_check, print_message
 from tests.exported import GUID, database, endpoint, export, route, waiting
+from tests.frames import arrow
 
 ORDERS, STOCK, STOCK_2, OLD = (GUID.format(digits) for digits in ("0d0d0d0d", "a1a1a1a1", "a2a2a2a2", "ffffffff"))
 LOCAL = route("AutoCreatedLocal")
@@ -495,7 +498,7 @@ CASES: dict[str, Case] = {
         },
         "DELAYED",
         [("STOCK", "msdb", "ROUTE_REQUESTED")],
-        [("STOCK", "has asked the BrokerConfiguration service")],
+        [("STOCK", "BrokerConfiguration service exists")],
         mended=None,
     ),
     "the acknowledgement reaches a copy of the database": Case(
@@ -797,3 +800,19 @@ def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path)
     [advice] = page.advice
     assert advice.words.startswith("On 'STOCK': No acknowledgement comes back")
     assert advice.statement == CREATE_BACK
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])
+def test_trace_advises_what_check_advises(name: str, tmp_path: Path) -> None:
+    done = checked(tmp_path, CASES[name])
+    [group] = done.groups
+    rows = done.estate.evidence.rows
+    keys = ("instances", "databases", "services", "routes", "messages", "dialogs")
+    traced = routing.trace(
+        arrow({key: rows[key] for key in keys}),
+        routing.StoredMessage(group.first.row["message_id"]),
+        as_of=datetime(2026, 1, 5, 18, tzinfo=timezone.utc),
+    )
+    assert [remedy.as_object() for remedy in traced.remedies] == [
+        advice.remedy.as_object() for advice in group.advice
+    ]

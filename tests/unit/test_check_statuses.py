@@ -493,7 +493,7 @@ def test_a_status_is_of_the_last_attempt(status: str, number: int | None, servic
     words, statement = told(tmp_path, service, status, number)
     assert words.startswith("On SHOP: The status is of the last attempt")
     assert "after 4, 8, 16, 32 and then every 64 seconds." in words
-    assert words.index("Export the queue once more") < words.index("compare")
+    assert words.index("Wait, and export the queue again") < words.index("and compare")
     assert statement is None
 
 

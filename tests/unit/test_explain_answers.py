@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -12,11 +13,15 @@ import pytest
 
 import routing
 from routing import cli
+from routing.advice.trouble_catalogue import REASONS
 from routing.importing.tsql.script_reader import read_script
 from routing.importing.tsql.script_statements import AlterRoute, CreateRoute
 from routing.render.text import write_sql, write_text
-from routing.views.explain.explain_document import make_document, state_nothing_to_run
+from routing.terms import Reason
+from routing.views.explain.explain_document import make_document, state_nothing_to_run, write_explanation
 from routing.views.explain.explaining import Explanation
+from routing.views.trace import trace_document
+from routing.views.trace.trace_document import write_trace
 from tests import estate_rows
 from tests.check_texts import lines_to_run
 from tests.estate_rows import database, instance, message, observation, route, service, small_estate
@@ -124,6 +129,31 @@ def test_the_statement_that_helps(tables: Tables, sql: str) -> None:
     written = write_sql(make_document(done), state_nothing_to_run(done))
     assert "\n".join(lines_to_run(written)) == sql
     assert written.startswith((":on error exit\n", "-- There is nothing to run."))
+
+
+def test_explain_trace_and_their_json_have_the_same_remedy() -> None:
+    estates = [
+        estate([route("R", "//STOCK", "tcp://far:4022")]),
+        estate([route("Any", None, "LOCAL")], [("far", "Stock", "//stock")]),
+        estate([route("Any", None, "LOCAL")]),
+    ]
+    keys = {"instance_name", "database_name", "cause", "actions", "advice", "statement", "statement_is_complete"}
+    for tables in estates:
+        done = explained(tables)
+        traced = routing.trace(arrow({"services": [], "routes": [], **tables}), routing.StoredMessage("m1"))
+        told, traced_told = json.loads(write_explanation(done)), json.loads(write_trace(traced))
+        assert told["remedies"] == traced_told["remedies"]
+        [remedy] = told["remedies"]
+        assert set(remedy) == keys | {"risk", "confidence"}
+        assert told["advice"] == remedy["advice"] == " ".join([remedy["cause"], *remedy["actions"]])
+        assert (remedy["instance_name"], remedy["database_name"]) == ("hub", "Sales")
+        for document in (make_document(done), trace_document.make_document(traced)):
+            text = write_text(document, width=WIDE)
+            assert all(sentence in text for sentence in (remedy["cause"], *remedy["actions"]))
+            assert remedy["statement"].split("\n")[-1] in text
+    sent = explained(estate([route("R", "//stock", "tcp://far:4022")]))
+    assert sent.remedies == ()
+    assert json.loads(write_explanation(sent))["advice"] == REASONS[Reason.NETWORK_ADDRESS].advice
 
 
 def test_a_fault_in_a_row_of_another_instance_stops_no_explanation() -> None:

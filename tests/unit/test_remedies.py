@@ -395,7 +395,7 @@ FOUND_OUT_FIRST = [
         "asked for a route",
         asked(server(MINE, (), [route("Orders", "c", "LOCAL", "SQL/ServiceBroker/BrokerConfiguration")])),
         Reason.ROUTE_REQUESTED,
-        "Check that the BrokerConfiguration service exists",
+        "BrokerConfiguration service exists",
         (
             "-- USE [Orders];\n"
             "-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';"
