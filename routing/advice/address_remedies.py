@@ -149,7 +149,7 @@ def correct_address(stuck: StuckMessage) -> Remedy | None:
 
 
 def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
-    """Return what the estate shows to be wrong with a route's address; None where it may be right."""
+    """Find the fault of a route's address that the estate shows; None where it may be right."""
     if route.kind is not AddressKind.NETWORK or route.mirror_address is not None or route.address is None:
         return None
     owners = stuck.estate.network.owners(route.address, stuck.here)
@@ -239,7 +239,7 @@ def lead_to(stuck: StuckMessage, address: TargetAddress | None, cause: str, more
 def _correct_route(
     stuck: StuckMessage, address: TargetAddress | None, cause: str, more: Sequence[str] = ()
 ) -> Remedy | None:
-    """Alter the address of the route that decided, in its own scope; None where it serves other services too."""
+    """Correct the address of the route that decided, in its own scope; None where it serves other services too."""
     route = next(iter(_reported(stuck)), None)
     if route is None or route.service != stuck.service or route.mirror_address is not None:
         return None

@@ -32,7 +32,7 @@ _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 
 
 def say(status: ReportedStatus) -> Remedy:
-    """Return what the catalogue says of the status, where no statement helps."""
+    """Return the catalogue's words on the status, where no statement helps."""
     entry = _entry(status)
     return Remedy(_here(status), entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
 

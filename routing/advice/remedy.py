@@ -18,7 +18,7 @@ _NOT_PASTED = "There is no statement: a name in it cannot be pasted safely, or i
 
 
 class Confidence(Word):
-    """How sure it is that a remedy helps.
+    """The confidence in a remedy.
 
     CERTAIN: the configuration shows the cause, and the statement removes it. LIKELY: SQL Server reports the cause,
     or one fact is assumed. TO_BE_CHECKED: a person has to find a value, or to choose.
@@ -38,7 +38,7 @@ class RemedyPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do about messages that do not arrive.
+    """A remedy for messages that do not arrive.
 
     ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`; it can be
     run as it is where ``is_complete``, else every line is a comment. ``risk`` says what it deletes, locks or

@@ -191,6 +191,6 @@ def list_queues(service: str) -> str | None:
 
 
 def say(stuck: StuckMessage) -> Remedy:
-    """Return what the catalogue says of the reason, where no statement helps."""
+    """Return the catalogue's words on the reason, where no statement helps."""
     entry = REASONS[stuck.verdict.reason]
     return Remedy(stuck.place(stuck.database), entry.cause, entry.actions)

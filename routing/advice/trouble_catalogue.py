@@ -14,7 +14,7 @@ from routing.terms import ERROR_NUMBERS, MSDB, MSDB_BROKER_DISABLED, Reason
 
 @dataclass(frozen=True)
 class TroubleEntry:
-    """What the catalogue says of one trouble: ``cause`` is one sentence, ``actions`` are one or more.
+    """The words on one trouble: ``cause`` is one sentence, ``actions`` are one or more.
 
     ``risk`` says what the actions delete, lock or stop; None for nothing.
     """

@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         "check-acknowledged-anywhere",
         "check: the acknowledgement comes back to the database that sent",
-        _FOLLOWING,
+        "routing/cases/path_ends.py",
         "if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:",
         "if one.hop_path.ending is Ending.DELIVERED and is_elsewhere and False:",
         _TABLE,

@@ -809,7 +809,7 @@ def test_trace_advises_what_check_advises(name: str, tmp_path: Path) -> None:
     rows = done.estate.evidence.rows
     keys = ("instances", "databases", "services", "routes", "messages", "dialogs")
     traced = routing.trace(
-        arrow({key: rows[key] for key in keys}),
+        arrow({key: list(rows[key]) for key in keys}),
         routing.StoredMessage(group.first.row["message_id"]),
         as_of=datetime(2026, 1, 5, 18, tzinfo=timezone.utc),
     )
