@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from routing.advice import statements
 from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in, without_statement
 from routing.advice.stuck_messages import AdviceEstate, StuckMessage
 from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK
+from routing.cases.estate_addresses import list_route_addresses
 from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
@@ -97,15 +98,24 @@ def _part_copy(database: str) -> tuple[str | None, ...]:
 
 
 def part_copies(
-    estate: AdviceEstate, reached: RemedyPlace, service: str, sender: RemedyPlace | None = None
+    estate: AdviceEstate,
+    reached: RemedyPlace,
+    service: str,
+    sender: RemedyPlace | None = None,
+    met: Collection[str] | None = None,
 ) -> list[Remedy]:
     """Return the remedies where messages end at one of several databases that share a broker instance.
 
     ``reached`` is where messages to the service end. ``sender`` is the database that sent, where an
     acknowledgement ends at another one. No view tells which of them is the copy, so that there is a remedy for
-    each; none where no other one holds the service.
+    each; none where no other one holds the service. ``met``: only copies count that routes connect with one of
+    these instances.
     """
-    others = [RemedyPlace(name, each.name) for name, each in _copies_of(estate, reached, service)]
+    others = [
+        RemedyPlace(name, each.name)
+        for name, each in _copies_of(estate, reached, service)
+        if met is None or _are_connected(estate, name, met)
+    ]
     if sender is not None and sender not in others:
         others.append(sender)
     if not others:
@@ -132,6 +142,21 @@ def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iter
     for name, each in estate.instances.holders_of(service, known.broker):
         if each.is_enabled and (name, each.name) != reached:
             yield name, each
+
+
+def _are_connected(estate: AdviceEstate, name: str, met: Collection[str]) -> bool:
+    """Return True if a route leads from an instance to one of some others, or from one of them to it."""
+    pairs = [(name, other) for other in met] + [(other, name) for other in met]
+    return name in met or any(_leads(estate, source, target) for source, target in pairs)
+
+
+def _leads(estate: AdviceEstate, source: str, target: str) -> bool:
+    here = estate.instances.get(source)
+    if here is None:
+        return False
+    addresses = {address for _, address in list_route_addresses({source: here}) if address is not None}
+    owners = (owner for address in addresses for owner in estate.network.owners(address, here))
+    return any(owner.name == target for owner in owners)
 
 
 def _state_copies(places: list[RemedyPlace], sender: RemedyPlace | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
-from routing.advice.address_remedies import is_wrong_address, lead_past
+from routing.advice.address_remedies import correct_address, is_wrong_address, lead_past
 from routing.advice.broker_copies import part_copies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
@@ -37,7 +37,9 @@ def find_remedies(
     Copies of a database at which the path ends come first: they are the cause, whatever else fails.
     """
     near: dict[NearMiss, None] = {}
-    remedies = dict.fromkeys(remedy for one in path.failing for remedy in _part_copies_at(one, sent, estate))
+    met = {hop.instance_name for one in path.all_ways for hop in one.hop_path.hops}
+    copies = (remedy for one in path.failing for remedy in _part_copies_at(one, sent, estate, met))
+    remedies = dict.fromkeys(copies)
     for one in path.failing:
         for stuck, remedy in _remedies_of(one, sent, estate):
             near |= dict.fromkeys(stuck.near)
@@ -55,17 +57,32 @@ def find_silence_remedies(path: MessagePath, sent: SentMessage, estate: AdviceEs
         mended = _mended(arriving[0], len(arriving[0].hop_path.hops) - 1)
         remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
         return [replace(remedy, cause=_SENT_RIGHTLY)]
-    return [Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)]
+    return find_wrong_ports(path, sent, estate) or [
+        Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)
+    ]
 
 
-def _part_copies_at(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
-    """Return the remedies where a way ends at one of several databases with one broker instance."""
+def find_wrong_ports(path: MessagePath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+    """Return the corrections of routes that leave what is known, though their machine listens on another port."""
+    left = [one for one in path.there if one.hop_path.ending is Ending.LEFT_ESTATE]
+    mended = (_mended(one, len(one.hop_path.hops) - 1) for one in left)
+    stuck = (estate.describe_at_hop(sent, one, is_return=False) for one in mended)
+    return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))
+
+
+def _part_copies_at(
+    one: PathWay, sent: SentMessage, estate: AdviceEstate, met: Collection[str] | None = None
+) -> list[Remedy]:
+    """Return the remedies where a way ends at one of several databases with one broker instance.
+
+    ``met`` are the instances on the path, if only copies count that routes connect with one of them.
+    """
     hop_path = one.hop_path
     if hop_path.ending is not Ending.DELIVERED or hop_path.instance is None:
         return []
     reached, sender = RemedyPlace(hop_path.instance, hop_path.database), RemedyPlace(sent.instance, sent.database)
     if not one.is_return:
-        return part_copies(estate, reached, sent.service)
+        return part_copies(estate, reached, sent.service, met=met)
     return part_copies(estate, reached, sent.from_service or "", None if reached == sender else sender)
 
 

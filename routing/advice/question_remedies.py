@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from routing.advice.path_remedies import find_remedies
+from routing.advice.path_remedies import find_remedies, find_wrong_ports
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Remedy
 from routing.advice.stuck_messages import AdviceEstate, SentMessage
@@ -32,12 +32,19 @@ def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], Reme
 def find_path_remedies(
     judged: JudgedQuestion, paths: tuple[MessagePath, ...], read_facts: Callable[[], RemedyFacts]
 ) -> tuple[Remedy, ...]:
-    """Find the remedies for the hops where paths of a message fail, each once; the facts are read only then."""
-    failing = [path for path in paths if path.failing]
-    if not failing:
+    """Find the remedies for the hops where paths of a message fail, or leave what is known, each once.
+
+    The facts are read only then.
+    """
+    if not any(path.failing or path.unread_addresses for path in paths):
         return ()
     estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
-    return tuple(dict.fromkeys(remedy for path in failing for remedy in find_remedies(path, sent, estate)[1]))
+    remedies = (
+        remedy
+        for path in paths
+        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path, sent, estate))
+    )
+    return tuple(dict.fromkeys(remedies))
 
 
 def _sent_of(judged: JudgedQuestion) -> SentMessage:

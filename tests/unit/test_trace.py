@@ -112,6 +112,17 @@ def test_an_acknowledgement_that_a_copy_gets_does_not_come_back() -> None:
     assert all("SET NEW_BROKER" in (remedy.statement or "") for remedy in done.remedies)
 
 
+def test_a_route_to_another_port_of_a_known_machine_is_corrected() -> None:
+    tables = json.loads(json.dumps(_tables(CASES["There and back"])))
+    [there] = [row for row in tables["routes"] if row["name"] == "ToStock"]
+    there["address"] = "tcp://b:4023"
+    done = trace(arrow(tables), StoredMessage("m1"))
+    assert [path.there.ending for path in done.paths] == [Ending.LEFT_ESTATE]
+    [remedy] = done.remedies
+    assert "'tcp://b:4023', but the endpoint of 'b' listens on port 4022" in remedy.cause
+    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://b:4022';" in (remedy.statement or "")
+
+
 def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
     case = CASES["Balanced by broker instance"]
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, conversation_id=None))
