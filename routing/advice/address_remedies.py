@@ -62,6 +62,9 @@ def deliver_here(stuck: StuckMessage) -> Remedy | None:
 def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
     """Advise a route to the other instance with the service; with a statement if its address is known."""
     holders = stuck.holders_elsewhere()
+    if stuck.last.step is MatchingStep.REPLY:
+        # A reply goes by no route.
+        return None
     if not holders or (stuck.database is None and stuck.verdict.reason is Reason.FORWARDING_DISABLED):
         # For arrivals the route is right, and forwarding is off.
         return None
@@ -77,7 +80,7 @@ def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
 
 def lead_back(stuck: StuckMessage) -> Remedy | None:
     """Advise a route that leads an acknowledgement back to the instance that sent."""
-    if stuck.back_to is None:
+    if stuck.back_to is None or stuck.last.step is MatchingStep.REPLY:
         return None
     instance, database = stuck.back_to
     address = stuck.address_of(instance)

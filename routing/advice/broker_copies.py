@@ -12,12 +12,13 @@ from routing.cases.estate_addresses import list_route_addresses
 from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
-from routing.terms import MSDB
+from routing.terms import MSDB, MatchingStep
 
 MASTER = "master"
-_COPY_RISK = (
+COPY_RISK = (
     f"{NEW_BROKER_RISK} DISABLE_BROKER stops its messages. Both roll back all open transactions of the database."
 )
+"""What it costs to part a copy of a database from the other one."""
 
 
 def enable_scope(stuck: StuckMessage) -> Remedy:
@@ -84,7 +85,7 @@ def part_twins(instance: SqlInstance, database: str, cause: str, actions: tuple[
         "Then enable the broker of the database that dialogs are meant for:",
         statements.enable_broker(database),
     )
-    return to_fill_in(place, cause, actions, *lines, risk=_COPY_RISK)
+    return to_fill_in(place, cause, actions, *lines, risk=COPY_RISK)
 
 
 def _part_copy(database: str) -> tuple[str | None, ...]:
@@ -144,6 +145,22 @@ def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iter
             yield name, each
 
 
+def part_from_holder(stuck: StuckMessage) -> Remedy | None:
+    """Return the remedy where a database without the service has the broker instance of one that holds it.
+
+    Messages that are bound to it are taken as replies to that database, before any route is searched.
+    """
+    if stuck.last.step is not MatchingStep.REPLY:
+        return None
+    broker = stuck.last.known_broker
+    bound = [each.name for each in stuck.here.databases.values() if broker is not None and each.broker == broker]
+    holders = [RemedyPlace(name, holder.name) for name, holder in stuck.holders_elsewhere()]
+    if not bound or not holders:
+        return None
+    reached = stuck.place(min(bound))
+    return _part_copy_at(reached, [reached, *holders], stuck.back_to)
+
+
 def _are_connected(estate: AdviceEstate, name: str, met: Collection[str]) -> bool:
     """Return True if a route leads from an instance to one of some others, or from one of them to it."""
     pairs = [(name, other) for other in met] + [(other, name) for other in met]
@@ -177,5 +194,5 @@ def _part_copy_at(place: RemedyPlace, places: list[RemedyPlace], sender: RemedyP
     at_master = RemedyPlace(place.instance, MASTER)
     cause = _state_copies(places, sender)
     if statements.identifier(database) is None:
-        return without_statement(at_master, cause, actions, risk=_COPY_RISK)
-    return to_fill_in(at_master, cause, actions, *_part_copy(database), risk=_COPY_RISK)
+        return without_statement(at_master, cause, actions, risk=COPY_RISK)
+    return to_fill_in(at_master, cause, actions, *_part_copy(database), risk=COPY_RISK)

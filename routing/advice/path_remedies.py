@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from routing.advice.address_remedies import correct_address, is_wrong_address, lead_past
-from routing.advice.broker_copies import part_copies
+from routing.advice.broker_copies import COPY_RISK, part_copies
 from routing.advice.remedies import remedy_of
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace
 from routing.advice.route_remedies import pin_anew
@@ -103,10 +103,11 @@ def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Itera
         yield stuck, anew
         return
     past = None if before is None else lead_past(before, stuck)
-    if past is not None and before is not None and is_wrong_address(before, stuck):
+    remedy = remedy_of(stuck)
+    is_at_copy = remedy.risk == COPY_RISK
+    if past is not None and before is not None and not is_at_copy and is_wrong_address(before, stuck):
         yield stuck, past
         return
-    remedy = remedy_of(stuck)
     if remedy.statement is None and _is_bound_to_old(stuck) and not one.is_return:
         # A dialog that is bound to an old id is ended, and begun again, where it was begun.
         remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))

@@ -87,6 +87,13 @@ CASES = (
         address_remedies.deliver_here,
     ),
     RemedyCase(
+        (Reason.SERVICE_NOT_FOUND,),
+        "a database here has the broker instance of the messages without the service, and so has one elsewhere"
+        " that holds it",
+        "a comment: `ALTER DATABASE … SET NEW_BROKER` or `DISABLE_BROKER` for the copy",
+        broker_copies.part_from_holder,
+    ),
+    RemedyCase(
         (*_LOST, Reason.ROUTING_LOOP),
         "an acknowledgement does not come back to the instance that sent",
         f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names the"

@@ -523,6 +523,17 @@ CASES: dict[str, Case] = {
         [("STOCK", "SET DISABLE_BROKER"), ("COPY", "SET NEW_BROKER"), ("STOCK", CREATE_BACK)],
         mended=None,
     ),
+    "a reply to a database without the service that shares the broker instance of the one that began": Case(
+        {"SHOP": shop(to("ToStock", "//stock", "depot")), "DEPOT": stock(services=["//other"]), "STOCK": stock()},
+        "DROPPED",
+        [("DEPOT", "msdb", "SERVICE_NOT_FOUND")],
+        [
+            ("DEPOT", "SET NEW_BROKER"),
+            ("SHOP", "USE [Orders];\nALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://STOCK.example:4022';"),
+        ],
+        mended=None,
+        dialog=endpoint(1, far_broker_instance=STOCK, is_initiator=0),
+    ),
     "msdb of a hub that does not forward leads to another port of a known machine": Case(
         {
             "SHOP": shop(BY_HUB),
