@@ -13,7 +13,7 @@ from routing.render.phrases import join_words, named
 from routing.rules import text
 from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
 from routing.rules.locating import has_id
-from routing.terms import LOCAL_ADDRESS, LOOPBACK_HOSTS, MSDB, MatchingStep, Reason
+from routing.terms import LOCAL_ADDRESS, MSDB, MatchingStep, Reason
 
 PLACEHOLDER = "tcp://<host>:<port>"
 """What stands for an address that must be found out first."""
@@ -174,16 +174,11 @@ def _may_take(stuck: StuckMessage, owner: SqlInstance) -> bool:
 
 def _find_other_port(stuck: StuckMessage, address: str) -> str | None:
     """Return that the machine's known endpoint listens on another port than an address names."""
-    host, port = text.host(address), text.port(address)
-    if host is None or host in LOOPBACK_HOSTS:
+    machine = stuck.estate.find_instance_of_host(address)
+    known = None if machine is None else stuck.estate.find_endpoint_address(machine.name)
+    if machine is None or known is None or text.port(known) == text.port(address):
         return None
-    names = {host, host.partition(".")[0]}
-    on_machine = [one for one in stuck.instances.values() if names & set(one.machine_names)]
-    ports = {text.port(each) for one in on_machine for each in stuck.estate.addresses.of(one.name)} - {None, port}
-    if len(on_machine) != 1 or len(ports) != 1:
-        return None
-    [known] = ports
-    return f"the endpoint of {named(on_machine[0].name)} listens on port {known}"
+    return f"the endpoint of {named(machine.name)} listens on port {text.port(known)}"
 
 
 def answer_request(stuck: StuckMessage) -> Remedy:

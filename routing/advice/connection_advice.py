@@ -8,7 +8,8 @@ from routing.advice import statements
 from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
-from routing.advice.status_facts import TSQL_PORT, ReportedStatus
+from routing.advice.status_facts import ReportedStatus
+from routing.advice.stuck_messages import TSQL_PORT
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.render.phrases import named
 from routing.rules import text
@@ -60,7 +61,7 @@ def start_listening(status: ReportedStatus) -> Remedy:
     if wrong_port is not None:
         return wrong_port
     entry, cause = _entry(status), _at(status)
-    target = status.find_target_instance() or status.find_instance_of_host()
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
     if target is None:
         actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
         return to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
@@ -102,8 +103,8 @@ def correct_port(status: ReportedStatus) -> Remedy | None:
     if address is None or verdict is None or status.find_target_instance() is not None:
         return None
     port, entry = text.port(address), _entry(status)
-    target = status.find_instance_of_host()
-    target_address = None if target is None else status.find_address(target.name)
+    target = status.estate.find_instance_of_host(status.address)
+    target_address = None if target is None else status.estate.find_endpoint_address(target.name)
     if port == TSQL_PORT:
         cause = (
             f"The address {named(address)} has port 1433, which is for T-SQL connections: the endpoint of Service"
@@ -308,7 +309,7 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return say(status)
-    return enable_database(status.network.instances[place.instance], place.database, _entry(status).cause)
+    return enable_database(status.estate.instances[place.instance], place.database, _entry(status).cause)
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:

@@ -226,9 +226,8 @@ class StatusAdviser:
         return ReportedStatus(
             trouble=trouble,
             status_text=status_text,
-            network=self._estate.network,
+            estate=self._estate,
             evidence=self._checked.evidence,
-            addresses=self._estate.addresses,
             instance=row["instance_name"],
             database=row["database_name"],
             service=row["to_service_name"],

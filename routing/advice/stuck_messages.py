@@ -19,7 +19,10 @@ from routing.rules.following import PathHop
 from routing.rules.locating import has_id
 from routing.rules.network import EstateNetwork
 from routing.rules.resolving import Verdict
-from routing.terms import MSDB
+from routing.terms import LOOPBACK_HOSTS, MSDB
+
+TSQL_PORT = "1433"
+"""The port of T-SQL connections, which a Service Broker endpoint cannot share."""
 
 
 class NewRouteNames:
@@ -74,6 +77,22 @@ class AdviceEstate:
         self.network = EstateNetwork(self.instances)
         self.new_names = NewRouteNames()
         self._near = NearMisses(self.instances)
+
+    def find_instance_of_host(self, address: str | None) -> SqlInstance | None:
+        """Find the only known instance on the machine that an address names, at any port."""
+        host = text.host(address)
+        if host is None or host in LOOPBACK_HOSTS:
+            return None
+        names = {host, host.partition(".")[0]}
+        on_machine = [one for one in self.instances.values() if names & set(one.machine_names)]
+        return on_machine[0] if len(on_machine) == 1 else None
+
+    def find_endpoint_address(self, instance: str) -> str | None:
+        """Return an address with a port by which another machine reaches an instance; None where none is known."""
+        for address in self.addresses.of(instance):
+            if text.port(address) not in (None, TSQL_PORT) and text.host(address) not in LOOPBACK_HOSTS:
+                return address
+        return None
 
     def describe_stuck(self, sent: SentMessage, verdict: Verdict) -> StuckMessage:
         """Return the facts of messages that are stuck in the instance that sent or got them."""
