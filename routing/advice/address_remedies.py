@@ -157,7 +157,7 @@ def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
         return None
     owners = stuck.estate.network.owners(route.address, stuck.here)
     if not owners:
-        return _find_other_port(stuck, route.address)
+        return stuck.estate.find_other_port(route.address)
     if any(_may_take(stuck, owner) for owner in owners):
         return None
     names = join_words(named(owner.name) for owner in owners)
@@ -170,15 +170,6 @@ def _may_take(stuck: StuckMessage, owner: SqlInstance) -> bool:
         return True
     arrivals = (*owner.naming(MSDB, stuck.service), *owner.unnamed(MSDB))
     return any(route.kind is not AddressKind.LOCAL for route in arrivals)
-
-
-def _find_other_port(stuck: StuckMessage, address: str) -> str | None:
-    """Return that the machine's known endpoint listens on another port than an address names."""
-    machine = stuck.estate.find_instance_of_host(address)
-    known = None if machine is None else stuck.estate.find_endpoint_address(machine.name)
-    if machine is None or known is None or text.port(known) == text.port(address):
-        return None
-    return f"the endpoint of {named(machine.name)} listens on port {text.port(known)}"
 
 
 def answer_request(stuck: StuckMessage) -> Remedy:

@@ -64,7 +64,11 @@ def find_silence_remedies(path: MessagePath, sent: SentMessage, estate: AdviceEs
 
 def find_wrong_ports(path: MessagePath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
     """Return the corrections of routes that leave what is known, though their machine listens on another port."""
-    left = [one for one in path.there if one.hop_path.ending is Ending.LEFT_ESTATE]
+    left = [
+        one
+        for one in path.there
+        if one.hop_path.ending is Ending.LEFT_ESTATE and estate.find_other_port(one.hop_path.address or "")
+    ]
     mended = (_mended(one, len(one.hop_path.hops) - 1) for one in left)
     stuck = (estate.describe_at_hop(sent, one, is_return=False) for one in mended)
     return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))

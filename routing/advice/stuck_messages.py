@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from routing.advice import statements
@@ -12,6 +13,7 @@ from routing.advice.remedy import RemedyPlace
 from routing.cases.estate_addresses import EstateAddresses, TargetAddress
 from routing.cases.judged_questions import RemedyFacts
 from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss, NearMisses
+from routing.render.phrases import named
 from routing.rules import text
 from routing.rules.deciding import Decision, RouteSearch
 from routing.rules.estate import AddressKind, Database, EstateRoute, ServiceHolders, SqlInstance
@@ -83,9 +85,25 @@ class AdviceEstate:
         host = text.host(address)
         if host is None or host in LOOPBACK_HOSTS:
             return None
-        names = {host, host.partition(".")[0]}
-        on_machine = [one for one in self.instances.values() if names & set(one.machine_names)]
-        return on_machine[0] if len(on_machine) == 1 else None
+        near = [one for name in (host, host.partition(".")[0]) for one in self._by_machine.get(name, ())]
+        on_machine = {one.name: one for one in near}
+        return next(iter(on_machine.values())) if len(on_machine) == 1 else None
+
+    @cached_property
+    def _by_machine(self) -> Mapping[str, Sequence[SqlInstance]]:
+        by_machine: dict[str, list[SqlInstance]] = defaultdict(list)
+        for instance in self.instances.values():
+            for name in instance.machine_names:
+                by_machine[name].append(instance)
+        return by_machine
+
+    def find_other_port(self, address: str) -> str | None:
+        """Say on which port the known endpoint of an address's machine listens, where it is another one."""
+        machine = self.find_instance_of_host(address)
+        known = None if machine is None else self.find_endpoint_address(machine.name)
+        if machine is None or known is None or text.port(known) == text.port(address):
+            return None
+        return f"the endpoint of {named(machine.name)} listens on port {text.port(known)}"
 
     def find_endpoint_address(self, instance: str) -> str | None:
         """Return an address with a port by which another machine reaches an instance; None where none is known."""
@@ -219,8 +237,8 @@ class StuckMessage:
         """Return the route that a near miss tells of, the last of its versions."""
         if near.what != ROUTE:
             return None
-        named = self.here.routes.get(near.database, {}).get(near.service, ())
-        route_versions = [route for route in named if (route.name, route.broker) == (near.name, near.broker)]
+        naming = self.here.routes.get(near.database, {}).get(near.service, ())
+        route_versions = [route for route in naming if (route.name, route.broker) == (near.name, near.broker)]
         return route_versions[-1] if route_versions else None
 
     def would_lead_on(self, route: EstateRoute) -> bool:
