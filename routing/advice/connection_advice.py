@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 from routing.advice import statements
-from routing.advice.remedy import MessageRemedy, PlacedRemedy, ready, to_fill_in
-from routing.advice.service_remedies import MASTER, enable_database, list_queues
-from routing.advice.status_facts import TSQL_PORT, KnownPlace, ReportedStatus
-from routing.advice.status_meanings import WORDS
+from routing.advice.broker_copies import MASTER, enable_database
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
+from routing.advice.service_remedies import list_queues
+from routing.advice.status_facts import ReportedStatus
+from routing.advice.stuck_messages import TSQL_PORT
+from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.render.phrases import named
 from routing.rules import text
 from routing.terms import MSDB
@@ -24,53 +26,64 @@ _CREATE = (
 )
 _GRANT = "GRANT CONNECT ON ENDPOINT::[{}] TO [<login>];"
 _LIST_CERTIFICATES = "SELECT name, start_date, expiry_date, pvt_key_encryption_type_desc FROM sys.certificates;"
-_BOTH_SIDES = "On both sides:"
+_BOTH_SIDES = "Do this on both sides."
+_UNKNOWN = "<database>"
+_SCHEMA = "dbo."
 _PRINCIPAL = re.compile(r"\(I[Dd]:? *(\d+)\)", re.ASCII)
 
 
-def create_endpoint(status: ReportedStatus) -> PlacedRemedy:
+def say(status: ReportedStatus) -> Remedy:
+    """Return the catalogue's words on the status, where no statement helps."""
+    entry = _entry(status)
+    return Remedy(_here(status), entry.cause, entry.actions, risk=entry.risk, confidence=Confidence.LIKELY)
+
+
+def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
-    words = WORDS[status.trouble]
+    entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
     if status.evidence.was_exported("service_broker_endpoints", status.instance) and not status.has_no_endpoint(
         status.instance
     ):
-        words += " These exports have an endpoint of it: see that it is STARTED."
-        return PlacedRemedy(status.instance, to_fill_in(words, MASTER, _LIST_ENDPOINTS, _START))
-    return PlacedRemedy(status.instance, new_endpoint(words))
+        actions = ("These exports have an endpoint of this instance: check that it is STARTED.",)
+        return to_fill_in(place, entry.cause, actions, _LIST_ENDPOINTS, _START)
+    return new_endpoint(place, entry.cause, entry.actions)
 
 
-def new_endpoint(words: str) -> MessageRemedy:
+def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Remedy:
     """Return an endpoint to create, whose port and authentication somebody has to choose."""
-    return to_fill_in(words, MASTER, _CREATE, _GRANT.format("ServiceBrokerEndpoint"))
+    risk = "The endpoint opens its port to the network."
+    return to_fill_in(place, cause, actions, _CREATE, _GRANT.format("ServiceBrokerEndpoint"), risk=risk)
 
 
-def start_listening(status: ReportedStatus) -> PlacedRemedy:
+def start_listening(status: ReportedStatus) -> Remedy:
     """Advise which endpoint has to listen at the address, or which address is the right one."""
     wrong_port = correct_port(status)
     if wrong_port is not None:
         return wrong_port
-    target = status.find_target_instance() or status.find_instance_of_host()
-    words = f"{_at(status)}{WORDS[status.trouble]}"
+    entry, cause = _entry(status), _at(status)
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
     if target is None:
-        return PlacedRemedy(
-            status.instance, to_fill_in(words, MASTER, _LIST_ENDPOINTS, _START, lead="On the other side:")
-        )
+        actions = (*entry.actions, "The statements are for the other side, which these exports do not name.")
+        return to_fill_in(RemedyPlace(status.instance, MASTER), cause, actions, _LIST_ENDPOINTS, _START)
+    place = RemedyPlace(target.name, MASTER)
     if status.has_no_endpoint(target.name):
-        lacking = f"{_at(status)}{named(target.name)} has no Service Broker endpoint: nothing listens there."
-        return PlacedRemedy(target.name, new_endpoint(lacking))
-    return PlacedRemedy(target.name, to_fill_in(words, MASTER, _LIST_ENDPOINTS, _START))
+        lacking = (
+            f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
+        )
+        return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
+    return to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, _START)
 
 
-def mend_connection(status: ReportedStatus) -> PlacedRemedy:
+def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
-    wrong_port = correct_port(status)
-    if wrong_port is not None:
-        return wrong_port
-    words = f"{_at(status)}{WORDS[status.trouble]}"
-    return PlacedRemedy(status.instance, MessageRemedy(words))
+    remedy = correct_port(status)
+    if remedy is not None:
+        return remedy
+    entry = _entry(status)
+    return Remedy(_here(status), _at(status), entry.actions, confidence=Confidence.LIKELY)
 
 
-def mend_endpoints(status: ReportedStatus) -> PlacedRemedy:
+def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise what to compare at the endpoints, and how to give a login its permission."""
     wrong_port = correct_port(status)
     if wrong_port is not None:
@@ -78,12 +91,10 @@ def mend_endpoints(status: ReportedStatus) -> PlacedRemedy:
     logins = [name for name in status.quoted_names if "\\" in name]
     login = statements.identifier(logins[0]) if logins else "[<login>]"
     grant = None if login is None else f"GRANT CONNECT ON ENDPOINT::[<endpoint>] TO {login};"
-    words = f"{_at(status)}{WORDS[status.trouble]}"
-    lines = (_LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
-    return PlacedRemedy(status.instance, to_fill_in(words, MASTER, *lines, lead=_BOTH_SIDES))
+    return _on_both_sides(status, _LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
 
 
-def correct_port(status: ReportedStatus) -> PlacedRemedy | None:
+def correct_port(status: ReportedStatus) -> Remedy | None:
     """Return the route with the port of the endpoint; None where the port may be right.
 
     Port 1433 is that of T-SQL connections, and an instance that is known on the machine listens on its own.
@@ -91,34 +102,33 @@ def correct_port(status: ReportedStatus) -> PlacedRemedy | None:
     address, verdict = status.address, status.supposed
     if address is None or verdict is None or status.find_target_instance() is not None:
         return None
-    port = text.port(address)
-    target = status.find_instance_of_host()
-    target_address = None if target is None else status.find_address(target.name)
+    port, entry = text.port(address), _entry(status)
+    target = status.estate.find_instance_of_host(status.address)
+    target_address = None if target is None else status.estate.find_endpoint_address(target.name)
     if port == TSQL_PORT:
-        words = (
-            f"The address {named(address)} has port 1433, which is that of T-SQL connections: the endpoint of"
-            " Service Broker listens on a port of its own (mostly 4022)."
+        cause = (
+            f"The address {named(address)} has port 1433, which is for T-SQL connections: the endpoint of Service"
+            " Broker listens on a port of its own (mostly 4022)."
         )
     elif target_address is not None and target is not None:
-        words = (
-            f"The address {named(address)} has {'no port' if port is None else f'port {port}'}; the endpoint of"
-            f" {named(target.name)} listens on port {text.port(target_address)}."
+        cause = (
+            f"The address {named(address)} has {'no port' if port is None else f'port {port}'}, but the endpoint"
+            f" of {named(target.name)} listens on port {text.port(target_address)}."
         )
     else:
         return None
-    words += f" Correct route {named(verdict.route_name)}. Where the port is right all the same: "
-    words += WORDS[status.trouble]
-    database = status.scope
+    actions = (
+        f"Correct route {named(verdict.route_name)}.",
+        "If the port is right after all, look further.",
+        *entry.actions,
+    )
+    place = RemedyPlace(status.instance, status.scope)
     if target_address is not None and target is not None:
         moved = _with_port(address, text.port(target_address) or "")
-        clause = statements.with_clause(address=moved)
-        return PlacedRemedy(
-            status.instance, ready(words, database, statements.alter_route(verdict.route_name, clause))
-        )
+        altered = statements.alter_route(verdict.route_name, statements.with_clause(address=moved))
+        return ready(place, cause, actions, altered, confidence=Confidence.LIKELY)
     clause = f" WITH ADDRESS = N'tcp://{text.host(address)}:<port>'"
-    return PlacedRemedy(
-        status.instance, to_fill_in(words, database, statements.alter_route(verdict.route_name, clause))
-    )
+    return to_fill_in(place, cause, actions, statements.alter_route(verdict.route_name, clause))
 
 
 def _with_port(address: str, port: str) -> str:
@@ -129,17 +139,37 @@ def _with_port(address: str, port: str) -> str:
     return f"{scheme}://{host}:{port}"
 
 
+def _entry(status: ReportedStatus) -> TroubleEntry:
+    return STATUSES[status.trouble]
+
+
+def _here(status: ReportedStatus) -> RemedyPlace:
+    return RemedyPlace(status.instance, status.database)
+
+
 def _at(status: ReportedStatus) -> str:
-    return "" if status.address is None else f"At {named(status.address)}: "
+    """Return the cause with the address that the messages are sent to."""
+    return f"{'' if status.address is None else f'At {named(status.address)}: '}{_entry(status).cause}"
 
 
-def renew_certificate(status: ReportedStatus) -> PlacedRemedy:
+def _on_both_sides(status: ReportedStatus, *lines: str | None) -> Remedy:
+    entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
+    return to_fill_in(place, _at(status), (*entry.actions, _BOTH_SIDES), *lines, risk=entry.risk)
+
+
+def _of_database(status: ReportedStatus, *lines: str | None) -> Remedy:
+    """Return a remedy in the sending database, whose statements need a value first."""
+    entry = _entry(status)
+    return to_fill_in(_here(status), entry.cause, entry.actions, *lines, risk=entry.risk)
+
+
+def renew_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to renew a certificate: that of a dialog's user, else that of the endpoint."""
     is_of_dialog = status.status_text.number in (28024, 28025)
     return renew_dialog_certificate(status) if is_of_dialog else renew_endpoint_certificate(status)
 
 
-def renew_dialog_certificate(status: ReportedStatus) -> PlacedRemedy:
+def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to inspect and create the certificates of a dialog's users."""
     number = _PRINCIPAL.search(status.status_text.text or "")
     lines = [_LIST_CERTIFICATES]
@@ -149,48 +179,50 @@ def renew_dialog_certificate(status: ReportedStatus) -> PlacedRemedy:
         "CREATE CERTIFICATE [<certificate>] AUTHORIZATION [<user>] WITH SUBJECT = N'<subject>',"
         " START_DATE = N'<date>', EXPIRY_DATE = N'<date>';"
     )
-    return PlacedRemedy(status.instance, to_fill_in(WORDS[status.trouble], status.database, *lines))
+    return _of_database(status, *lines)
 
 
-def renew_endpoint_certificate(status: ReportedStatus) -> PlacedRemedy:
+def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
-    words = f"{_at(status)}{WORDS[status.trouble]}"
-    lines = (
+    return _on_both_sides(
+        status,
         _LIST_CERTIFICATES,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
         "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
-    return PlacedRemedy(status.instance, to_fill_in(words, MASTER, *lines, lead=_BOTH_SIDES))
 
 
-def bind_user(status: ReportedStatus) -> PlacedRemedy:
+def bind_user(status: ReportedStatus) -> Remedy:
     """Return the remote service binding that a dialog with encryption needs."""
     service = statements.literal(status.service)
     line = None
     if service is not None:
         line = f"CREATE REMOTE SERVICE BINDING [<binding>] TO SERVICE {service} WITH USER = [<user>];"
-    return PlacedRemedy(status.instance, to_fill_in(WORDS[status.trouble], status.database, line))
+    return _of_database(status, line)
 
 
 # What to do where the target cannot take a message: queue, owner, keys, broker, permissions.
 
 
-_UNKNOWN = "<database>"
-_SCHEMA = "dbo."
-
-
-def turn_queue_on(status: ReportedStatus) -> PlacedRemedy:
+def turn_queue_on(status: ReportedStatus) -> Remedy:
     """Return ALTER QUEUE in the target's database; the text has the queue's name, the exports the database's."""
-    words, place = WORDS[status.trouble], status.find_target()
-    queue = _queue(status)
+    entry, place, queue = _entry(status), status.find_target(), _queue(status)
     if place is None or place.database is None or queue is None:
-        instance = status.instance if place is None else place.instance
-        database = _UNKNOWN if place is None or place.database is None else place.database
+        at = _target_or_unknown(status, place)
         lines = (list_queues(status.service), f"ALTER QUEUE {queue or '[<schema>].[<queue>]'} WITH STATUS = ON;")
-        where = "" if place is not None else " It is in the database that holds the service."
-        return PlacedRemedy(instance, to_fill_in(f"{words}{where}", database, *lines))
-    words += f" It is in {named(place.database)}."
-    return PlacedRemedy(place.instance, ready(words, place.database, f"ALTER QUEUE {queue} WITH STATUS = ON;"))
+        where = "The queue is in the database that holds the service."
+        actions = entry.actions if place is not None else (*entry.actions, where)
+        return to_fill_in(at, entry.cause, actions, *lines)
+    actions = (*entry.actions, f"The queue is in {named(place.database)}.")
+    line = f"ALTER QUEUE {queue} WITH STATUS = ON;"
+    return ready(place, entry.cause, actions, line, confidence=Confidence.LIKELY)
+
+
+def _target_or_unknown(status: ReportedStatus, place: RemedyPlace | None) -> RemedyPlace:
+    """Return the target's database, with a place to fill in where its name is not known."""
+    if place is None:
+        return RemedyPlace(status.instance, _UNKNOWN)
+    return RemedyPlace(place.instance, place.database or _UNKNOWN)
 
 
 def _queue(status: ReportedStatus) -> str | None:
@@ -205,99 +237,101 @@ def _queue(status: ReportedStatus) -> str | None:
     return None if pasted is None else f"{schema}{pasted}"
 
 
-def give_owner(status: ReportedStatus) -> PlacedRemedy:
+def give_owner(status: ReportedStatus) -> Remedy:
     """Return ALTER AUTHORIZATION for the target's database, else for the sender's."""
-    words = WORDS[status.trouble]
+    entry = _entry(status)
+    actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
     place = _database_in_text(status) or status.find_target()
     if place is None or place.database is None:
-        words += (
-            " Which database holds the service is not known from these exports; where it is another one, change"
+        actions += (
+            (
+                "These exports do not show which database holds the service: if it is another one, change its"
+                " owner too."
+            ),
         )
-        words += " the owner of that as well."
-        place = KnownPlace(status.instance, status.database)
-    elif place != (status.instance, status.database):
-        words += f" Where the text stays, do the same for {named(status.database)}, which sends."
-    login = "[sa]"
+        place = _here(status)
+    elif place != _here(status):
+        actions += (f"If the text stays, do the same for {named(status.database)}, which sends.",)
     database = statements.identifier(place.database)
-    line = None if database is None else f"ALTER AUTHORIZATION ON DATABASE::{database} TO {login};"
-    return PlacedRemedy(place.instance, ready(f"{words} Any valid login may own it; sa is one.", MASTER, line))
+    line = None if database is None else f"ALTER AUTHORIZATION ON DATABASE::{database} TO [sa];"
+    at_master = RemedyPlace(place.instance, MASTER)
+    return ready(at_master, entry.cause, actions, line, confidence=Confidence.LIKELY)
 
 
-def make_master_key(status: ReportedStatus) -> PlacedRemedy:
+def make_master_key(status: ReportedStatus) -> Remedy:
     """Advise how to create the master key, or open it and encrypt it by the service master key."""
-    place = _database_in_text(status) or KnownPlace(status.instance, status.database)
-    return PlacedRemedy(place.instance, _master_key(WORDS[status.trouble], place))
+    return _master_key(_entry(status), _database_in_text(status) or _here(status))
 
 
-def open_master_key(status: ReportedStatus) -> PlacedRemedy:
+def open_master_key(status: ReportedStatus) -> Remedy:
     """Advise on the master key of the database in which a message could not be enqueued: the target's."""
     place = _database_in_text(status) or status.find_target()
     if place is None or place.database is None:
-        place = KnownPlace(status.instance, status.database)
-    return PlacedRemedy(place.instance, _master_key(WORDS[status.trouble], place))
+        place = _here(status)
+    return _master_key(_entry(status), place)
 
 
-def _master_key(words: str, place: KnownPlace) -> MessageRemedy:
+def _master_key(entry: TroubleEntry, place: RemedyPlace) -> Remedy:
+    which = (
+        f"Look for the key in {named(place.database)}: use CREATE MASTER KEY if there is none, else OPEN and ALTER"
+        " MASTER KEY."
+    )
     return to_fill_in(
-        words,
-        place.database or "",
+        place,
+        entry.cause,
+        (*entry.actions, which),
         "SELECT name FROM sys.symmetric_keys WHERE name = N'##MS_DatabaseMasterKey##';",
         "CREATE MASTER KEY ENCRYPTION BY PASSWORD = N'<password>';",
         "OPEN MASTER KEY DECRYPTION BY PASSWORD = N'<password>';",
         "ALTER MASTER KEY ADD ENCRYPTION BY SERVICE MASTER KEY;",
-        lead=f"In {named(place.database)}: CREATE MASTER KEY where the query finds none; else the other two.",
     )
 
 
-def _database_in_text(status: ReportedStatus) -> KnownPlace | None:
+def _database_in_text(status: ReportedStatus) -> RemedyPlace | None:
     """Return the database of the sender's instance that the text names; None where none is known."""
     known_databases = {*status.here.databases, status.database}
     quoted_databases = [name for name in status.quoted_names if name in known_databases]
-    return KnownPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
+    return RemedyPlace(status.instance, quoted_databases[-1]) if quoted_databases else None
 
 
-def grant_send(status: ReportedStatus) -> PlacedRemedy:
+def grant_send(status: ReportedStatus) -> Remedy:
     """Return GRANT SEND in the target's database, to a user that somebody has to choose."""
-    place = status.find_target()
-    service = statements.identifier(status.service)
+    service, entry = statements.identifier(status.service), _entry(status)
     lines: list[str | None] = [None, None]
     if service is not None:
         lines = [f"GRANT SEND ON SERVICE::{service} TO {user};" for user in ("[<user>]", "[public]")]
-    database = _UNKNOWN if place is None or place.database is None else place.database
-    instance = status.instance if place is None else place.instance
-    return PlacedRemedy(instance, to_fill_in(WORDS[status.trouble], database, *lines))
+    place = _target_or_unknown(status, status.find_target())
+    return to_fill_in(place, entry.cause, entry.actions, *lines, risk=entry.risk)
 
 
-def enable_target_broker(status: ReportedStatus) -> PlacedRemedy:
+def enable_target_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the target's database."""
     place = status.find_target()
-    words = WORDS[status.trouble]
     if place is None or place.database is None:
-        return PlacedRemedy(status.instance, MessageRemedy(words))
-    target = status.network.instances[place.instance]
-    return PlacedRemedy(place.instance, enable_database(target, place.database, words))
+        return say(status)
+    return enable_database(status.estate.instances[place.instance], place.database, _entry(status).cause)
 
 
-def enable_own_broker(status: ReportedStatus) -> PlacedRemedy:
+def enable_own_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the sending database."""
-    return PlacedRemedy(status.instance, enable_database(status.here, status.database, WORDS[status.trouble]))
+    return enable_database(status.here, status.database, _entry(status).cause)
 
 
-def enable_msdb_broker(status: ReportedStatus) -> PlacedRemedy:
+def enable_msdb_broker(status: ReportedStatus) -> Remedy:
     """Advise to enable the broker of msdb."""
-    return PlacedRemedy(status.instance, enable_database(status.here, MSDB, WORDS[status.trouble]))
+    return enable_database(status.here, MSDB, _entry(status).cause)
 
 
-def look_at_target(status: ReportedStatus) -> PlacedRemedy:
+def look_at_target(status: ReportedStatus) -> Remedy:
     """Advise what to look at where the target takes no messages, and no hop is known to fail."""
-    target, place = status.find_target_instance(), status.find_target()
-    words = "" if status.address is None else f"At {named(status.address)}: "
-    words += WORDS[status.trouble]
+    target, place, entry = status.find_target_instance(), status.find_target(), _entry(status)
     if target is None or place is None or place.database is None:
-        words += " Its exports beside these would tell which."
-        return PlacedRemedy(status.instance if target is None else target.name, MessageRemedy(words))
-    words += (
-        f" By these exports {named(target.name)} has all that they need, in {named(place.database)}: see that the"
-        " database is online, that the queue is on, and what the error log there says."
+        actions = (*entry.actions, "Export its views beside these: they show which of these it is.")
+        at = _here(status) if target is None else RemedyPlace(target.name)
+        return Remedy(at, _at(status), actions)
+    actions = (
+        *entry.actions,
+        f"By these exports {named(target.name)} has all that the messages need, in {named(place.database)}.",
+        "Check that the database is online and the queue is on, and read the error log there.",
     )
-    return PlacedRemedy(target.name, to_fill_in(words, place.database, list_queues(status.service)))
+    return to_fill_in(RemedyPlace(target.name, place.database), _at(status), actions, list_queues(status.service))

@@ -1,48 +1,53 @@
-"""Find the remedy for one message of the tables."""
+"""Find the remedies for one message of the tables: where it is stuck, or where its path fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from routing.advice.path_remedies import find_remedies, find_wrong_ports
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import MessageRemedy
-from routing.advice.stuck_groups import StuckGroup
+from routing.advice.remedy import Remedy
+from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.judged_questions import JudgedQuestion, RemedyFacts
-from routing.cases.near_misses import NearMisses
-from routing.rules.resolving import Verdict
-from routing.terms import MSDB, Outcome
+from routing.rules.judging import JudgedPath
+from routing.terms import Outcome
 
 _STAYS = frozenset([Outcome.DELAYED, Outcome.DROPPED])
 
 
-def find_remedy(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> MessageRemedy | None:
-    """Find the remedy for a message; None where it leaves its instance rightly, or its dialog decides.
+def find_question_remedies(judged: JudgedQuestion, read_facts: Callable[[], RemedyFacts]) -> tuple[Remedy, ...]:
+    """Find the remedies for a message; none where it leaves its instance rightly, or its dialog decides.
 
     The facts are read only where the message stays or is dropped.
     """
     verdicts = [verdict for _, verdict in judged.possible] if judged.is_undecided else [judged.verdict]
     if not all(verdict.outcome in (*_STAYS, Outcome.DELIVERED) for verdict in verdicts):
-        return None
+        return ()
     facts = read_facts() if any(verdict.outcome in _STAYS for verdict in verdicts) else RemedyFacts()
-    near = NearMisses(facts.instances)
-    [remedy, *others] = {remedy_of(_stuck(judged, verdict, facts, near)) for verdict in verdicts}
-    return None if others else remedy
+    estate, sent = AdviceEstate(facts), _sent_of(judged)
+    remedies = {remedy_of(estate.describe_stuck(sent, verdict)) for verdict in verdicts}
+    return tuple(remedies) if len(remedies) == 1 else ()
 
 
-def _stuck(judged: JudgedQuestion, verdict: Verdict, facts: RemedyFacts, near: NearMisses) -> StuckGroup:
-    message, decision = judged.message, verdict.decision
-    scope = message.database or MSDB if decision is None else decision.last.scope
-    where = message.instance, scope, message.service, verdict.broker_instance
-    return StuckGroup(
-        instances=facts.instances,
-        addresses=facts.addresses,
-        instance=message.instance,
-        database=message.database,
-        scope=scope,
-        service=message.service,
-        broker=verdict.broker_instance,
-        verdict=verdict,
-        near=near.of(*where, message.t),
-        services_in_use=facts.services_in_use,
-        from_service=judged.asked.row["from_service_name"] or None,
+def find_path_remedies(
+    judged: JudgedQuestion, paths: tuple[JudgedPath, ...], read_facts: Callable[[], RemedyFacts]
+) -> tuple[Remedy, ...]:
+    """Find the remedies for the hops where paths of a message fail, or leave what is known, each once.
+
+    The facts are read only then.
+    """
+    if not any(path.failing or path.unread_addresses for path in paths):
+        return ()
+    estate, sent = AdviceEstate(read_facts()), _sent_of(judged)
+    remedies = (
+        remedy
+        for path in paths
+        for remedy in (*find_remedies(path, sent, estate)[1], *find_wrong_ports(path, sent, estate))
     )
+    return tuple(dict.fromkeys(remedies))
+
+
+def _sent_of(judged: JudgedQuestion) -> SentMessage:
+    message = judged.message
+    from_service = judged.asked.row["from_service_name"] or None
+    return SentMessage(message.instance, message.database, message.service, from_service, message.t)

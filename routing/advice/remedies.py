@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from routing.advice import route_remedies, service_remedies
-from routing.advice.remedy import MessageRemedy, PlacedRemedy
-from routing.advice.route_remedies import lead_past, pin_anew
-from routing.advice.service_remedies import part_copies
-from routing.advice.stuck_groups import StuckGroup
-from routing.cases.near_misses import NearMiss
-from routing.rules.following import PathHop
-from routing.rules.judging import JudgedPath, PathWay
-from routing.rules.resolving import Verdict
-from routing.terms import Ending, Outcome, PathEnd, Reason
-
-__all__ = ["CASES", "MessageRemedy", "RemedyCase", "StuckGroup", "remedy_of"]
+from routing.advice import address_remedies, broker_copies, route_remedies, service_remedies
+from routing.advice.remedy import Remedy
+from routing.advice.stuck_messages import StuckMessage
+from routing.terms import Reason
 
 
 @dataclass(frozen=True)
@@ -30,10 +21,10 @@ class RemedyCase:
     reasons: tuple[Reason, ...]
     when: str
     then: str
-    remedy: Callable[[StuckGroup], MessageRemedy | None]
+    remedy: Callable[[StuckMessage], Remedy | None]
 
 
-def remedy_of(stuck: StuckGroup) -> MessageRemedy:
+def remedy_of(stuck: StuckMessage) -> Remedy:
     """Find the remedy for messages with one result."""
     for case in CASES:
         if stuck.verdict.reason in case.reasons:
@@ -62,13 +53,13 @@ CASES = (
         (Reason.SCOPE_BROKER_DISABLED,),
         "the broker of the sender or of msdb is off",
         _ENABLE,
-        service_remedies.enable_scope,
+        broker_copies.enable_scope,
     ),
     RemedyCase(
         (Reason.BROKER_DISABLED,),
         "the broker of the database that holds the service is off",
         _ENABLE,
-        service_remedies.enable_target,
+        broker_copies.enable_target,
     ),
     RemedyCase(
         _LOST,
@@ -91,22 +82,30 @@ CASES = (
     RemedyCase(
         (Reason.NO_ROUTE, Reason.TRANSPORT_ADDRESS_INVALID, *_CAME_BACK),
         "the service is in this instance",
-        f"{_CREATE} ADDRESS = N'LOCAL'`, or {_ALTER} ADDRESS = N'LOCAL'` of the route that leads in a circle",
-        route_remedies.deliver_here,
+        f"{_CREATE} ADDRESS = N'LOCAL'`, or {_ALTER} ADDRESS = N'LOCAL'` of the route that leads in a circle or"
+        " that names the service with another address",
+        address_remedies.deliver_here,
+    ),
+    RemedyCase(
+        (Reason.SERVICE_NOT_FOUND,),
+        "a database here has the broker instance of the messages without the service, and so has one elsewhere"
+        " that holds it",
+        "a comment: `ALTER DATABASE … SET NEW_BROKER` or `DISABLE_BROKER` for the copy",
+        broker_copies.part_from_holder,
     ),
     RemedyCase(
         (*_LOST, Reason.ROUTING_LOOP),
         "an acknowledgement does not come back to the instance that sent",
         f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names the"
         " service; a comment where the address of the instance that sent is not known",
-        route_remedies.lead_back,
+        address_remedies.lead_back,
     ),
     RemedyCase(
         (*_LOST, *_CAME_BACK),
         "other known instances hold the service, with the broker instance of the messages",
         f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'` of a route that names it; a"
         " comment where there are several instances or the address is not known",
-        route_remedies.lead_elsewhere,
+        address_remedies.lead_elsewhere,
     ),
     RemedyCase(
         (Reason.BROKER_INSTANCE_NOT_FOUND,),
@@ -129,14 +128,21 @@ CASES = (
     RemedyCase(
         (Reason.BROKER_INSTANCE_NOT_FOUND, Reason.NO_ROUTE),
         "the dialog is bound to a broker instance that no known database with the service has",
-        "words: end the dialogs and begin them anew",
+        "words: end the dialogs and begin new ones",
         service_remedies.begin_anew,
     ),
     RemedyCase(
         (Reason.SERVICE_NOT_FOUND,),
         "the database that the messages are bound to is in this instance, without the service",
-        "a comment: `END CONVERSATION … WITH CLEANUP`, and begin it anew",
+        "a comment: `END CONVERSATION … WITH CLEANUP`, and begin a new dialog",
         service_remedies.end_refused,
+    ),
+    RemedyCase(
+        (Reason.FORWARDING_DISABLED,),
+        "the estate shows that the msdb route leads to a wrong address: another port of a known machine, or an"
+        " instance that neither holds the service nor routes on",
+        f"{_ALTER} ADDRESS = N'…'` of that route; a comment where the right address is not known",
+        address_remedies.correct_address,
     ),
     RemedyCase(
         (Reason.FORWARDING_DISABLED,),
@@ -154,13 +160,13 @@ CASES = (
         (*_LOST, Reason.ROUTING_LOOP),
         "else",
         f"a comment: {_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`, or {_ALTER} ADDRESS = N'…'`",
-        route_remedies.find_address,
+        address_remedies.find_address,
     ),
     RemedyCase(
         (Reason.ROUTE_REQUESTED,),
         "always",
         f"{_CREATE} SERVICE_NAME = N'…', ADDRESS = N'…'`; a comment where no known address leads to the service",
-        route_remedies.answer_request,
+        address_remedies.answer_request,
     ),
     RemedyCase(
         (Reason.LOCAL_SERVICE,),
@@ -182,120 +188,3 @@ CASES = (
         service_remedies.say,
     ),
 )
-
-
-# What to do where a message that left its instance, or its acknowledgement, gets stuck: on that instance.
-
-
-_SILENCE = (
-    "They were sent, and nothing acknowledges them. What becomes of them further on these exports do not tell:"
-    " export what would tell it, and check follows them. Mostly it is one of these: no route back for the"
-    " acknowledgement, a service name that is spelt otherwise, a forwarder that drops them, a broker or a queue"
-    " that is off."
-)
-
-
-class HopToMend(NamedTuple):
-    """A hop on a path at which messages get stuck, or from which they were led there.
-
-    ``database`` is the one that sent, None for an arrival.
-    """
-
-    hop: PathHop
-    database: str | None
-    verdict: Verdict
-
-
-AskStuck = Callable[[HopToMend, bool], StuckGroup]
-"""What bears on the remedy at a hop, on the way back or not."""
-
-
-def find_remedies(path: JudgedPath, sender: str, ask: AskStuck) -> tuple[list[NearMiss], list[PlacedRemedy]]:
-    """Find near misses and remedies where messages of a path get stuck, each once.
-
-    ``sender`` is the instance that sent them.
-    """
-    near: dict[NearMiss, None] = {}
-    remedies: dict[PlacedRemedy, None] = {}
-    for one in path.failing:
-        for stuck, remedy in _remedies_of(one, sender, ask):
-            near |= dict.fromkeys(stuck.near)
-            remedies[remedy] = None
-    return list(near), list(remedies)
-
-
-def remedy_of_silence(path: JudgedPath, sender: str, ask: AskStuck) -> PlacedRemedy:
-    """Return the remedy for messages that are not acknowledged although no hop is known to fail."""
-    arriving = [one for one in path.there if one.hop_path.ending is Ending.DELIVERED]
-    if path.end is PathEnd.DELIVERED and arriving:
-        stuck = ask(_mended(arriving[0], len(arriving[0].hop_path.hops) - 1), False)
-        remedy = remedy_of(stuck)
-        words = f"They were sent, and every hop is right, there and back. {remedy.words}"
-        return PlacedRemedy(stuck.instance, replace(remedy, words=words))
-    return PlacedRemedy(sender, MessageRemedy(_SILENCE))
-
-
-def _remedies_of(one: PathWay, sender: str, ask: AskStuck) -> Iterator[tuple[StuckGroup, PlacedRemedy]]:
-    if one.hop_path.ending is Ending.DELIVERED:
-        if one.is_return:
-            stuck = ask(_mended(one, len(one.hop_path.hops) - 1), True)
-            yield from ((stuck, remedy) for remedy in part_copies(stuck, one.hop_path.database or ""))
-        # Else the acknowledgement is the one that fails.
-        return
-    number = _loop_to_break(one, ask) if one.hop_path.ending is Ending.LOOP else len(one.hop_path.hops) - 1
-    stuck = ask(_mended(one, number), one.is_return)
-    before = None if number == 0 else ask(_mended(one, number - 1), one.is_return)
-    anew = None if before is None or one.is_return else pin_anew(before, stuck)
-    if anew is not None and before is not None:
-        yield stuck, PlacedRemedy(before.instance, anew)
-        return
-    remedy = remedy_of(stuck)
-    # A dialog that is bound to an old id is ended, and begun anew, where it was begun.
-    is_of_dialog = remedy.statement is None and _is_bound_to_old(stuck) and not one.is_return
-    yield stuck, PlacedRemedy(sender if is_of_dialog else stuck.instance, remedy)
-    past = None if before is None else lead_past(before, stuck)
-    if past is not None and before is not None:
-        yield stuck, PlacedRemedy(before.instance, past)
-
-
-def _is_bound_to_old(stuck: StuckGroup) -> bool:
-    return stuck.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and bool(stuck.holders_here)
-
-
-def _loop_to_break(one: PathWay, ask: AskStuck) -> int:
-    """Return the hop of a loop to mend: one that holds the service, else the first that leads a message back."""
-    met = [hop.instance_name for hop in one.hop_path.hops]
-    for number in range(len(met)):
-        if ask(_mended(one, number), one.is_return).fitting_here:
-            return number
-    return next((number - 1 for number in range(1, len(met)) if met[number] in met[:number]), len(met) - 1)
-
-
-def _mended(one: PathWay, number: int) -> HopToMend:
-    hop = one.hop_path.hops[number]
-    verdict = hop.verdict
-    if verdict is None:
-        raise ValueError("a hop that is followed has a verdict")
-    verdict = _by_route(verdict, hop.route_name)
-    if one.hop_path.ending is Ending.LOOP:
-        verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
-    first = verdict.decision.first if verdict.decision is not None else None
-    return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
-
-
-def _by_route(verdict: Verdict, name: str | None) -> Verdict:
-    """Return a verdict as if the route that a way took were the one that is reported, and not an alternative."""
-    decision = verdict.decision
-    routes = () if decision is None else decision.last.choice.routes
-    reported_route = next((route for route in routes if route.name == name), None)
-    if decision is None or reported_route is None or reported_route is routes[0]:
-        return verdict
-    others = (route for route in routes if route is not reported_route)
-    last = decision.last._replace(choice=decision.last.choice._replace(routes=(reported_route, *others)))
-    return replace(
-        verdict,
-        route_name=reported_route.name,
-        address=reported_route.address,
-        mirror_address=reported_route.mirror_address,
-        decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
-    )

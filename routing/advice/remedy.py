@@ -1,4 +1,4 @@
-"""Remedies: what to do, with the statement to paste and where it runs."""
+"""Remedies: the cause, the actions, the T-SQL to paste, where it runs, what it costs and how sure it is."""
 
 from __future__ import annotations
 
@@ -7,88 +7,140 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from routing.advice import statements
+from routing.cases.exported_files import UNNAMED_DATABASE
 from routing.document import SqlStatement
 from routing.importing.tsql.sqlcmd import write_server
-from routing.render.phrases import named, split_sentences
+from routing.render.phrases import named
+from routing.terms import JsonObject, Word
 
 _USE_UNNAMED = "-- USE [<database>];"
+_NOT_PASTED = "There is no statement: a name in it cannot be pasted safely, or is too long for SQL Server."
+
+
+class Confidence(Word):
+    """The confidence in a remedy.
+
+    CERTAIN: the configuration shows the cause, and the statement removes it. LIKELY: SQL Server reports the cause,
+    or one fact is assumed. TO_BE_CHECKED: a person has to find a value, or to choose.
+    """
+
+    CERTAIN = "CERTAIN"
+    LIKELY = "LIKELY"
+    TO_BE_CHECKED = "TO_BE_CHECKED"
+
+
+class RemedyPlace(NamedTuple):
+    """The instance, and the database, where a remedy is carried out; None where it has no database."""
+
+    instance: str
+    database: str | None = None
 
 
 @dataclass(frozen=True)
-class MessageRemedy:
-    """A remedy: words, a sentence or two, and the statement to paste.
+class Remedy:
+    """A remedy for messages that do not arrive.
 
-    ``statement`` is T-SQL, `USE` on a line of its own before it; None where there are only words. Where
-    ``is_complete`` it can be run as it is; else something must be found out first and every line is a comment.
-    ``lead`` is the sentence that announces the statement. It is not shown without one.
+    ``cause`` is one sentence, ``actions`` are one or more. ``statement`` is T-SQL with its own `USE`; it can be
+    run as it is where ``is_complete``, else every line is a comment. ``risk`` says what it deletes, locks or
+    stops; None for nothing.
     """
 
-    words: str
+    place: RemedyPlace
+    cause: str
+    actions: tuple[str, ...]
     statement: str | None = None
     is_complete: bool = False
-    lead: str = ""
+    risk: str | None = None
+    confidence: Confidence = Confidence.TO_BE_CHECKED
+
+    @property
+    def instance(self) -> str:
+        """The instance where it is carried out."""
+        return self.place.instance
 
     @property
     def text(self) -> str:
-        """All that is said: the words, then the sentence that announces the statement."""
-        return f"{self.words} {self.lead}" if self.lead and self.statement is not None else self.words
+        """The cause and the actions as one text."""
+        return " ".join((self.cause, *self.actions))
 
-    def list_actions(self, *, has_explained_cause: bool) -> list[str]:
-        """List the sentences on what to do, without the first one if it has explained the cause.
+    def with_confidence_at_most(self, confidence: Confidence) -> Remedy:
+        """Return the remedy, no surer than this."""
+        order = list(Confidence)
+        return replace(self, confidence=max(self.confidence, confidence, key=order.index))
 
-        If nothing is left, a sentence announces the statement. Without a statement the cause stays.
-        """
-        sentences = split_sentences(self.words)
-        actions = sentences[1:] if has_explained_cause else sentences
-        if self.statement is None:
-            return actions or sentences
-        if self.lead:
-            return [*actions, self.lead]
-        return actions or ["Run this:" if self.is_complete else "Uncomment what is right, and run it:"]
+    def as_object(self) -> JsonObject:
+        """Return its JSON values; docs/reference/json.md documents the keys."""
+        return {
+            "instance_name": self.place.instance,
+            "database_name": None if self.place.database == UNNAMED_DATABASE else self.place.database,
+            "cause": self.cause,
+            "actions": list(self.actions),
+            "advice": self.text,
+            "statement": self.statement,
+            "statement_is_complete": self.is_complete,
+            "risk": self.risk,
+            "confidence": str(self.confidence),
+        }
 
-    def as_statement(self, instance: str, about: Sequence[str], indent: int = 0) -> SqlStatement:
-        """Return the statement for an instance, as it stands among others; ``about`` says what it is for."""
+    def as_statement(self, about: Sequence[str], indent: int = 0) -> SqlStatement:
+        """Return the statement as it stands among others; ``about`` says what it is for."""
         statement, is_complete = self.statement or "", self.is_complete
         if not statement.startswith(("USE ", "-- USE ")):
             # No export names the database: it would run in that of the statement before it.
             statement = f"{_USE_UNNAMED}\n{statements.as_comment(statement) if is_complete else statement}"
             is_complete = False
         remedy = replace(self, statement=statement, is_complete=is_complete)
+        risk = [] if self.risk is None else [f"Risk: {self.risk}"]
         # Where the statement is a comment the comments before it end with an empty one.
-        purpose = [remedy.state_place(instance), *about, *([] if is_complete else [""])]
-        server = write_server(instance) or f"<the server of {named(instance)}>"
+        purpose = [remedy.state_place(), *about, *risk, *([] if is_complete else [""])]
+        server = write_server(self.instance) or f"<the server of {named(self.instance)}>"
         return SqlStatement(statement, "\n".join(purpose), indent, server)
 
-    def state_place(self, instance: str) -> str:
-        """Return the sentence that says where the statement is run, and what is done to it before."""
+    def state_place(self) -> str:
+        """Return the sentence that says where the statement runs, and what must be done to it first."""
         if self.is_complete:
-            return f"Run this on {named(instance)}."
+            return f"Run this on {named(self.instance)}."
         is_open = "<" in (self.statement or "")
         first = "put a value into each place <…>" if is_open else "uncomment what is right"
-        return f"On {named(instance)}, {first} before you run this."
+        return f"On {named(self.instance)}, {first} before you run this."
 
 
-class PlacedRemedy(NamedTuple):
-    """A remedy, and the instance that it is for."""
-
-    instance: str
-    remedy: MessageRemedy
-
-
-def ready(words: str, database: str, *lines: str | None) -> MessageRemedy:
-    """Build a remedy with statements to be run as they are; words alone where a name cannot be pasted."""
-    statement = statements.in_database(database, lines)
-    return MessageRemedy(words, statement, True) if statement is not None else in_words(words)
-
-
-def to_fill_in(words: str, database: str, *lines: str | None, lead: str = "") -> MessageRemedy:
-    """Build a remedy whose statements need a value first; words alone where a name cannot be pasted."""
-    statement = statements.as_comment(statements.in_database(database, lines))
-    return MessageRemedy(words, statement, lead=lead) if statement is not None else in_words(words)
+def ready(
+    place: RemedyPlace,
+    cause: str,
+    actions: Sequence[str],
+    *lines: str | None,
+    risk: str | None = None,
+    confidence: Confidence = Confidence.CERTAIN,
+) -> Remedy:
+    """Build a remedy with a statement to run as it is; without one where a name cannot be pasted."""
+    statement = _in_database(place, lines)
+    if statement is None:
+        return without_statement(place, cause, actions, risk=risk)
+    return Remedy(place, cause, tuple(actions), statement, True, risk, confidence)
 
 
-def in_words(words: str) -> MessageRemedy:
-    """Build a remedy without a statement, since one of its names cannot be pasted."""
-    return MessageRemedy(
-        f"{words} There is no statement: a name in it cannot be pasted safely, or is too long for SQL Server."
-    )
+def to_fill_in(
+    place: RemedyPlace,
+    cause: str,
+    actions: Sequence[str],
+    *lines: str | None,
+    risk: str | None = None,
+    confidence: Confidence = Confidence.TO_BE_CHECKED,
+) -> Remedy:
+    """Build a remedy whose statement needs a value or a choice first, so that it is a comment."""
+    statement = statements.as_comment(_in_database(place, lines))
+    if statement is None:
+        return without_statement(place, cause, actions, risk=risk)
+    return Remedy(place, cause, tuple(actions), statement, False, risk, confidence)
+
+
+def without_statement(
+    place: RemedyPlace, cause: str, actions: Sequence[str], *, risk: str | None = None
+) -> Remedy:
+    """Build a remedy that says why it has no statement: one of its names cannot be pasted."""
+    return Remedy(place, cause, (*actions, _NOT_PASTED), risk=risk)
+
+
+def _in_database(place: RemedyPlace, lines: Sequence[str | None]) -> str | None:
+    return statements.in_database(UNNAMED_DATABASE if place.database is None else place.database, lines)

@@ -109,6 +109,11 @@ def new_broker(database: str) -> str | None:
     return _together("ALTER DATABASE ", identifier(database), " SET NEW_BROKER WITH ROLLBACK IMMEDIATE;")
 
 
+def disable_broker(database: str) -> str | None:
+    """Write ALTER DATABASE that turns the broker of a database off, and so stops its messages."""
+    return _together("ALTER DATABASE ", identifier(database), " SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;")
+
+
 def in_database(database: str, lines: Iterable[str | None]) -> str | None:
     """Return statements, a line each, and before them the database that they are run in, if it has a name."""
     use = [] if database == UNNAMED_DATABASE else [_together("USE ", identifier(database), ";")]

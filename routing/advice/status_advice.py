@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.advice import connection_advice
+from routing.advice.broker_copies import part_twins
 from routing.advice.remedies import remedy_of
-from routing.advice.remedy import MessageRemedy, PlacedRemedy
-from routing.advice.service_remedies import end_conversations, end_dead_dialog, tell_twins_apart
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.service_remedies import end_conversations, end_dead_dialog
 from routing.advice.status_facts import ReportedStatus
-from routing.advice.status_meanings import WORDS, StatusTrouble, find_trouble
-from routing.advice.stuck_groups import NewRouteNames, StuckGroup
+from routing.advice.status_meanings import StatusTrouble, find_trouble
+from routing.advice.stuck_messages import AdviceEstate, SentMessage
+from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import StatusText
-from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.message_cases import ON_ITS_WAY, CheckedEstate, MessageResult
-from routing.cases.near_misses import KnownInstances, NearMisses
 from routing.plan.verdicts import MessageJudge, may_ask
-from routing.rules.network import EstateNetwork
 from routing.rules.observed import BY_REQUEST, NumberAgreement, NumberTopic, topic_of
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
 from routing.terms import MSDB, Outcome
 
+LAST_ATTEMPT = "The status is of the last attempt: by these exports a route takes the messages now."
 TRIES_AGAIN = (
-    "A status is of the last attempt: by these exports a route takes the messages now, and SQL Server tries again"
-    " by itself, after 4, 8, 16, 32 and then every 64 seconds. Export the queue once more."
+    "Wait, and export the queue again: SQL Server tries again by itself, after 4, 8, 16, 32 and then every 64"
+    " seconds."
 )
 _OVER = (StatusTrouble.SERVICE_GONE, StatusTrouble.CONVERSATION_ENDED)
 _NOT_FOUND = (
@@ -33,28 +33,32 @@ _NOT_FOUND = (
     *(StatusTrouble.NOT_TAKEN_THERE, StatusTrouble.UNREAD),
 )
 EXPORT_AGAIN = (
-    "Where the status stays, SQL Server routes otherwise than these exports say: export the routes of the sending"
+    "If the status stays, SQL Server routes differently than these exports say: export the routes of the sending"
     " database and of msdb, sys.databases and sys.services again, all at one time, and compare."
 )
 
 
-def answer_status(status: ReportedStatus) -> PlacedRemedy:
+def answer_status(status: ReportedStatus) -> Remedy:
     """Return the remedy for a status.
 
     Where a route takes the messages now and the status says otherwise, first that SQL Server tries again.
     """
     if status.trouble in _OVER or (status.trouble in _NOT_FOUND and not _is_on_its_way(status.verdict)):
-        dead = end_dead_dialog(status.database, status.service)
+        dead = end_dead_dialog(RemedyPlace(status.instance, status.database), status.service)
         if dead is not None:
-            return PlacedRemedy(status.instance, dead)
-    answer = ANSWERS.get(status.trouble, _say)(status)
+            return dead
+    remedy = ANSWERS.get(status.trouble, connection_advice.say)(status)
     if not says_otherwise(status):
-        return answer
-    remedy = answer.remedy
+        return remedy
     # What these exports have already is not to be made once more.
-    statement = None if remedy.is_complete else remedy.statement
-    words = f"{TRIES_AGAIN} {EXPORT_AGAIN} {remedy.words}"
-    return answer._replace(remedy=replace(remedy, words=words, statement=statement, is_complete=False))
+    return replace(
+        remedy,
+        cause=LAST_ATTEMPT,
+        actions=(TRIES_AGAIN, EXPORT_AGAIN, *remedy.actions),
+        statement=None if remedy.is_complete else remedy.statement,
+        is_complete=False,
+        confidence=Confidence.TO_BE_CHECKED,
+    )
 
 
 def says_otherwise(status: ReportedStatus) -> bool:
@@ -89,22 +93,18 @@ def _is_on_its_way(verdict: Verdict | None) -> bool:
     return verdict is not None and verdict.outcome in ON_ITS_WAY
 
 
-def _say(status: ReportedStatus) -> PlacedRemedy:
-    return PlacedRemedy(status.instance, MessageRemedy(WORDS[status.trouble]))
-
-
-def _part_twins(status: ReportedStatus) -> PlacedRemedy:
+def _part_twins(status: ReportedStatus) -> Remedy:
     """Advise which of several databases with one broker instance gets another, as far as the exports tell."""
-    statement = tell_twins_apart(status.here, status.database)
-    return PlacedRemedy(status.instance, MessageRemedy(WORDS[status.trouble], statement))
+    entry = STATUSES[status.trouble]
+    return part_twins(status.here, status.database, entry.cause, entry.actions)
 
 
-def _end_dialogs(status: ReportedStatus) -> PlacedRemedy:
-    words = WORDS[status.trouble]
-    return PlacedRemedy(status.instance, end_conversations(words, status.database, status.service))
+def _end_dialogs(status: ReportedStatus) -> Remedy:
+    entry, place = STATUSES[status.trouble], RemedyPlace(status.instance, status.database)
+    return end_conversations(place, status.service, entry.cause, entry.actions)
 
 
-ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], PlacedRemedy]] = {
+ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], Remedy]] = {
     StatusTrouble.SENDER_BROKER_OFF: connection_advice.enable_own_broker,
     StatusTrouble.MSDB_BROKER_OFF: connection_advice.enable_msdb_broker,
     StatusTrouble.NOT_TAKEN_THERE: connection_advice.look_at_target,
@@ -137,29 +137,16 @@ ANSWERS: Mapping[StatusTrouble, Callable[[ReportedStatus], PlacedRemedy]] = {
 # What to do about all that SQL Server reports of a group of messages, with how many each thing is for.
 
 
-CountedRemedy = tuple[PlacedRemedy, int]
+CountedRemedy = tuple[Remedy, int]
 """What to do and where, and for how many messages."""
 
 
 class StatusAdviser:
-    """Answers the statuses of messages of an estate.
+    """Answers the statuses of messages of an estate."""
 
-    ``services`` are the names of all services that messages are sent to.
-    """
-
-    def __init__(
-        self,
-        estate: CheckedEstate,
-        index: NearMisses,
-        addresses: EstateAddresses,
-        services: Collection[str],
-        new_names: NewRouteNames,
-    ) -> None:
-        self._estate, self._index, self._addresses = estate, index, addresses
-        self._services, self._new_names = frozenset(services), new_names
-        self._instances = KnownInstances.of(estate.instances)
-        self._network = EstateNetwork(self._instances)
-        self._judge = MessageJudge(self._network, is_exact=True)
+    def __init__(self, checked: CheckedEstate, estate: AdviceEstate) -> None:
+        self._checked, self._estate = checked, estate
+        self._judge = MessageJudge(estate.network, is_exact=True)
 
     def answer(
         self, results: Sequence[MessageResult], *, is_failing: bool, has_remedy: bool
@@ -194,8 +181,8 @@ class StatusAdviser:
     ) -> Iterator[CountedRemedy]:
         """Yield the remedies for each status; last for those that contradict the routing."""
         dead = None if has_remedy or results[0].verdict is not None else _end_dead(results[0])
-        counts: Counter[PlacedRemedy] = Counter()
-        contradicting: Counter[PlacedRemedy] = Counter()
+        counts: Counter[Remedy] = Counter()
+        contradicting: Counter[Remedy] = Counter()
         # What is answered may hang on the id that a message is bound to.
         for alike in _by_status_and_broker(results):
             result, status_text = alike[0], alike[0].status_text
@@ -218,34 +205,29 @@ class StatusAdviser:
         yield from counts.most_common()
         yield from contradicting.most_common()
 
-    def _mend_target(self, result: MessageResult) -> PlacedRemedy | None:
+    def _mend_target(self, result: MessageResult) -> Remedy | None:
         """Return the remedy at the destination of a message without a verdict, and so a path; else None."""
         row, supposed = result.row, _in_common(result.possible)
         if result.verdict is not None or supposed is None or supposed.address is None:
             return None
-        owners = self._network.owners(supposed.address, self._estate.instances[row["instance_name"]])
+        owners = self._estate.network.owners(supposed.address, self._checked.instances[row["instance_name"]])
         if len(owners) != 1 or owners[0].is_only_addressed or may_ask(owners[0], None):
             return None
         name, service = owners[0].name, row["to_service_name"]
-        t = self._estate.times[row["instance_name"]]
+        t = self._checked.times[row["instance_name"]]
         arriving = RoutedMessage("", None, True, t, name, None, service, supposed.broker_instance)
         verdict = self._judge.verdict(arriving, NO_DIALOG)
-        if verdict.outcome in ON_ITS_WAY or self._estate.knowledge.of_verdict(name, verdict):
+        if verdict.outcome in ON_ITS_WAY or self._checked.knowledge.of_verdict(name, verdict):
             return None
-        broker = verdict.broker_instance
-        near = self._index.of(name, MSDB, service, broker, t)
-        group_facts = self._instances, self._addresses, name, None, MSDB, service, broker, verdict, near
-        stuck = StuckGroup(*group_facts, self._services, new_names=self._new_names)
-        return PlacedRemedy(name, remedy_of(stuck))
+        return remedy_of(self._estate.describe_stuck(SentMessage(name, None, service, None, t), verdict))
 
     def _reported(self, result: MessageResult, trouble: StatusTrouble, status_text: StatusText) -> ReportedStatus:
         row, verdict = result.row, result.verdict
         return ReportedStatus(
             trouble=trouble,
             status_text=status_text,
-            network=self._network,
-            evidence=self._estate.evidence,
-            addresses=self._addresses,
+            estate=self._estate,
+            evidence=self._checked.evidence,
             instance=row["instance_name"],
             database=row["database_name"],
             service=row["to_service_name"],
@@ -255,10 +237,10 @@ class StatusAdviser:
         )
 
 
-def _end_dead(result: MessageResult) -> PlacedRemedy | None:
+def _end_dead(result: MessageResult) -> Remedy | None:
     """Return the remedy for a message without a verdict to a notification service; None for any other."""
-    remedy = end_dead_dialog(result.row["database_name"], result.row["to_service_name"])
-    return None if remedy is None else PlacedRemedy(result.row["instance_name"], remedy)
+    row = result.row
+    return end_dead_dialog(RemedyPlace(row["instance_name"], row["database_name"]), row["to_service_name"])
 
 
 def _by_status_and_broker(results: Iterable[MessageResult]) -> Iterable[list[MessageResult]]:

@@ -5,29 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from routing.advice.remedy import RemedyPlace
 from routing.advice.status_meanings import StatusTrouble
+from routing.advice.stuck_messages import AdviceEstate
 from routing.cases.background import StatusText
-from routing.cases.estate_addresses import EstateAddresses
 from routing.cases.evidence import FileEvidence
 from routing.rules import text
 from routing.rules.estate import Database, SqlInstance
 from routing.rules.locating import has_id
-from routing.rules.network import EstateNetwork
 from routing.rules.resolving import Verdict
-from routing.terms import LOOPBACK_HOSTS
 
-TSQL_PORT = "1433"
-"""The port of T-SQL connections, which a Service Broker endpoint cannot share."""
 _IN_QUOTES = re.compile(r"\"([^\"]+)\"|'([^']+)'|«([^«»]+)»|„([^„“”]+)[“”]|“([^“”]+)”|「([^「」]+)」")
-
-
-class KnownPlace(NamedTuple):
-    """A database of an instance; None where the exports do not tell which."""
-
-    instance: str
-    database: str | None
 
 
 @dataclass(frozen=True)
@@ -42,9 +31,8 @@ class ReportedStatus:
 
     trouble: StatusTrouble
     status_text: StatusText
-    network: EstateNetwork
+    estate: AdviceEstate
     evidence: FileEvidence
-    addresses: EstateAddresses
     instance: str
     database: str
     service: str
@@ -55,7 +43,7 @@ class ReportedStatus:
     @property
     def here(self) -> SqlInstance:
         """The sender's instance."""
-        return self.network.instances.get(self.instance) or SqlInstance(self.instance)
+        return self.estate.instances.get(self.instance) or SqlInstance(self.instance)
 
     @property
     def address(self) -> str | None:
@@ -81,42 +69,32 @@ class ReportedStatus:
         An instance with an address has an endpoint: a script that was read creates it.
         """
         was_read = self.evidence.was_exported("service_broker_endpoints", instance)
-        has_address = bool(self.network.instances[instance].own_addresses)
+        has_address = bool(self.estate.instances[instance].own_addresses)
         return was_read and not has_address and instance not in self.evidence.endpoints
 
     def find_target_instance(self) -> SqlInstance | None:
         """Find the instance that listens at the address; None where none or several do."""
         if self.address is None:
             return None
-        owners = self.network.owners(self.address, self.here)
+        owners = self.estate.network.owners(self.address, self.here)
         return owners[0] if len(owners) == 1 else None
 
-    def find_instance_of_host(self) -> SqlInstance | None:
-        """Find the only known instance on the machine that the address names, at any port."""
-        host = text.host(self.address)
-        if host is None or host in LOOPBACK_HOSTS:
-            return None
-        short = host.partition(".")[0]
-        every = self.network.instances.values()
-        on_machine = [one for one in every if {host, short} & set(one.machine_names)]
-        return on_machine[0] if len(on_machine) == 1 else None
-
-    def find_target(self) -> KnownPlace | None:
+    def find_target(self) -> RemedyPlace | None:
         """Return where the messages should arrive: the verdict's destination, else the only place that fits."""
         verdict = self.supposed
         if verdict is not None and verdict.destination_database is not None:
-            return KnownPlace(self.instance, verdict.destination_database)
+            return RemedyPlace(self.instance, verdict.destination_database)
         at_address = self.find_target_instance()
         if at_address is not None:
-            return KnownPlace(at_address.name, _only(self._holders_of(at_address)))
+            return RemedyPlace(at_address.name, _only(self._holders_of(at_address)))
         if self.address is not None:
             return None
         own_database = _only(self._holders_of(self.here))
         if own_database is not None:
-            return KnownPlace(self.instance, own_database)
+            return RemedyPlace(self.instance, own_database)
         every = [
-            KnownPlace(name, holder.name)
-            for name, instance in self.network.instances.items()
+            RemedyPlace(name, holder.name)
+            for name, instance in self.estate.instances.items()
             for holder in self._holders_of(instance)
         ]
         return every[0] if len(every) == 1 else None
@@ -131,13 +109,6 @@ class ReportedStatus:
             if in_own_database and self.broker is None
             else [one for one in holders if has_id(one, self.broker)]
         )
-
-    def find_address(self, instance: str) -> str | None:
-        """Return an address with a port by which another machine reaches an instance; None where none is known."""
-        for address in self.addresses.of(instance):
-            if text.port(address) not in (None, TSQL_PORT) and text.host(address) not in LOOPBACK_HOSTS:
-                return address
-        return None
 
 
 def _only(databases: Sequence[Database]) -> str | None:

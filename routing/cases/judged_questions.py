@@ -236,7 +236,8 @@ class RemedyFacts:
     """The facts of the estate for the remedy of a message.
 
     ``instances`` are all that are known, with services of nearly the name of the message's, and with the routes
-    that it meets. ``addresses`` are those of instances, and of the routes of the message's own instance.
+    that it meets, and those of msdb elsewhere. ``addresses`` are those of instances, and of the routes of the
+    message's own instance.
     ``services_in_use`` are names like that of the message's service to which stored messages are sent.
     """
 
@@ -248,15 +249,16 @@ class RemedyFacts:
     def of_columns(
         cls,
         tables: Mapping[str, TableColumns],
-        service: str,
+        asked: Collection[str],
         services_in_use: Collection[str],
         in_routes: Iterable[tuple[str, str | None]],
     ) -> RemedyFacts:
         """Return the facts from columns of instances, databases, services and routes, without faults.
 
-        ``in_routes`` are the instance's name and the address of each of its routes.
+        ``asked`` are the services that the message, or its acknowledgement, goes to. ``in_routes`` are the
+        instance's name and the address of each of its routes.
         """
-        alike = _find_alike(tables["services"].values["name"], service)
+        alike = _find_alike(tables["services"].values["name"], asked)
         named = tables["instances"].rows("instance_name", "addresses")
         return cls(
             instances_of({**tables, "services": tables["services"].naming("name", alike)}),
@@ -267,12 +269,12 @@ class RemedyFacts:
         )
 
 
-def find_spellings(names: Collection[str | None], service: str) -> list[str]:
-    """Return the names that differ from that of a service in case, blanks or slashes alone."""
-    return sorted(_find_alike(names, service) - {service})
+def find_spellings(names: Collection[str | None], services: Collection[str]) -> list[str]:
+    """Return the names that differ from those of services only in case, blanks or slashes."""
+    return sorted(_find_alike(names, services) - set(services))
 
 
-def _find_alike(names: Iterable[str | None], service: str) -> set[str]:
-    """Return the names like that of a service, which may be very long."""
-    asked = likeness(service)
-    return {name for name in set(names) if name is not None and likeness(name) == asked}
+def _find_alike(names: Iterable[str | None], services: Collection[str]) -> set[str]:
+    """Return the names like those of services, which may be very long."""
+    asked = set(map(likeness, services))
+    return {name for name in set(names) if name is not None and likeness(name) in asked}

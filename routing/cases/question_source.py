@@ -139,17 +139,33 @@ class ExplainSource:
 
         Of an instance of which a row is at fault nothing but its own row is taken.
         """
-        here, service = row["instance_name"], row["to_service_name"]
-        keys = ("instances", "databases", "services")
-        others = _leave_out_faults(self._read_each(keys, lambda key: self.tables[key].rows()), here)
+        here, services = row["instance_name"], {row["to_service_name"]}
+        only: dict[str, Filter] = {"routes": {"database_name": [ARRIVALS]}}
+        keys = ("instances", "databases", "services", "routes")
+        others = _leave_out_faults(
+            self._read_each(keys, lambda key: self.tables[key].rows(only=only.get(key, {}))), here
+        )
         searched = {text.empty_as_null(row["database_name"]) or ARRIVALS, ARRIVALS}
-        fact_columns = {
-            **{key: joined(near[key], columns) for key, columns in others.items()},
-            "routes": near["routes"].naming("database_name", searched),
-        }
-        spellings = find_spellings(fact_columns["routes"].values["remote_service_name"], service)
+        own_columns = {**near, "routes": near["routes"].naming("database_name", searched)}
+        fact_columns = {key: joined(own_columns[key], columns) for key, columns in others.items()}
         in_routes = near["routes"].rows("instance_name", "address")
-        return RemedyFacts.of_columns(fact_columns, service, self._services_in_use(spellings), in_routes)
+        return self._describe_facts(fact_columns, services, own_columns["routes"], in_routes)
+
+    def describe_path_facts(self, settings: Mapping[str, TableColumns], services: Collection[str]) -> RemedyFacts:
+        """Return the facts for remedies on a message's path; ``settings`` are the whole configuration."""
+        in_routes = settings["routes"].rows("instance_name", "address")
+        return self._describe_facts(settings, services, settings["routes"], in_routes)
+
+    def _describe_facts(
+        self,
+        columns: Mapping[str, TableColumns],
+        services: Collection[str],
+        met: TableColumns,
+        in_routes: Iterable[tuple[str, str | None]],
+    ) -> RemedyFacts:
+        """Return the facts; ``met`` are the routes whose spelling of the services may be corrected."""
+        spellings = find_spellings(met.values["remote_service_name"], services)
+        return RemedyFacts.of_columns(columns, services, self._services_in_use(spellings), in_routes)
 
     def _services_in_use(self, names: Collection[str]) -> set[str]:
         """Return the services, of some, to which messages are sent."""

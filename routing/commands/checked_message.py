@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from routing.advice.status_meanings import WORDS, find_trouble
+from routing.advice.status_meanings import find_trouble
+from routing.advice.trouble_catalogue import STATUSES
 from routing.cases.background import MessageBackground, OtherInstances, find_gap, status
 from routing.cases.exported_files import unknown_message
 from routing.cases.judged_questions import KnownTables, QuestionedMessage, narrow_to
@@ -75,8 +77,9 @@ def _of_conversation(results: Sequence[MessageResult], asked: str) -> Iterator[M
 def explain_as_object(done: Check, asked: str) -> JsonObject:
     """Explain the messages as JSON values, those without a verdict with the exports that would be needed."""
     matching_results = find_messages(done, asked)
+    problems = find_problems(done.groups)
     return {
-        "explained": [_as_object(done, result) for result in matching_results],
+        "explained": [_as_object(done, result, _problem_of(result, problems)) for result in matching_results],
         "notes": _notes(done, matching_results),
     }
 
@@ -88,9 +91,12 @@ def explain_messages(done: Check, asked: str, limits: ReportLimits | None = None
     problems = find_problems(done.groups)
     document: list[Block] = []
     for result in matching_results:
-        problem = next(one for one in problems if one.keeps(result))
-        document += _explain(done, result, problem, limits)
+        document += _explain(done, result, _problem_of(result, problems), limits)
     return [*document, *(Paragraph(f"note: {cut(note)}") for note in _notes(done, matching_results))]
+
+
+def _problem_of(result: MessageResult, problems: Sequence[MessageProblem]) -> MessageProblem:
+    return next(one for one in problems if one.keeps(result))
 
 
 def _notes(done: Check, results: Iterable[MessageResult]) -> list[str]:
@@ -104,7 +110,7 @@ def _explain(done: Check, result: MessageResult, problem: MessageProblem, limits
     if result.verdict is None:
         trouble = find_trouble(result.status_text.number, result.status_text.text)
         if trouble is not None:
-            yield LabelledFact("SQL Server says", f"{status(result.status_text)}. {WORDS[trouble]}", 1)
+            yield LabelledFact("SQL Server says", f"{status(result.status_text)}. {STATUSES[trouble].text}", 1)
         return
     yield DocumentHeading("How it was decided")
     yield from list_steps(explain_result(done.estate, result).steps)
@@ -135,18 +141,19 @@ def _state_answer(result: MessageResult, problem: MessageProblem) -> str:
     return f"{name[:1].upper()}{name[1:]} {_ANSWERS[problem.kind]}{like}: {problem.what}, {target}."
 
 
-def _as_object(done: Check, result: MessageResult) -> object:
+def _as_object(done: Check, result: MessageResult, problem: MessageProblem) -> object:
+    remedies = tuple(advice.remedy for advice in problem.advice)
     if result.verdict is None:
-        gaps = [gap_object(gap) for gap in result.gaps]
-        reported_status = {
+        return {
+            "verdict": None,
+            "not_known": [gap_object(gap) for gap in result.gaps],
+            "remedies": [remedy.as_object() for remedy in remedies],
             "error_number": result.status_text.number,
             "transmission_status": result.status_text.text,
         }
-        return {"verdict": None, "not_known": gaps, **reported_status}
-    explanation = explain_result(done.estate, result)
-    [verdict] = explanation.verdict
+    explanation = replace(explain_result(done.estate, result), remedies=remedies)
     path = None if result.path is None else path_object(result.path, done.knowledge)
-    return {**json.loads(write_explanation(verdict, explanation.steps.rows)), "end": result.end, "path": path}
+    return {**json.loads(write_explanation(explanation)), "end": result.end, "path": path}
 
 
 def explain_result(estate: CheckedEstate, result: MessageResult) -> Explanation:

@@ -61,8 +61,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.format == "json":
         from routing.views.explain.explain_document import write_explanation
 
-        [verdict] = done.verdict
-        console.result(with_notes(write_explanation(verdict, done.steps.rows), notes))
+        console.result(with_notes(write_explanation(done), notes))
         return EXIT_DONE
     from routing.views.explain.explain_document import make_document, state_nothing_to_run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
@@ -28,13 +27,6 @@ SHOWN = 20
 _LONGEST, _LONGEST_STATUS = 300, 4_000
 
 
-# An apostrophe within a word is none.
-_QUOTE = re.compile(r"(?<!\w)'|'(?!\w)")
-
-
-_SENTENCE_ENDS = re.compile(r"(?<=[.]) (?=[A-Z])")
-
-
 def bounded(sentences: Iterable[str], total: int) -> Iterator[str]:
     """Yield the first sentences of a list, and how many more it has."""
     yield from (sentence for sentence, _ in zip(sentences, range(SHOWN), strict=False))
@@ -48,17 +40,6 @@ def shorten(things: Iterable[_T], most: int | None, state: Callable[[_T], str] =
     yield from map(state, every[:most])
     if most is not None and len(every) > most:
         yield f"and {len(every) - most:,} more (--verbose lists all)"
-
-
-def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text; an end within a name in quotes is none."""
-    parts: list[str] = []
-    for part in _SENTENCE_ENDS.split(text):
-        if parts and len(_QUOTE.findall(parts[-1])) % 2:
-            parts[-1] += f" {part}"
-        else:
-            parts.append(part)
-    return parts
 
 
 def where(instance: str, database: str | None) -> str:

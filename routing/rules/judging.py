@@ -193,16 +193,26 @@ class _Replies:
             self.is_unknown = True
             return JudgedWays(PathEnd.NOT_KNOWN)
         self.is_cut |= trace.is_cut
-        return_ways = [self._at_sender(one) for one in self._read_ways(trace, True)]
+        return_ways = list(_ways_back(trace, self._sender, self._read_ways))
         self.return_ways += return_ways
         return judge_ways(return_ways)
 
-    def _at_sender(self, one: PathWay) -> PathWay:
-        """Return a way back with its end; delivery to another database than the sender's does not count."""
-        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != self._sender
+
+def judge_reply(trace: MessageTrace, sender: Place, read_ways: ReadWays = read_all) -> JudgedPath:
+    """Judge the ways of a reply by themselves: it must reach the database that sent the message."""
+    back = tuple(_ways_back(trace, sender, read_ways))
+    judged = judge_ways(back)
+    return JudgedPath((), back, judged.failing, judged.end, judged.spared, trace.is_cut)
+
+
+def _ways_back(trace: MessageTrace, sender: Place, read_ways: ReadWays) -> Iterator[PathWay]:
+    """Yield ways back with their ends; delivery to another database than the sender's does not count."""
+    for one in read_ways(trace, True):
+        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != sender
         if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
-            return replace(one, end=PathEnd.NO_RETURN_PATH)
-        return one
+            yield replace(one, end=PathEnd.NO_RETURN_PATH)
+        else:
+            yield one
 
 
 def judge_ways(path_ways: Sequence[PathWay]) -> JudgedWays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from routing.advice.reasons import number_reason
+from routing.advice.trouble_catalogue import number_reason
 from routing.document import (
     ListItem,
     Words,

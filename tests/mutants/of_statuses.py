@@ -52,8 +52,8 @@ MUTANTS = (
         "status_advice",
         "suspicion-before-the-next-try",
         "where a route takes the messages now, first that SQL Server tries again",
-        "{TRIES_AGAIN} {EXPORT_AGAIN}",
-        "{EXPORT_AGAIN} {TRIES_AGAIN}",
+        "(TRIES_AGAIN, EXPORT_AGAIN,",
+        "(EXPORT_AGAIN, TRIES_AGAIN,",
     ),
     _of_advice(
         "status_advice",

@@ -67,7 +67,7 @@ class KnownRows:
             self.known,
             background,
             lambda: RemedyFacts.of_columns(
-                self.columns, service, used, self.columns["routes"].rows("instance_name", "address")
+                self.columns, {service}, used, self.columns["routes"].rows("instance_name", "address")
             ),
         )
 

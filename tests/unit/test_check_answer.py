@@ -11,7 +11,6 @@ import pytest
 
 from routing import cli
 from routing.importing.tsql.script_reader import read_script
-from routing.render.phrases import split_sentences
 from routing.render.text import write_text
 from routing.views.check.check_report import make_document
 from routing.views.check.checking import check
@@ -299,18 +298,3 @@ def test_a_name_in_a_comment_ends_no_comment_and_is_no_variable(
     assert lines_to_run(text) == ["USE [Orders];", "ALTER ROUTE [M] WITH SERVICE_NAME = N'//b';"]
     assert "$(" not in text
     assert "${" not in text
-
-
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("One. Two.", ["One.", "Two."]),
-        ("Route 'a. B' leads. On.", ["Route 'a. B' leads.", "On."]),
-        ("The service's database is off. Enable it.", ["The service's database is off.", "Enable it."]),
-        ("BEGIN DIALOG … WITH ENCRYPTION = OFF. Else not", ["BEGIN DIALOG … WITH ENCRYPTION = OFF.", "Else not"]),
-        ("", [""]),
-    ],
-    ids=["two", "a full stop in a name", "an apostrophe", "dots", "nothing"],
-)
-def test_sentences(text: str, sentences: list[str]) -> None:
-    assert split_sentences(text) == sentences

@@ -192,7 +192,7 @@ def test_no_statement_names_a_database_without_a_name(tmp_path: Path) -> None:
     queue = QUEUE.replace("\t0\t\n", f"\t0\t{status}\n")
     assert queue != QUEUE
     [group] = check([str(write(tmp_path / "case", {"queue.txt": queue, "routes.txt": ROUTES}))]).groups
-    assert any("owner" in advice.remedy.words for advice in group.advice)
+    assert any("owner" in advice.remedy.text for advice in group.advice)
     assert not any(UNNAMED in (advice.remedy.statement or "") for advice in group.advice)
 
 

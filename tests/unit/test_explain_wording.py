@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 import routing
-from routing.advice import reasons
-from routing.advice.reasons import advice, error_number
-from routing.terms import Reason
+from routing.advice.trouble_catalogue import error_number
 from routing.views.explain import path_sentences
 from tests.golden_texts import assert_golden
 
@@ -216,11 +214,6 @@ def test_every_word_of_the_path_has_its_sentence_here() -> None:
 )
 def test_numbers(reason: str | None, scope: str, number: int | None) -> None:
     assert error_number(reason, scope) == number
-
-
-def test_every_reason_has_its_advice() -> None:
-    assert set(reasons._ADVICE) == set(Reason)
-    assert advice(None) is None
 
 
 def test_every_line_is_documented() -> None:

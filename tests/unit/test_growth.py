@@ -146,7 +146,7 @@ def test_a_long_name_is_folded_once_however_many_names_it_is_compared_with(
 
     monkeypatch.setattr(judging, "likeness", fold)
     names = [f"//other{number}" for number in range(50)]
-    assert judging.find_spellings([*names, asked.lower(), asked, None], asked) == [asked.lower()]
+    assert judging.find_spellings([*names, asked.lower(), asked, None], {asked}) == [asked.lower()]
     assert folded.count(asked) == 2
     assert len(folded) == 53
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from routing.advice.remedies import CASES, remedy_of
-from routing.advice.status_meanings import CAUSES, WORDS, StatusTrouble
+from routing.advice.status_meanings import CAUSES, StatusTrouble
+from routing.advice.trouble_catalogue import REASONS, STATUSES
 from routing.rules.resolving import Verdict
 from routing.terms import Outcome, Reason
 from tests.unit.remedied import OLD, PAST, A, Asked, B, C, D, read, route, server
@@ -238,7 +239,7 @@ FOUND_OUT_FIRST = [
         "for a client of event notifications that is gone",
         asked(server(MINE, (), [LOCAL]), service=EVENTS),
         Reason.SERVICE_NOT_FOUND,
-        "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION make it anew",
+        "DROP EVENT NOTIFICATION and CREATE EVENT NOTIFICATION",
         (
             "-- USE [Orders];\n-- SELECT conversation_handle, state_desc, far_broker_instance FROM"
             f" sys.conversation_endpoints WHERE far_service = N'{EVENTS}';\n"
@@ -256,10 +257,7 @@ FOUND_OUT_FIRST = [
         "the other instance's address is not known",
         asked(server(MINE, (), [LOCAL]), SHOP, addresses={"hub": ["tcp://hub:4022"]}),
         Reason.SERVICE_NOT_FOUND,
-        (
-            "The service is in 'Stock' of instance 'shop'; route 'AutoCreatedLocal' of 'Orders' took the messages,"
-            " which looks in this instance alone. Its address must be found out first."
-        ),
+        "The service is in 'Stock' of instance 'shop'; route 'AutoCreatedLocal' of 'Orders' took the messages",
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
@@ -273,21 +271,21 @@ FOUND_OUT_FIRST = [
             },
         ),
         Reason.SERVICE_NOT_FOUND,
-        "Its address must be found out first.",
+        "Find out its address first.",
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
         "several instances hold it",
         Asked({"hub": server(MINE, (), [LOCAL]), "depot": OTHER, "shop": SHOP}),
         Reason.SERVICE_NOT_FOUND,
-        "Which of them it is must be found out first.",
+        "Find out which instance it is first.",
         "-- USE [Orders];\n-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';",
     ),
     (
         "a service is spelt nearly so",
         asked(server({**MINE, "Stock": (C, True)}, [("Stock", "s/")], [LOCAL])),
         Reason.SERVICE_NOT_FOUND,
-        "The messages are for 'S'; the service in 'Stock' of instance 'hub' is called 's/'.",
+        "the service in 'Stock' of instance 'hub' is called 's/'",
         None,
     ),
     (
@@ -296,17 +294,14 @@ FOUND_OUT_FIRST = [
             server(MINE, (), [route("Orders", "r", TO_SHOP, "s")]), server({"Stock": (C, True)}, [("Stock", "s")])
         ),
         Reason.NO_ROUTE,
-        "The messages are for 'S'; the service in 'Stock' of instance 'shop' is called 's'.",
+        "the service in 'Stock' of instance 'shop' is called 's'",
         None,
     ),
     (
         "the dialog is bound to an old id",
         asked(server({**MINE, "Stock": (C, True)}, [("Stock", "S")], [LOCAL]), broker=OLD),
         Reason.BROKER_INSTANCE_NOT_FOUND,
-        (
-            f"The dialogs are bound to broker instance '{OLD}'; 'Stock' of instance 'hub', which holds the"
-            f" service, has '{C}'."
-        ),
+        f"bound to broker instance '{OLD}', but 'Stock' of instance 'hub', which holds the service, has '{C}'",
         None,
     ),
     (
@@ -320,10 +315,7 @@ FOUND_OUT_FIRST = [
         "a route has an old id, and the messages have another old one",
         asked(server(MINE, (), [LOCAL, route("Orders", "r", TO_SHOP, "S", OLD)]), broker=B),
         Reason.BROKER_INSTANCE_NOT_FOUND,
-        (
-            f"Route 'r' of 'Orders' has broker instance '{OLD}'; the messages are bound to '{B}', and no known"
-            " database says which of the two the service's database has today."
-        ),
+        f"Route 'r' of 'Orders' has broker instance '{OLD}', but the messages are bound to '{B}'",
         f"-- USE [Orders];\n-- ALTER ROUTE [r] WITH BROKER_INSTANCE = N'{B}';",
     ),
     (
@@ -350,7 +342,7 @@ FOUND_OUT_FIRST = [
         "forwarding is off",
         asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])),
         Reason.FORWARDING_DISABLED,
-        "Route 'back' of 'Orders' leads to this very instance, and from there route 'on' of 'msdb' leads on",
+        "route 'on' of 'msdb' leads on to 'tcp://depot:4022', and message forwarding is off",
         (
             "-- USE [master];\n-- SELECT name FROM sys.service_broker_endpoints;\n"
             "-- ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (MESSAGE_FORWARDING = ENABLED);"
@@ -367,12 +359,17 @@ FOUND_OUT_FIRST = [
         "another database has the id of the one whose broker is off",
         asked(server({**MINE, "Stock": (C, False), "Copy": (C, True)}, [("Stock", "S")], [LOCAL])),
         Reason.BROKER_DISABLED,
-        "It cannot be enabled while 'Copy' has the same id (error 9772)",
+        "cannot be enabled while 'Copy' has the same id (error 9772)",
         (
-            "-- USE [master];\n-- [Stock] is the copy, whose dialogs may end:\n"
+            "-- USE [master];\n-- If [Stock] is the copy and needs a broker of its own:\n"
             "-- ALTER DATABASE [Stock] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;\n"
-            "-- [Copy] is the copy, whose dialogs may end:\n"
+            "-- If [Stock] is the copy and needs no broker:\n"
+            "-- ALTER DATABASE [Stock] SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;\n"
+            "-- If [Copy] is the copy and needs a broker of its own:\n"
             "-- ALTER DATABASE [Copy] SET NEW_BROKER WITH ROLLBACK IMMEDIATE;\n"
+            "-- If [Copy] is the copy and needs no broker:\n"
+            "-- ALTER DATABASE [Copy] SET DISABLE_BROKER WITH ROLLBACK IMMEDIATE;\n"
+            "-- Then enable the broker of the database that dialogs are meant for:\n"
             "-- ALTER DATABASE [Stock] SET ENABLE_BROKER WITH NO_WAIT;"
         ),
     ),
@@ -391,14 +388,14 @@ FOUND_OUT_FIRST = [
         "the routing is right: the transport",
         asked(server(MINE, (), [route("Orders", "r", TO_SHOP)])),
         Reason.NETWORK_ADDRESS,
-        "the way is right and the transport is not",
+        "the route is right and the connection fails",
         None,
     ),
     (
         "asked for a route",
         asked(server(MINE, (), [route("Orders", "c", "LOCAL", "SQL/ServiceBroker/BrokerConfiguration")])),
         Reason.ROUTE_REQUESTED,
-        "see that the SQL/ServiceBroker/BrokerConfiguration service exists, that its program answers",
+        "BrokerConfiguration service exists",
         (
             "-- USE [Orders];\n"
             "-- CREATE ROUTE [Route to S] WITH SERVICE_NAME = N'S', ADDRESS = N'tcp://<host>:<port>';"
@@ -424,7 +421,7 @@ def test_what_must_be_found_out_first(estate: Asked, reason: Reason, words: str,
     assert estate.verdict().reason is reason
     remedy = estate.remedy()
     assert (remedy.statement, remedy.is_complete) == (statement, False)
-    assert words in remedy.words
+    assert words in remedy.text
     assert read(remedy).statements == ()
     assert estate.after(remedy).verdict().reason is reason
 
@@ -434,7 +431,7 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
     bound, begun = asked(stock, broker=OLD), asked(stock)
     remedy = bound.remedy()
     assert remedy.statement == f"USE [Orders];\nALTER ROUTE [r] WITH BROKER_INSTANCE = N'{C}';"
-    assert "open ones are bound to the old one: END CONVERSATION" in remedy.words
+    assert "END CONVERSATION for open dialogs" in remedy.text
     assert bound.after(remedy).verdict().reason is Reason.BROKER_INSTANCE_NOT_FOUND
     assert begun.after(remedy).verdict().reason is Reason.LOCAL_SERVICE
 
@@ -442,15 +439,15 @@ def test_a_new_id_helps_dialogs_that_begin_after_it() -> None:
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        (Reason.DIALOG_EXPIRED, "The application has to begin a new dialog."),
-        (Reason.HOP_LIMIT, "Look for forwarders that send a message round in a circle, or raise the limit."),
-        (Reason.MIRROR_ADDRESS, "the way is right and the transport is not"),
-        (Reason.TRANSPORT_ADDRESS, "the way is right and the transport is not"),
+        (Reason.DIALOG_EXPIRED, "begin a new dialog"),
+        (Reason.HOP_LIMIT, "raise the limit"),
+        (Reason.MIRROR_ADDRESS, "the route is right and the connection fails"),
+        (Reason.TRANSPORT_ADDRESS, "the route is right and the connection fails"),
     ],
 )
 def test_where_no_statement_helps_there_are_words(reason: Reason, words: str) -> None:
     remedy = remedy_of(replace(asked(server(MINE)).stuck(), verdict=Verdict(None, Outcome.DROPPED, reason)))
-    assert words in remedy.words
+    assert words in remedy.text
     assert (remedy.statement, remedy.is_complete) == (None, False)
 
 
@@ -458,21 +455,21 @@ def test_words_name_three_places_and_count_the_others() -> None:
     many = {f"shop{number}": SHOP for number in range(5)}
     remedy = Asked({"hub": server(MINE, (), [LOCAL]), **many}).remedy()
     places = "'Stock' of instance 'shop0', 'Stock' of instance 'shop1', 'Stock' of instance 'shop2' and 2 more"
-    assert places in remedy.words
+    assert places in remedy.text
 
 
 def test_a_route_that_other_messages_take_stays() -> None:
-    stuck = asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")])).stuck()
-    assert "ALTER ROUTE [r]" in (remedy_of(stuck).statement or "")
-    remedy = remedy_of(replace(stuck, services_in_use={"S", "s"}))
+    estate = asked(server(MINE, (), [route("Orders", "r", TO_SHOP, "s")]))
+    assert "ALTER ROUTE [r]" in (estate.remedy().statement or "")
+    remedy = remedy_of(estate.stuck(services_in_use={"S", "s"}))
     assert (remedy.statement or "").startswith("-- USE [Orders];\n-- CREATE ROUTE [Route to S]")
 
 
 def test_forwarding_that_is_not_known_is_said_to_be() -> None:
     stuck = asked(server(MINE, (), [BACK, route("msdb", "on", "tcp://depot:4022")])).stuck()
-    unknown = replace(stuck, instances={"hub": replace(stuck.here, is_forwarding_known=False)})
-    assert "leads on; forwarding is off. Enable" in remedy_of(stuck).words
-    assert "leads on; whether forwarding is on is not known, and it is taken as off." in remedy_of(unknown).words
+    assert "message forwarding is off" in remedy_of(stuck).cause
+    stuck.estate.instances["hub"] = replace(stuck.here, is_forwarding_known=False)
+    assert "message forwarding is not known to be on" in remedy_of(stuck).cause
 
 
 def test_the_documentation_has_the_cases_in_their_order() -> None:
@@ -485,8 +482,18 @@ def test_the_documentation_has_the_cases_in_their_order() -> None:
 def test_the_documentation_has_the_words_on_what_sql_server_reports() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "statuses.md").read_text(encoding="utf-8")
     section = page.partition("\n## What a status means, and what solved it\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)[1:]
-    assert rows == [(_numbers(trouble), words) for trouble, words in WORDS.items()]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]*) \|$", section, re.MULTILINE)[1:]
+    assert rows == [
+        (_numbers(trouble), entry.cause, entry.advice, entry.risk or "") for trouble, entry in STATUSES.items()
+    ]
+
+
+def test_the_documentation_has_the_words_of_each_reason() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "reasons.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Reasons\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z_]+) \|[^|]*\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)
+    assert rows == [(str(reason), entry.cause, entry.advice) for reason, entry in REASONS.items()]
+    assert set(REASONS) == set(Reason)
 
 
 def _numbers(trouble: StatusTrouble) -> str:

@@ -96,6 +96,6 @@ def test_a_short_name_is_a_comment_that_says_what_to_look_at(tmp_path: Path) -> 
     [advice] = done.groups[0].advice
     assert not advice.remedy.is_complete
     text = print_check(done)
-    assert "'app1' is a short machine name: see that 'SHOP' finds it, or write the full name:\n" in text
+    assert "'app1' is a short machine name: check that 'SHOP' finds it, or write the full name.\n" in text
     created = "CREATE ROUTE [Route to //app] WITH SERVICE_NAME = N'//app', ADDRESS = N'tcp://APP1:4022';"
     assert f"    -- {created}\n" in text

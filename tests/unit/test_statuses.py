@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routing.advice.status_meanings import CAUSES, WORDS, StatusTrouble, find_trouble
+from routing.advice.status_meanings import CAUSES, StatusTrouble, find_trouble
+from routing.advice.trouble_catalogue import STATUSES
 from routing.importing.catalog.conversation_rows import error_number
 from routing.rules.observed import NUMBERS
 
@@ -142,7 +143,7 @@ def test_every_known_number_has_a_trouble_whatever_its_text_says() -> None:
 
 
 def test_every_trouble_has_words_and_numbers() -> None:
-    assert set(WORDS) == set(StatusTrouble)
+    assert set(STATUSES) == set(StatusTrouble)
     assert set(StatusTrouble) - {row.trouble for row in CAUSES} == {
         StatusTrouble.OTHER_NUMBER,
         StatusTrouble.UNREAD,

@@ -93,6 +93,36 @@ def test_every_case_reads_as_a_path() -> None:
     assert_golden("trace_paths.txt", "\n\n".join(parts) + "\n")
 
 
+def test_an_acknowledgement_that_a_copy_gets_does_not_come_back() -> None:
+    """The copies come first among the remedies, and no sentence says that all is right."""
+    tables = json.loads(json.dumps(_tables(CASES["There and back"])))
+    [sender] = [row for row in tables["databases"] if (row["instance_name"], row["name"]) == ("a", "Sales")]
+    [instance] = [row for row in tables["instances"] if row["instance_name"] == "a"]
+    tables["instances"].append({**instance, "instance_name": "copy", "addresses": ["tcp://copy:4022"]})
+    tables["databases"].append({**sender, "instance_name": "copy"})
+    copied = [row for row in tables["services"] if row["instance_name"] == "a"]
+    tables["services"] += [{**row, "instance_name": "copy"} for row in copied]
+    [back] = [row for row in tables["routes"] if row["name"] == "ToSales"]
+    back["address"] = "tcp://copy:4022"
+    done = trace(arrow(tables), StoredMessage("m1"))
+    answer = " ".join(_text(done).split("\n\n")[0].split())
+    assert "no acknowledgement comes back" in answer
+    assert "'Sales' of instance 'copy', which has the same broker instance" in answer
+    assert [remedy.place for remedy in done.remedies] == [("copy", "master"), ("a", "master")]
+    assert all("SET NEW_BROKER" in (remedy.statement or "") for remedy in done.remedies)
+
+
+def test_a_route_to_another_port_of_a_known_machine_is_corrected() -> None:
+    tables = json.loads(json.dumps(_tables(CASES["There and back"])))
+    [there] = [row for row in tables["routes"] if row["name"] == "ToStock"]
+    there["address"] = "tcp://b:4023"
+    done = trace(arrow(tables), StoredMessage("m1"))
+    assert [path.there.ending for path in done.paths] == [Ending.LEFT_ESTATE]
+    [remedy] = done.remedies
+    assert "'tcp://b:4023', but the endpoint of 'b' listens on port 4022" in remedy.cause
+    assert "ALTER ROUTE [ToStock] WITH ADDRESS = N'tcp://b:4022';" in (remedy.statement or "")
+
+
 def test_a_message_of_any_dialog_has_a_path_for_each_that_differs() -> None:
     case = CASES["Balanced by broker instance"]
     done = trace(arrow({**case["tables"], "messages": []}), _described(case, conversation_id=None))

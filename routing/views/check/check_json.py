@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routing.advice.reasons import error_number
+from routing.advice.trouble_catalogue import error_number
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence, ScriptRead, views_read
 from routing.cases.known_estate import EstateKnowledge
@@ -17,7 +17,7 @@ from routing.rules.observed import NumberAgreement
 from routing.rules.timeline import moment_of
 from routing.terms import JsonObject, ReadRow
 from routing.views.check.checking import Check, find_notes, severity_of
-from routing.views.check.grouping import GroupAdvice, MessageGroup
+from routing.views.check.grouping import MessageGroup
 from routing.views.check.problem_evidence import VIEWS_OF_AN_INSTANCE
 from routing.views.check.trial import Change, Trial
 
@@ -117,19 +117,9 @@ def _group(one: MessageGroup, done: Check) -> JsonObject:
         "advice": None if one.remedy is None else one.remedy.text,
         "statement": None if one.remedy is None else one.remedy.statement,
         "statement_is_complete": one.remedy is not None and one.remedy.is_complete,
-        "remedies": [_advice(advice) for advice in one.advice],
+        "remedies": [{**advice.remedy.as_object(), "count": advice.count} for advice in one.advice],
         "findings": [_finding(lint_finding) for lint_finding in done.findings_on(one)],
         "messages": [_message(result) for result in one.results],
-    }
-
-
-def _advice(advice: GroupAdvice) -> JsonObject:
-    return {
-        "instance_name": advice.instance,
-        "count": advice.count,
-        "advice": advice.remedy.text,
-        "statement": advice.remedy.statement,
-        "statement_is_complete": advice.remedy.is_complete,
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import starmap
 from typing import NamedTuple
 
-from routing.advice.remedy import MessageRemedy
+from routing.advice.remedy import Remedy, RemedyPlace
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
 from routing.cases.message_cases import MessageResult
 from routing.cases.missing_knowledge import gap_sentence
@@ -50,6 +50,7 @@ from routing.views.page.facts import (
     count_words,
 )
 from routing.views.page.report_network import list_places
+from routing.views.remedy_blocks import list_remedy, list_sentences
 
 _TONES = {
     **dict.fromkeys((ProblemKind.NOT_KNOWN, ProblemKind.NOT_ACKNOWLEDGED, ProblemKind.PASSING), Tone.WAITING),
@@ -96,24 +97,25 @@ def describe_message(
 def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -> list[SqlStatement]:
     """List the statements to be pasted, each once; those of messages that are ``asked`` about, if given."""
     # Remedies with one statement may differ in words.
-    remedies: dict[tuple[str, str], MessageRemedy] = {}
+    remedies: dict[tuple[str, str], Remedy] = {}
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for problem in find_problems(done.shown.groups):
         if asked is not None and not any(problem.keeps(result) for result in asked):
             continue
         for advice in problem.advice:
-            if advice.remedy.statement is not None:
-                key = advice.instance, advice.remedy.statement
-                remedies.setdefault(key, advice.remedy)
+            remedy = advice.remedy
+            if remedy.statement is not None:
+                key = remedy.instance, remedy.statement
+                remedies.setdefault(key, remedy)
                 about = f"{problem.what}: {problem.state_messages()}{_whose(problem, advice)}."
-                reasons[key].append("\n".join([about, *problem.list_actions(advice)]))
+                reasons[key].append("\n".join([about, *list_sentences(remedy, problem.why)]))
     # What can be run comes first: a server that is only in comments need not be reached for it.
     ready_instances = {instance for (instance, _), remedy in remedies.items() if remedy.is_complete}
     statements: list[SqlStatement] = []
     for key in sorted(remedies, key=lambda one: one[0] not in ready_instances):
         others = len(reasons[key]) - 1
         also = [f"And for {count(others, 'other problem')}."] if others else []
-        statements.append(remedies[key].as_statement(key[0], [reasons[key][0], *also]))
+        statements.append(remedies[key].as_statement([reasons[key][0], *also]))
     return statements
 
 
@@ -127,7 +129,7 @@ class _Report:
 
     def __init__(self, done: Check, limits: ReportLimits) -> None:
         self._done, self._limits = done, limits
-        self._remedies: dict[tuple[str, MessageRemedy], int] = {}
+        self._remedies: dict[tuple[RemedyPlace, tuple[str, ...], str | None], int] = {}
         self._evidence_places = EvidencePlaces(done)
 
     def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
@@ -166,19 +168,13 @@ class _Report:
             yield Paragraph(f"and {len(problem.advice) - left_out} more remedies (--verbose lists all)", 1)
 
     def _remedy(self, number: int, problem: MessageProblem, advice: GroupAdvice) -> Iterator[Block]:
-        label = f"what to do on {named(advice.instance)}{_whose(problem, advice)}"
-        first = self._remedies.setdefault((advice.instance, advice.remedy), number)
+        remedy = advice.remedy
+        label = f"what to do on {named(remedy.instance)}{_whose(problem, advice)}"
+        first = self._remedies.setdefault((remedy.place, remedy.actions, remedy.statement), number)
         if first != number:
             yield LabelledFact(label, f"as in {first}", 1)
             return
-        actions = problem.list_actions(advice)
-        if len(actions) == 1:
-            yield LabelledFact(label, actions[0], 1)
-        else:
-            yield Paragraph((TonedText(f"{label}:", Tone.QUIET),), 1)
-            yield from (ListItem(action, indent=1) for action in actions)
-        if advice.remedy.statement is not None:
-            yield SqlStatement(advice.remedy.statement, indent=2)
+        yield from list_remedy(remedy, label, problem.why, indent=1)
 
     def others(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
         """Yield the number of problems that are not shown."""
@@ -386,8 +382,10 @@ def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
         key = _key(group.first)
         result = key.instance, key.database, key.service, key.outcome, key.reason
         for advice in group.advice:
-            where = "" if advice.instance == key.instance else f"On {named(advice.instance)}: "
-            yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.text}", advice.remedy.statement)
+            remedy = advice.remedy
+            where = "" if remedy.instance == key.instance else f"On {named(remedy.instance)}: "
+            risk = "" if remedy.risk is None else f" Risk: {remedy.risk}"
+            yield FlowAdvice(*result, advice.count, f"{where}{remedy.text}{risk}", remedy.statement)
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:

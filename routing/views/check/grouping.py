@@ -9,16 +9,18 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from routing.advice.remedies import AskStuck, HopToMend, find_remedies, remedy_of, remedy_of_silence
-from routing.advice.remedy import MessageRemedy, PlacedRemedy
+from routing.advice.path_remedies import find_remedies, find_silence_remedies
+from routing.advice.remedies import remedy_of
+from routing.advice.remedy import Confidence, Remedy
 from routing.advice.status_advice import StatusAdviser
 from routing.advice.status_meanings import CONNECTION_TROUBLES, PASSING_TROUBLES, find_trouble
-from routing.advice.stuck_groups import NewRouteNames, StuckGroup
+from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
+from routing.cases.judged_questions import RemedyFacts
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap
-from routing.cases.near_misses import NOTHING_NEAR, KnownInstances, NearMiss, NearMisses, near_in_common
+from routing.cases.near_misses import NOTHING_NEAR, NearMiss, near_in_common
 from routing.rules.estate import SharedTuple
 from routing.rules.judging import IS_DROPPED, JudgedPath
 from routing.rules.observed import NumberAgreement, ReasonComparison
@@ -47,13 +49,12 @@ _OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 
 @dataclass(frozen=True)
 class GroupAdvice:
-    """A remedy on an instance for some messages of a group.
+    """A remedy for some messages of a group.
 
     ``is_of_routes``: the rules ask for the remedy; else a status of SQL Server does.
     """
 
-    instance: str
-    remedy: MessageRemedy
+    remedy: Remedy
     count: int
     is_of_routes: bool = False
 
@@ -72,7 +73,7 @@ class MessageGroup:
     advice: Sequence[GroupAdvice]
 
     @property
-    def remedy(self) -> MessageRemedy | None:
+    def remedy(self) -> Remedy | None:
         """The first thing to do."""
         return self.advice[0].remedy if self.advice else None
 
@@ -245,7 +246,7 @@ class _Help(NamedTuple):
     """The near misses of messages, and their remedies."""
 
     near: SharedTuple[NearMiss] = NOTHING_NEAR
-    remedies: tuple[PlacedRemedy, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
 
 
 def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
@@ -255,15 +256,15 @@ def _shared(near: Sequence[NearMiss]) -> SharedTuple[NearMiss]:
 def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[MessageGroup]:
     """Return the groups of all messages, in the order in which they are shown."""
     every = list(results)
-    adviser = _Adviser(
-        estate,
-        NearMisses(estate.instances),
+    facts_for_remedies = RemedyFacts(
+        estate.instances,
         EstateAddresses(
             {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
             list_route_addresses(estate.instances),
         ),
         {result.row["to_service_name"] for result in every},
     )
+    adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
     results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
     for result in every:
         facts = _Facts.of_result(result)
@@ -278,18 +279,9 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
 class _Adviser:
     """Finds near misses and remedies for messages."""
 
-    def __init__(
-        self,
-        estate: CheckedEstate,
-        index: NearMisses,
-        addresses: EstateAddresses,
-        services: Iterable[str],
-    ) -> None:
-        self._estate, self._index, self._addresses = estate, index, addresses
-        self._services = frozenset(services)
-        self._new_names = NewRouteNames()
-        self._instances = KnownInstances.of(estate.instances)
-        self._statuses = StatusAdviser(estate, index, addresses, self._services, self._new_names)
+    def __init__(self, checked: CheckedEstate, estate: AdviceEstate) -> None:
+        self._checked, self._estate = checked, estate
+        self._statuses = StatusAdviser(checked, estate)
         self._known: dict[tuple[object, ...], _Help] = {}
         self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
@@ -306,11 +298,12 @@ class _Adviser:
         return self._known[alike]
 
     def _help(self, result: MessageResult, verdict: Verdict) -> _Help:
+        sent = self._sent(result)
         if result.path is not None:
-            near, remedies = find_remedies(result.path, result.row["instance_name"], self._on_path_of(result))
+            near, remedies = find_remedies(result.path, sent, self._estate)
             return _Help(_shared(near), tuple(remedies))
-        stuck = self._stuck(result, verdict)
-        return _Help(_shared(stuck.near), (PlacedRemedy(stuck.instance, remedy_of(stuck)),))
+        stuck = self._estate.describe_stuck(sent, verdict)
+        return _Help(_shared(stuck.near), (remedy_of(stuck),))
 
     def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
         """Find the near misses and remedies that all possible verdicts of a message have in common.
@@ -323,6 +316,7 @@ class _Adviser:
             helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
             remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
             common = remedies.pop() if len(remedies) == 1 else ()
+            common = tuple(remedy.with_confidence_at_most(Confidence.LIKELY) for remedy in common)
             self._known[alike] = _Help(_shared(near_in_common([helped.near for helped in helps])), common)
         helped = self._known[alike]
         is_contradicted = all(
@@ -333,7 +327,7 @@ class _Adviser:
 
     def _knows_routes(self, supposed: Iterable[tuple[MessageResult, Verdict]]) -> bool:
         """Return True if all routes that decide are known; other things may be unknown."""
-        knowledge = self._estate.knowledge
+        knowledge = self._checked.knowledge
         return not any(
             self._is_about_routes(knowledge.of_verdict(result.row["instance_name"], verdict))
             for result, verdict in supposed
@@ -350,62 +344,24 @@ class _Adviser:
             results, key=lambda result: (result.row["enqueue_time"], result.row["message_sequence_number"])
         )
         bare = MessageGroup(ordered, helped.near, ())
-        on_path = [GroupAdvice(*placed, len(ordered), is_of_routes=True) for placed in helped.remedies]
+        on_path = [GroupAdvice(remedy, len(ordered), is_of_routes=True) for remedy in helped.remedies]
         answers = self._statuses.answer(ordered, is_failing=bare.is_failing, has_remedy=bool(on_path))
-        status_remedies = [GroupAdvice(*placed, count) for placed, count in answers]
+        status_remedies = [GroupAdvice(remedy, count) for remedy, count in answers]
         if bare.is_silent and not status_remedies and not on_path:
-            status_remedies = [GroupAdvice(*self._break_silence(bare), bare.unacknowledged)]
+            status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in self._break_silence(bare)]
         if bare.first.is_on_its_way:
             return MessageGroup(ordered, helped.near, (*status_remedies, *on_path))
         return MessageGroup(ordered, helped.near, (*on_path, *status_remedies))
 
-    def _break_silence(self, bare: MessageGroup) -> PlacedRemedy:
-        first, instance = bare.first, bare.first.row["instance_name"]
+    def _break_silence(self, bare: MessageGroup) -> list[Remedy]:
+        first, sent = bare.first, self._sent(bare.first)
         if bare.path is not None:
-            return remedy_of_silence(bare.path, instance, self._on_path_of(first))
+            return find_silence_remedies(bare.path, sent, self._estate)
         if first.verdict is None:
             raise ValueError("messages on their way have a verdict")
-        return PlacedRemedy(instance, remedy_of(self._stuck(first, first.verdict)))
+        return [remedy_of(self._estate.describe_stuck(sent, first.verdict))]
 
-    def _on_path_of(self, result: MessageResult) -> AskStuck:
-        return lambda hop, is_return: self._at_hop(result, hop, is_return)
-
-    def _at_hop(self, result: MessageResult, mended: HopToMend, is_return: bool) -> StuckGroup:
-        row, hop = result.row, mended.hop
-        service = row["from_service_name"] if is_return else row["to_service_name"]
-        broker = mended.verdict.broker_instance
-        near = self._index.of(hop.instance_name, hop.scope, service, broker, self._time_of(result))
-        return StuckGroup(
-            instances=self._instances,
-            addresses=self._addresses,
-            instance=hop.instance_name,
-            database=mended.database,
-            scope=hop.scope,
-            service=service,
-            broker=broker,
-            verdict=mended.verdict,
-            near=near,
-            services_in_use=self._services,
-            back_to=(row["instance_name"], row["database_name"]) if is_return else None,
-            new_names=self._new_names,
-        )
-
-    def _stuck(self, result: MessageResult, verdict: Verdict) -> StuckGroup:
-        name, service, broker = result.row["instance_name"], result.row["to_service_name"], verdict.broker_instance
-        return StuckGroup(
-            instances=self._instances,
-            addresses=self._addresses,
-            instance=name,
-            database=result.row["database_name"],
-            scope=result.scope,
-            service=service,
-            broker=broker,
-            verdict=verdict,
-            near=self._index.of(name, result.scope, service, broker, self._time_of(result)),
-            services_in_use=self._services,
-            from_service=result.row["from_service_name"],
-            new_names=self._new_names,
-        )
-
-    def _time_of(self, result: MessageResult) -> int:
-        return self._estate.times[result.row["instance_name"]]
+    def _sent(self, result: MessageResult) -> SentMessage:
+        row = result.row
+        who = row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"]
+        return SentMessage(*who, self._checked.times[row["instance_name"]])

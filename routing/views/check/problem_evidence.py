@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from routing.advice.reasons import error_number
+from routing.advice.trouble_catalogue import error_number
 from routing.cases.background import StatusText
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import MessageResult

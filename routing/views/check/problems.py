@@ -7,20 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from routing.advice.reasons import REASON_WORDS
-from routing.advice.reasons import advice as advice_for
+from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
-from routing.render.phrases import count_places, named, split_sentences, when, where
+from routing.render.phrases import count_places, named, when, where
 from routing.render.wording import count, format_duration
 from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.timeline import moment_of
 from routing.terms import NOT_KNOWN, Ending, Outcome, PathEnd, Reason
 from routing.views.check.checking import Check
 from routing.views.check.grouping import STUCK_KINDS, GroupAdvice, MessageGroup, ProblemKind
-
-# What remedies of these reasons say first is what to do.
-_REASONS_OF_THE_DIALOG = (Reason.HOP_LIMIT, Reason.DIALOG_EXPIRED, Reason.ROUTE_REQUESTED)
 
 
 @dataclass(frozen=True)
@@ -52,11 +48,6 @@ class MessageProblem:
         """Return True if it keeps this very message."""
         return any(one is result for one in self.whole.results)
 
-    @property
-    def has_explained_cause(self) -> bool:
-        """Return True if ``why`` is the first sentence of the first remedy by the rules."""
-        return _sentence_of_cause(self.first) == self.why
-
     def state_messages(self) -> str:
         """State number, sender and service: "4 messages from 'A', database 'B' to …"."""
         rows = [group.first.row for group in self.groups]
@@ -64,11 +55,6 @@ class MessageProblem:
         sender = where(*next(iter(places))) if len(places) == 1 else count(len(places), "database")
         target = count_places((row["to_service_name"] for row in rows), "service")
         return f"{count(self.count, 'message')} from {sender} to {target}"
-
-    def list_actions(self, advice: GroupAdvice) -> list[str]:
-        """List the actions to take, a sentence each, without the one that gives the cause."""
-        is_first = self.has_explained_cause and advice.remedy == _advice_of_routes(self.first)[0].remedy
-        return advice.remedy.list_actions(has_explained_cause=is_first)
 
 
 def state_waiting(result: MessageResult, times: Mapping[str, int]) -> str:
@@ -85,7 +71,7 @@ def find_problems(groups: Iterable[MessageGroup]) -> list[MessageProblem]:
     groups_by_cause: dict[object, list[MessageGroup]] = defaultdict(list)
     for group in groups:
         what, cause = state_outcome(group), _name_cause(group)
-        remedies = tuple((advice.instance, advice.remedy) for advice in group.advice)
+        remedies = tuple(advice.remedy for advice in group.advice)
         alone = id(group) if group.kind is ProblemKind.NOTHING else None
         groups_by_cause[group.kind, what, cause, remedies, group.gaps, alone].append(group)
     return [_make_problem(alike) for alike in groups_by_cause.values()]
@@ -159,7 +145,7 @@ def _name_reason(failure: PathWay) -> str:
 def state_cause(group: MessageGroup) -> str:
     """State the cause of waiting in one sentence; empty for messages that are on their way."""
     if group.kind in (ProblemKind.STUCK, ProblemKind.DROPPED):
-        return _sentence_of_cause(group) or _state_reason(group)
+        return _cause_by_rules(group) or _state_reason(group)
     if group.trouble is not None:
         return state_status(group, group.trouble)
     if group.kind is ProblemKind.NOT_KNOWN:
@@ -172,19 +158,9 @@ def state_cause(group: MessageGroup) -> str:
     return ""
 
 
-def _advice_of_routes(group: MessageGroup) -> list[GroupAdvice]:
-    return [advice for advice in group.advice if advice.is_of_routes]
-
-
-def _sentence_of_cause(group: MessageGroup) -> str | None:
-    """Return the first sentence of the first remedy by the rules, where that says why; else None."""
-    advice = _advice_of_routes(group)
-    reason = _find_reason(group)
-    if group.kind not in (ProblemKind.STUCK, ProblemKind.DROPPED) or not advice or reason is None:
-        return None
-    words = advice[0].remedy.words
-    says_what_to_do = reason in _REASONS_OF_THE_DIALOG or words == advice_for(str(reason))
-    return None if says_what_to_do else split_sentences(words)[0]
+def _cause_by_rules(group: MessageGroup) -> str | None:
+    """Return the cause that the first remedy by the rules names; None without one."""
+    return next((advice.remedy.cause for advice in group.advice if advice.is_of_routes), None)
 
 
 def _find_reason(group: MessageGroup) -> Reason | None:
@@ -197,8 +173,7 @@ def _find_reason(group: MessageGroup) -> Reason | None:
 
 def _state_reason(group: MessageGroup) -> str:
     reason = _find_reason(group)
-    words = "" if reason is None else REASON_WORDS[reason]
-    return f"{words[:1].upper()}{words[1:]}."
+    return "" if reason is None else REASONS[reason].cause
 
 
 def state_status(group: MessageGroup, status_text: StatusText) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from routing.advice.reasons import advice, error_number, number_reason
+from routing.advice.trouble_catalogue import REASONS, error_number, number_reason
 from routing.document import (
     Block,
     Document,
@@ -22,6 +22,7 @@ from routing.render.wording import format_duration, format_time, mark_outcome, p
 from routing.terms import MatchingStep, Outcome, ReadRow, Reason
 from routing.views.explain import path_sentences
 from routing.views.explain.explaining import Explanation
+from routing.views.remedy_blocks import list_remedy
 
 # The outcome of a message in one sentence: what becomes of it, why, and since when it waits.
 
@@ -260,7 +261,7 @@ def state_nothing_to_run(explanation: Explanation) -> str:
     """Return the comment that stands alone where an explanation has no statement."""
     [verdict], steps = explanation.verdict, explanation.steps.rows
     message = DecidedMessage(verdict, steps)
-    outcome, advice = plain_words(state_outcome(message)), _advise(message, explanation)
+    outcome, advice = plain_words(state_outcome(message)), _advise(explanation)
     return " ".join(part for part in ("There is nothing to run.", outcome, advice) if part is not None)
 
 
@@ -271,17 +272,21 @@ def _reason(message: DecidedMessage) -> Iterator[Block]:
 
 
 def _what_to_do(message: DecidedMessage, explanation: Explanation) -> Iterator[Block]:
-    remedy, advice = explanation.remedy, _advise(message, explanation)
-    instance = message.verdict["instance_name"]
+    outcome = plain_words(state_outcome(message))
+    for remedy in explanation.remedies:
+        label = f"what to do on {quote_name(remedy.instance)}"
+        yield from list_remedy(remedy, label, about=[outcome, remedy.text])
+    advice = None if explanation.remedies else _advise(explanation)
     if advice is not None:
-        yield LabelledFact(f"what to do on {quote_name(instance)}", advice)
-    if remedy is not None and remedy.statement is not None:
-        yield remedy.as_statement(instance, [plain_words(state_outcome(message)), remedy.text], indent=1)
+        yield LabelledFact(f"what to do on {quote_name(message.verdict['instance_name'])}", advice)
 
 
-def _advise(message: DecidedMessage, explanation: Explanation) -> str | None:
-    remedy = explanation.remedy
-    return advice(message.verdict["reason"]) if remedy is None else remedy.text
+def _advise(explanation: Explanation) -> str | None:
+    """Return the text of the first remedy, else what the catalogue advises; None if the outcome is open."""
+    [verdict] = explanation.verdict
+    if explanation.remedy is not None:
+        return explanation.remedy.text
+    return None if verdict["reason"] is None else REASONS[Reason(verdict["reason"])].advice
 
 
 def list_steps(steps: Iterable[ReadRow]) -> Iterator[Block]:
@@ -314,18 +319,20 @@ def _list_outcome(step: ReadRow, scope: str | None) -> Iterator[Block]:
 # An explanation as one JSON object for programs.
 
 
-def write_explanation(verdict: ReadRow, steps: Sequence[ReadRow]) -> str:
-    """Return one line: verdict (the columns of resolved_routes), error_number, advice, transmission_status, steps.
+def write_explanation(explanation: Explanation) -> str:
+    """Return one line: verdict (columns of resolved_routes), error_number, remedies, transmission_status, steps.
 
     The status is its step, null where none is known. Steps have their sentences, and no values that are null.
     """
+    [verdict], steps = explanation.verdict, explanation.steps.rows
     scope = [step["database_name"] for step in steps if step["item"] == "SCOPE"]
     shown = [_step(step) for step in steps]
     return write_json(
         {
             "verdict": dict(verdict),
             "error_number": error_number(verdict["reason"], scope[-1] if scope else None),
-            "advice": advice(verdict["reason"]),
+            "remedies": [remedy.as_object() for remedy in explanation.remedies],
+            "advice": _advise(explanation),
             "transmission_status": next((step for step in shown if step["item"] == "STATUS"), None),
             "steps": shown,
         }

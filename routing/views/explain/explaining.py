@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from routing.advice.question_remedies import find_remedy
-from routing.advice.remedy import MessageRemedy
+from routing.advice.question_remedies import find_question_remedies
+from routing.advice.remedy import Remedy
 from routing.arguments import checked
 from routing.cases.background import (
     NOTHING,
@@ -348,15 +348,20 @@ class Explanation:
     """verdict: one row, the columns of resolved_routes; steps: the path, rows of `result_schemas.EXPLAINED_STEPS`.
 
     A column of the verdict is null where it depends on a dialog that was not given. ``others``: where a
-    conversation was asked about, how many more messages are stored of the end that this one is of. ``remedy``:
-    what to do, with a statement where there is one; None where the message leaves its instance as it should, or
+    conversation was asked about, how many more messages are stored of the end that this one is of. ``remedies``:
+    what to do, with a statement where there is one; none where the message leaves its instance as it should, or
     its dialog decides what to do.
     """
 
     verdict: SchemaRows
     steps: SchemaRows
     others: int = 0
-    remedy: MessageRemedy | None = None
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def remedy(self) -> Remedy | None:
+        """The first remedy, None without one."""
+        return self.remedies[0] if self.remedies else None
 
 
 @checked
@@ -383,7 +388,7 @@ def explain(
 
     Returns:
         The verdict (one row of ``resolved_routes``), the steps to it (`result_schemas.EXPLAINED_STEPS`) and the
-        remedy.
+        remedies.
 
     Raises:
         QuestionError: no such message, instance or database exists, or a run would reject the message.
@@ -419,5 +424,5 @@ def answer(
     return Explanation(
         SchemaRows(RESOLVED_ROUTES.optional(), (verdict,)),
         SchemaRows(EXPLAINED_STEPS, number_lines(path_lines)),
-        remedy=None if read_facts is None else find_remedy(judged, read_facts),
+        remedies=() if read_facts is None else find_question_remedies(judged, read_facts),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from routing.advice.status_meanings import WORDS, find_trouble
+from routing.advice.status_meanings import find_trouble
+from routing.advice.trouble_catalogue import STATUSES
 from routing.render.phrases import quote_name
 from routing.render.wording import count, format_time
 from routing.terms import (
@@ -347,7 +348,7 @@ def _trouble(line: Line) -> str | None:
     if line["name"] is not None or line["finding"] == "AGREES":
         return None
     trouble = find_trouble(line["error_number"], line["status_text"])
-    return None if trouble is None else WORDS[trouble]
+    return None if trouble is None else STATUSES[trouble].text
 
 
 def _outcome(line: Line) -> str:

@@ -12,7 +12,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from routing.advice.reasons import advice
+from routing.advice.trouble_catalogue import REASONS
 from routing.delta.counted_runs import release
 from routing.rules.observed import numbers_of
 from routing.rules.timeline import SECOND
@@ -93,7 +93,7 @@ def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
 
     ``reason`` is a word of `terms.Reason`. There are no numbers where SQL Server has none for it.
     """
-    return numbers_of(Reason(reason)), advice(reason) or ""
+    return numbers_of(Reason(reason)), REASONS[Reason(reason)].advice
 
 
 TITLE = "How Service Broker messages are routed"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from routing.advice.reasons import advice, number_reason
+from routing.advice.trouble_catalogue import number_reason
 from routing.cases.questions import DESCRIBED_ID
 from routing.document import (
     Block,
@@ -26,8 +26,9 @@ from routing.rules.following import HopPath, MessageTrace
 from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.pathing import PathWithReturn
 from routing.rules.timeline import moment_of
-from routing.terms import Ending, PathEnd, Reason
+from routing.terms import Ending, PathEnd
 from routing.views.path_blocks import ENDING_WORDS, HAZARD, way_blocks
+from routing.views.remedy_blocks import list_remedy
 from routing.views.trace.tracing import TraceResult
 
 if TYPE_CHECKING:
@@ -38,13 +39,6 @@ if TYPE_CHECKING:
 
 Parts = list[str | TonedText]
 _SHOWN = 20
-_NO_WAY = (
-    Reason.NO_ROUTE,
-    Reason.SERVICE_NOT_FOUND,
-    Reason.BROKER_INSTANCE_NOT_FOUND,
-    Reason.TRANSPORT_ADDRESS_INVALID,
-)
-_STUCK = (Ending.DELAYED, Ending.DROPPED)
 
 
 def make_document(done: TraceResult) -> Document:
@@ -170,46 +164,11 @@ _END_CLAUSES = {
 
 
 def _what_to_do(done: TraceResult) -> Iterator[Block]:
-    """Yield the advice where a way ends before its time, each once."""
-    facts: dict[LabelledFact, None] = {}
-    for path in done.paths:
-        facts |= dict.fromkeys(_advice(path.there.hop_paths))
-        if path.back is not None:
-            facts |= dict.fromkeys(_missing(done, path.back))
-            facts |= dict.fromkeys(_advice(hop_path for hop_path in path.back.hop_paths if not _lacks(hop_path)))
-        if path.there.has_multiple_targets:
-            facts[LabelledFact("hazard", HAZARD)] = None
-    yield from facts
-
-
-def _missing(done: TraceResult, back: MessageTrace) -> Iterator[LabelledFact]:
-    """Yield the places where a route to the service that sent is missing."""
-    places = (
-        (hop_path.hops[-1].instance_name, hop_path.hops[-1].scope)
-        for hop_path in back.hop_paths
-        if _lacks(hop_path)
-    )
-    for instance, scope in dict.fromkeys(places):
-        service = quote(done.from_service)
-        words = (
-            f"A route to {service} with its broker instance is missing on {quote(instance)}, in {quote(scope)}."
-        )
-        yield LabelledFact(f"what to do on {quote(instance)}", words)
-
-
-def _lacks(hop_path: HopPath) -> bool:
-    return hop_path.reason in _NO_WAY
-
-
-def _advice(hop_paths: Iterable[HopPath]) -> Iterator[LabelledFact]:
-    """Yield the advice on each reason that ends a way before it is delivered, and where."""
-    for instance, reason in dict.fromkeys(
-        (hop_path.instance, hop_path.reason) for hop_path in hop_paths if hop_path.ending in _STUCK
-    ):
-        yield LabelledFact(
-            f"what to do on {quote(instance)}",
-            advice(None if reason is None else str(reason)) or "",
-        )
+    """Yield the remedies for the hops where a path fails, and the hazard of several targets."""
+    for remedy in done.remedies:
+        yield from list_remedy(remedy, f"what to do on {quote(remedy.instance)}")
+    if any(path.there.has_multiple_targets for path in done.paths):
+        yield LabelledFact("hazard", HAZARD)
 
 
 def _head(done: TraceResult) -> str:
@@ -295,6 +254,7 @@ def write_trace(done: TraceResult) -> str:
             ],
             "ways": [dict(row) for row in done.way_rows],
             "hops": [dict(row) for row in done.hop_rows],
+            "remedies": [remedy.as_object() for remedy in done.remedies],
         }
     )
 

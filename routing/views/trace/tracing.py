@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from routing.advice.question_remedies import find_path_remedies
+from routing.advice.remedy import Remedy
 from routing.arguments import checked
 from routing.cases.judged_questions import JudgedQuestion, judge_question
 from routing.cases.question_source import open_source, pose
@@ -17,6 +19,7 @@ from routing.plan.paths import PathPlanner
 from routing.result_schemas import TRACED_HOPS, TRACED_WAYS
 from routing.rules import text
 from routing.rules.following import HopPath, MessageTrace
+from routing.rules.judging import JudgedPath, Place, judge_reply
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.resolving import RoutedMessage
@@ -82,7 +85,7 @@ class TraceResult:
 
     ``paths``: one, or where the dialog decides and is not known one for each that differs. ``way_rows`` and
     ``hop_rows`` have all of it (`result_schemas.TRACED_WAYS`, `result_schemas.TRACED_HOPS`). ``others`` as in
-    `Explanation`.
+    `Explanation`. ``remedies`` are for the hops where a path fails.
     """
 
     message: RoutedMessage
@@ -91,6 +94,7 @@ class TraceResult:
     way_rows: SchemaRows
     hop_rows: SchemaRows
     others: int = 0
+    remedies: tuple[Remedy, ...] = ()
 
 
 @checked
@@ -114,7 +118,7 @@ def trace(
 
     Returns:
         The paths there and back; ``way_rows`` and ``hop_rows`` (`result_schemas.TRACED_WAYS`,
-        `result_schemas.TRACED_HOPS`).
+        `result_schemas.TRACED_HOPS`); the remedies for the hops where a path fails.
 
     Raises:
         QuestionError: no such message, instance or database exists, or a run would reject the message.
@@ -130,15 +134,34 @@ def trace(
     judged = judge_question(posed.asked, posed.known_tables)
     from_service = text.empty_as_null(posed.asked.row["from_service_name"])
     services = {judged.message.service, *([from_service] if from_service else [])}
-    paths = _paths(judged, read_network(source.inputs, services), from_service)
-    return TraceResult(judged.message, from_service, paths, way_rows(paths), hop_rows(paths), posed.others)
+    inputs = _read_inputs(source.inputs)
+    paths = _paths(judged, inputs.network_for(services), from_service)
+    remedies = find_path_remedies(
+        judged,
+        tuple(_judged_paths(paths, (judged.message.instance, judged.message.database))),
+        lambda: source.describe_path_facts(inputs.settings, services),
+    )
+    rows = way_rows(paths), hop_rows(paths)
+    return TraceResult(judged.message, from_service, paths, *rows, posed.others, remedies)
+
+
+def _judged_paths(paths: Iterable[PathWithReturn], sender: Place) -> Iterator[JudgedPath]:
+    """Yield each path as it is judged, and the reply to a message that its own instance delivers."""
+    for path in paths:
+        yield path.judged
+        if path.back is not None and not path.judged.back:
+            yield judge_reply(path.back, sender)
 
 
 def read_network(tables: Mapping[str, Table], services: Collection[str]) -> EstateNetwork:
     """Return all instances as messages to some services see them. Raises InputError where a row is at fault."""
+    return _read_inputs(tables).network_for(services)
+
+
+def _read_inputs(tables: Mapping[str, Table]) -> CheckedInputs:
     settings = read_settings(tables)
     refuse_faults(settings)
-    return CheckedInputs(settings, None).network_for(services)
+    return CheckedInputs(settings, None)
 
 
 def _paths(judged: JudgedQuestion, network: EstateNetwork, from_service: str | None) -> tuple[PathWithReturn, ...]:
@@ -147,4 +170,4 @@ def _paths(judged: JudgedQuestion, network: EstateNetwork, from_service: str | N
     dialog, instance = message.conversation_id, network.instances[message.instance]
     sender = PathSender(instance, message.database, message.is_initiator, back_to, dialog)
     verdicts = [verdict for _, verdict in judged.possible]
-    return tuple(dict.fromkeys(PathPlanner(network).paths(sender, message, verdicts)))
+    return tuple(dict.fromkeys(PathPlanner(network, is_exact=True).paths(sender, message, verdicts)))

@@ -1,0 +1,297 @@
+"""Remedies that let a route lead to the right address, or add one. Each is one case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routing.advice import statements
+from routing.advice.remedy import Confidence, Remedy, ready, to_fill_in
+from routing.advice.stuck_messages import StuckMessage
+from routing.advice.trouble_catalogue import REASONS
+from routing.cases.estate_addresses import TargetAddress
+from routing.render.phrases import join_words, named
+from routing.rules import text
+from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
+from routing.rules.locating import has_id
+from routing.terms import LOCAL_ADDRESS, MSDB, MatchingStep, Reason
+
+PLACEHOLDER = "tcp://<host>:<port>"
+"""What stands for an address that must be found out first."""
+_LOOKS = {
+    AddressKind.LOCAL: ", which looks only in this instance",
+    AddressKind.TRANSPORT: ", which leads to the address in a service's name, and this name has none",
+}
+_NOT_THERE = (Reason.NO_ROUTE, Reason.SERVICE_NOT_FOUND, Reason.BROKER_INSTANCE_NOT_FOUND)
+AUTO_CREATED = "AutoCreatedLocal"
+"""The route to LOCAL that SQL Server puts into each new database."""
+
+
+def deliver_here(stuck: StuckMessage) -> Remedy | None:
+    """Return the remedy where the service is in this instance and no route of the scope says so."""
+    search = stuck.last
+    route = search.reported
+    destination = search.location.destination
+    if destination is None or (route is not None and route.mirror_address is not None):
+        return None
+    place = stuck.place(search.scope)
+    is_loop = stuck.verdict.reason is Reason.ROUTING_LOOP
+    is_only_here = not any(name != stuck.instance for name, _ in stuck.estate.instances.holders_of(stuck.service))
+    is_wrong = is_loop or (is_only_here and route is not None and route.service == stuck.service)
+    if route is not None and route.kind is AddressKind.NETWORK and is_wrong:
+        cause = (
+            f"Route {named(route.name)} of {named(search.scope)} leads to {named(route.address)}, but the service"
+            f" is in {named(destination)} of this instance."
+        )
+        altered = statements.alter_route(route.name, statements.with_clause(address=LOCAL_ADDRESS))
+        return ready(place, cause, ("Correct the route: its address must be LOCAL.",), altered)
+    cause = (
+        f"The service is in {named(destination)} of this instance, but no LOCAL route of {named(search.scope)}"
+        " leads to it."
+    )
+    names_in_use = stuck.here.route_names.get(search.scope, frozenset())
+    if search.step is MatchingStep.NO_MATCH and text.collated(AUTO_CREATED) not in names_in_use:
+        created = statements.create_route(AUTO_CREATED, statements.with_clause(address=LOCAL_ADDRESS))
+        action = "Create the LOCAL route that SQL Server makes with a database, and that somebody dropped."
+        return ready(place, cause, (action,), created)
+    broker = None if route is None else route.broker
+    options_clause = statements.with_clause(stuck.service, broker, LOCAL_ADDRESS)
+    created = stuck.create_route(search.scope, options_clause)
+    return ready(place, cause, ("Create a LOCAL route for the service.",), created)
+
+
+def lead_elsewhere(stuck: StuckMessage) -> Remedy | None:
+    """Advise a route to the other instance with the service; with a statement if its address is known."""
+    holders = stuck.holders_elsewhere()
+    if stuck.last.step is MatchingStep.REPLY:
+        # A reply goes by no route.
+        return None
+    if not holders or (stuck.database is None and stuck.verdict.reason is Reason.FORWARDING_DISABLED):
+        # For arrivals the route is right, and forwarding is off.
+        return None
+    target = stuck.target()
+    address = None if target is None else stuck.address_of(target)
+    places = [f"{named(holder.name)} of instance {named(instance)}" for instance, holder in holders]
+    cause = f"The service is in {join_words(places)}{_caught(stuck)}."
+    if address is not None:
+        return _with_more(stuck, address, cause, (*_enable_there(stuck), *_enable_forwarding_too(stuck)))
+    unknown = "which instance it is" if target is None else "its address"
+    return lead_to(stuck, None, cause, (f"Find out {unknown} first.",))
+
+
+def lead_back(stuck: StuckMessage) -> Remedy | None:
+    """Advise a route that leads an acknowledgement back to the instance that sent."""
+    if stuck.back_to is None or stuck.last.step is MatchingStep.REPLY:
+        return None
+    instance, database = stuck.back_to
+    address = stuck.address_of(instance)
+    cause = (
+        f"No acknowledgement comes back to service {named(stuck.service)} in {named(database)} of instance"
+        f" {named(instance)}{_caught(stuck)}: the sender keeps its messages and sends them again and again."
+    )
+    if address is None:
+        return lead_to(stuck, None, cause, ("Find out its address first.",))
+    return _with_more(stuck, address, cause, _enable_forwarding_too(stuck))
+
+
+def _with_more(stuck: StuckMessage, address: TargetAddress, cause: str, more: Sequence[str]) -> Remedy:
+    """Advise a route to an address; it does not help alone where there is more to do."""
+    remedy = lead_to(stuck, address, cause, more)
+    return remedy.with_confidence_at_most(Confidence.LIKELY) if more else remedy
+
+
+def lead_past(stuck: StuckMessage, stuck_there: StuckMessage) -> Remedy | None:
+    """Advise a route to the instance that holds the service, past the one where messages got stuck.
+
+    ``stuck`` is where they were sent or forwarded from, ``stuck_there`` where that led.
+    """
+    target = stuck_there.target() if stuck_there.back_to is None else stuck_there.back_to.instance
+    address = None if target is None or target == stuck.instance else stuck.address_of(target)
+    if address is None or stuck_there.verdict.reason not in _NOT_THERE:
+        return None
+    if text.comparable_address(address.written) == text.comparable_address(stuck.verdict.address or ""):
+        # Several instances share the address, as behind a listener.
+        return None
+    cause = (
+        f"Route {named(stuck.verdict.route_name)} of {named(stuck.last.scope)} leads to"
+        f" {named(stuck.verdict.address)}: {named(stuck_there.instance)} listens there and does not hold service"
+        f" {named(stuck.service)}, but instance {named(target)} does."
+    )
+    return _correct_route(stuck, address, cause) or lead_to(stuck, address, cause)
+
+
+def is_wrong_address(stuck: StuckMessage, stuck_there: StuckMessage) -> bool:
+    """Return True if a route that names the service leads to an instance that neither holds it nor routes on.
+
+    Arguments as for `lead_past`.
+    """
+    is_named = any(route.service == stuck.service for route in _reported(stuck))
+    is_dead_end = stuck_there.here.is_forwarding_known and not stuck_there.here.is_forwarding
+    has_near = any(near.instance == stuck_there.instance for near in stuck_there.near)
+    return is_named and is_dead_end and not stuck_there.holders_here and not has_near
+
+
+def correct_address(stuck: StuckMessage) -> Remedy | None:
+    """Correct a route whose address the estate shows to be wrong, where messages would have to be forwarded."""
+    route = next(iter(_reported(stuck)), None)
+    if route is None or stuck.back_to is not None:
+        return None
+    fault = _find_address_fault(stuck, route)
+    if fault is None:
+        return None
+    cause = f"Route {named(route.name)} of {named(stuck.last.scope)} leads to {named(route.address)}, but {fault}."
+    target = stuck.target()
+    address = None if target is None else stuck.address_of(target)
+    actions: tuple[str, ...] = ()
+    if target is None or address is None:
+        actions = ("Find out the right address first.",)
+    elif stuck.cannot_forward:
+        actions = ("Let the sender's route lead there, or enable message forwarding here too.",)
+    remedy = _correct_route(stuck, address, cause, actions) or lead_to(stuck, address, cause, actions)
+    # While forwarding is off the statement does not help alone.
+    return remedy.with_confidence_at_most(Confidence.LIKELY)
+
+
+def _find_address_fault(stuck: StuckMessage, route: EstateRoute) -> str | None:
+    """Find the fault of a route's address that the estate shows; None where it may be right."""
+    if route.kind is not AddressKind.NETWORK or route.mirror_address is not None or route.address is None:
+        return None
+    owners = stuck.estate.network.owners(route.address, stuck.here)
+    if not owners:
+        return stuck.estate.find_other_port(route.address)
+    if any(_may_take(stuck, owner) for owner in owners):
+        return None
+    names = join_words(named(owner.name) for owner in owners)
+    return f"{names} listens there and neither holds service {named(stuck.service)} nor has a route for it"
+
+
+def _may_take(stuck: StuckMessage, owner: SqlInstance) -> bool:
+    """Return True if an instance may hold the service or lead its messages on."""
+    if owner.is_only_addressed or owner.name == stuck.instance or owner.holders_of(stuck.service):
+        return True
+    arrivals = (*owner.naming(MSDB, stuck.service), *owner.unnamed(MSDB))
+    return any(route.kind is not AddressKind.LOCAL for route in arrivals)
+
+
+def answer_request(stuck: StuckMessage) -> Remedy:
+    """Advise where a route is being asked for: one that names the service comes before the question."""
+    entry = REASONS[Reason.ROUTE_REQUESTED]
+    actions = (
+        *entry.actions,
+        (
+            "Or create a route that names the service: once the request has ended, SQL Server takes it and does"
+            " not ask again."
+        ),
+    )
+    here = [holder for holder in stuck.holders_here if has_id(holder, stuck.broker) and holder.is_enabled]
+    target = None if here else stuck.target()
+    address = None if target is None else stuck.address_of(target)
+    if here:
+        address = TargetAddress(LOCAL_ADDRESS, is_certain=True)
+    line = stuck.create_route(stuck.scope, _options(stuck.service, address=address))
+    remedy = _as_known(stuck, address, entry.cause, actions, stuck.scope, line)
+    return remedy.with_confidence_at_most(Confidence.LIKELY)
+
+
+def find_address(stuck: StuckMessage) -> Remedy:
+    """Advise a route to a service that no known database holds; its address must be found out first."""
+    cause = f"No known database holds service {named(stuck.service)}"
+    cause += "" if stuck.last.known_broker is None else f" with broker instance {named(stuck.last.known_broker)}"
+    actions = (
+        "Find out which instance holds it, and let a route lead there.",
+        "Names are compared exactly.",
+    )
+    return lead_to(stuck, None, f"{cause}{_caught(stuck)}.", actions)
+
+
+def lead_to(stuck: StuckMessage, address: TargetAddress | None, cause: str, more: Sequence[str] = ()) -> Remedy:
+    """Advise a route to an address: alter the route that matched by the service's name, else add one."""
+    search = stuck.first
+    route = search.reported
+    # Held here under another id, the service goes on being found by routes that name it alone.
+    is_shared = search.known_broker is not None and bool(stuck.holders_here)
+    is_own = route is not None and route.service == stuck.service and route.mirror_address is None
+    if (
+        route is not None
+        and is_own
+        and route.kind is not AddressKind.TRANSPORT
+        and not (is_shared and search.step is MatchingStep.SERVICE)
+    ):
+        line = statements.alter_route(route.name, _options(address=address))
+        action = f"Correct the address of route {named(route.name)} of {named(search.scope)}."
+    else:
+        broker = search.known_broker if is_shared else None
+        line = stuck.create_route(search.scope, _options(stuck.service, broker, address))
+        action = f"Create a route for the service in {named(search.scope)}."
+    return _as_known(stuck, address, cause, (*more, action), search.scope, line)
+
+
+def _correct_route(
+    stuck: StuckMessage, address: TargetAddress | None, cause: str, more: Sequence[str] = ()
+) -> Remedy | None:
+    """Correct the address of the route that decided, in its own scope; None where it serves other services too."""
+    route = next(iter(_reported(stuck)), None)
+    if route is None or route.service != stuck.service or route.mirror_address is not None:
+        return None
+    line = statements.alter_route(route.name, _options(address=address))
+    action = f"Correct the address of route {named(route.name)} of {named(stuck.last.scope)}."
+    return _as_known(stuck, address, cause, (*more, action), stuck.last.scope, line)
+
+
+def _reported(stuck: StuckMessage) -> Sequence[EstateRoute]:
+    """Return the route that decided, if a row of the tables has it."""
+    route = None if stuck.verdict.decision is None else stuck.last.reported
+    return () if route is None or route.is_implied else (route,)
+
+
+def _as_known(
+    stuck: StuckMessage,
+    address: TargetAddress | None,
+    cause: str,
+    actions: Sequence[str],
+    database: str,
+    line: str | None,
+) -> Remedy:
+    """Build a remedy to be run as it is where its address is certain; else one in which it is to be checked."""
+    place = stuck.place(database)
+    if address is None:
+        return to_fill_in(place, cause, actions, line)
+    if address.is_certain:
+        return ready(place, cause, actions, line)
+    check = (
+        f"{named(text.host(address.written))} is a short machine name: check that {named(stuck.instance)} finds"
+        " it, or write the full name."
+    )
+    return to_fill_in(place, cause, (*actions, check), line)
+
+
+def _options(
+    service: str | None = None, broker: str | None = None, address: TargetAddress | None = None
+) -> str | None:
+    """Write the options of a route; without an address, a place where it is to be filled in."""
+    options_clause = statements.with_clause(service, broker, None if address is None else address.written)
+    if options_clause is None or address is not None:
+        return options_clause
+    filled = f"ADDRESS = N'{PLACEHOLDER}'"
+    return f"{options_clause}, {filled}" if service or broker else f"{options_clause}{filled}"
+
+
+def _caught(stuck: StuckMessage) -> str:
+    """Write which route took the messages instead, and where it leads."""
+    route = stuck.last.reported
+    if route is None:
+        return ""
+    looks = _LOOKS.get(route.kind, "") if route.kind is not None else ""
+    if route.kind is AddressKind.NETWORK:
+        looks = f", which leads to {named(route.address)}"
+    return f"; route {named(route.name)} of {named(stuck.last.scope)} took the messages{looks}"
+
+
+def _enable_forwarding_too(stuck: StuckMessage) -> tuple[str, ...]:
+    """Return what to do about forwarding that is off where arrivals are to be led on."""
+    return (f"Enable message forwarding on {named(stuck.instance)} too.",) if stuck.cannot_forward else ()
+
+
+def _enable_there(stuck: StuckMessage) -> tuple[str, ...]:
+    """Return what to do about a broker that is off where the messages are sent."""
+    off = [holder.name for _, holder in stuck.holders_elsewhere() if not holder.is_enabled]
+    return (f"Enable the broker of {named(off[0])} there too: it is off.",) if off else ()

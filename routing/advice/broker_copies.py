@@ -1,0 +1,198 @@
+"""Remedies for brokers that are off, and for databases that share a broker instance because one is a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from routing.advice import statements
+from routing.advice.remedy import Remedy, RemedyPlace, ready, to_fill_in, without_statement
+from routing.advice.stuck_messages import AdviceEstate, StuckMessage
+from routing.advice.trouble_catalogue import ENABLE_RISK, NEW_BROKER_RISK
+from routing.cases.estate_addresses import list_route_addresses
+from routing.render.phrases import join_words, named
+from routing.rules import text
+from routing.rules.estate import Database, SqlInstance
+from routing.terms import MSDB, MatchingStep
+
+MASTER = "master"
+COPY_RISK = (
+    f"{NEW_BROKER_RISK} DISABLE_BROKER stops its messages. Both roll back all open transactions of the database."
+)
+"""What it costs to part a copy of a database from the other one."""
+
+
+def enable_scope(stuck: StuckMessage) -> Remedy:
+    """Return ENABLE_BROKER for the database whose routes are searched, whose broker is off."""
+    scope = stuck.last.scope
+    return enable_database(stuck.here, scope, f"The broker of {named(scope)} is off: its routes are not searched.")
+
+
+def enable_target(stuck: StuckMessage) -> Remedy | None:
+    """Return ENABLE_BROKER for a database that holds the service, where the brokers of all are off."""
+    fitting = stuck.fitting_here
+    if not fitting:
+        return None
+    in_own_database = [holder for holder in fitting if holder.name == stuck.database]
+    first = (in_own_database or fitting)[0].name
+    return enable_database(stuck.here, first, f"The service is in {named(first)}, whose broker is off.")
+
+
+def enable_database(instance: SqlInstance, database: str, cause: str) -> Remedy:
+    """Return ENABLE_BROKER, which keeps the id; not where another database of the instance has it."""
+    twins = find_twins(instance, database)
+    on = [twin.name for twin in twins if twin.is_enabled]
+    place = RemedyPlace(instance.name, MASTER)
+    if on:
+        refused = (
+            (
+                f"The broker cannot be enabled while {named(min(on))} has the same id (error 9772): one of the two"
+                " is a copy, and only the one that dialogs are meant for may have the id."
+            ),
+            "Give the copy a new id, or disable its broker.",
+        )
+        return part_twins(instance, database, cause, refused)
+    actions: tuple[str, ...] = (
+        f"Enable it while nobody else uses {named(database)}"
+        + (": stop SQL Server Agent for that time." if database == MSDB else "."),
+    )
+    if twins:
+        twin = named(min(twin.name for twin in twins))
+        actions += (f"Leave the broker of {twin} off or give it NEW_BROKER: it has the same id (error 9772).",)
+    return ready(place, cause, actions, statements.enable_broker(database), risk=ENABLE_RISK)
+
+
+def find_twins(instance: SqlInstance, database: str) -> list[Database]:
+    """Return the other databases of an instance that have the broker instance of one."""
+    databases = instance.databases
+    broker = databases[database].broker if database in databases else None
+    return [
+        each
+        for each in databases.values()
+        if broker is not None and each.broker == broker and each.name != database
+    ]
+
+
+def part_twins(instance: SqlInstance, database: str, cause: str, actions: tuple[str, ...]) -> Remedy:
+    """Return the ways to part two databases of one instance, as comments: no view tells which is the copy."""
+    place = RemedyPlace(instance.name, MASTER)
+    twins = find_twins(instance, database)
+    if not twins:
+        return Remedy(RemedyPlace(instance.name), cause, actions)
+    twin = min(twins, key=lambda each: (not each.is_enabled, each.name)).name
+    lines = (
+        *_part_copy(database),
+        *_part_copy(twin),
+        "Then enable the broker of the database that dialogs are meant for:",
+        statements.enable_broker(database),
+    )
+    return to_fill_in(place, cause, actions, *lines, risk=COPY_RISK)
+
+
+def _part_copy(database: str) -> tuple[str | None, ...]:
+    name = statements.identifier(database)
+    return (
+        None if name is None else f"If {name} is the copy and needs a broker of its own:",
+        statements.new_broker(database),
+        None if name is None else f"If {name} is the copy and needs no broker:",
+        statements.disable_broker(database),
+    )
+
+
+def part_copies(
+    estate: AdviceEstate,
+    reached: RemedyPlace,
+    service: str,
+    sender: RemedyPlace | None = None,
+    met: Collection[str] | None = None,
+) -> list[Remedy]:
+    """Return the remedies where messages end at one of several databases that share a broker instance.
+
+    ``reached`` is where messages to the service end. ``sender`` is the database that sent, where an
+    acknowledgement ends at another one. No view tells which of them is the copy, so that there is a remedy for
+    each; none where no other one holds the service. ``met``: only copies count that routes connect with one of
+    these instances.
+    """
+    others = [
+        RemedyPlace(name, each.name)
+        for name, each in _copies_of(estate, reached, service)
+        if met is None or _are_connected(estate, name, met)
+    ]
+    if sender is not None and sender not in others:
+        others.append(sender)
+    if not others:
+        return []
+    places = [reached, *others]
+    if len({place.instance for place in places}) == 1:
+        here = estate.instances[reached.instance]
+        return [part_twins(here, reached.database or "", _state_copies(places, sender), _ADVICE)]
+    return [_part_copy_at(place, places, sender) for place in places]
+
+
+_ADVICE = (
+    "Find out which of them is the copy: no view tells.",
+    "Give the copy a broker instance of its own, or disable its broker.",
+)
+
+
+def _copies_of(estate: AdviceEstate, reached: RemedyPlace, service: str) -> Iterator[tuple[str, Database]]:
+    """Yield the other databases that hold a service with the broker instance of one, and whose brokers are on."""
+    instance = estate.instances.get(reached.instance)
+    known = None if instance is None else instance.databases.get(reached.database or "")
+    if known is None or known.broker is None:
+        return
+    for name, each in estate.instances.holders_of(service, known.broker):
+        if each.is_enabled and (name, each.name) != reached:
+            yield name, each
+
+
+def part_from_holder(stuck: StuckMessage) -> Remedy | None:
+    """Return the remedy where a database without the service has the broker instance of one that holds it.
+
+    Messages that are bound to it are taken as replies to that database, before any route is searched.
+    """
+    if stuck.last.step is not MatchingStep.REPLY:
+        return None
+    broker = stuck.last.known_broker
+    bound = [each.name for each in stuck.here.databases.values() if broker is not None and each.broker == broker]
+    holders = [RemedyPlace(name, holder.name) for name, holder in stuck.holders_elsewhere()]
+    if not bound or not holders:
+        return None
+    reached = stuck.place(min(bound))
+    return _part_copy_at(reached, [reached, *holders], stuck.back_to)
+
+
+def _are_connected(estate: AdviceEstate, name: str, met: Collection[str]) -> bool:
+    """Return True if a route leads from an instance to one of some others, or from one of them to it."""
+    pairs = [(name, other) for other in met] + [(other, name) for other in met]
+    return name in met or any(_leads(estate, source, target) for source, target in pairs)
+
+
+def _leads(estate: AdviceEstate, source: str, target: str) -> bool:
+    here = estate.instances.get(source)
+    if here is None:
+        return False
+    addresses = {address for _, address in list_route_addresses({source: here}) if address is not None}
+    owners = (owner for address in addresses for owner in estate.network.owners(address, here))
+    return any(owner.name == target for owner in owners)
+
+
+def _state_copies(places: list[RemedyPlace], sender: RemedyPlace | None) -> str:
+    first, *others = (f"{named(place.database)} of instance {named(place.instance)}" for place in places)
+    share = f"{join_words(others)}: one of them is a copy"
+    if sender is None:
+        return f"The message ends at {first}, which has the same broker instance as {share}."
+    return f"The acknowledgement ends at {first}, which has the same broker instance as {share}."
+
+
+def _part_copy_at(place: RemedyPlace, places: list[RemedyPlace], sender: RemedyPlace | None) -> Remedy:
+    database = place.database or ""
+    actions: tuple[str, ...] = (
+        f"If {named(database)} here is the copy, give it another broker instance or disable its broker.",
+    )
+    if len({text.collated(each.database or "") for each in places}) == 1:
+        actions += ("If they are replicas of one database, let the route lead to their listener instead.",)
+    at_master = RemedyPlace(place.instance, MASTER)
+    cause = _state_copies(places, sender)
+    if statements.identifier(database) is None:
+        return without_statement(at_master, cause, actions, risk=COPY_RISK)
+    return to_fill_in(at_master, cause, actions, *_part_copy(database), risk=COPY_RISK)

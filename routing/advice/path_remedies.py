@@ -1,0 +1,169 @@
+"""Remedies on the path of messages that left their instance: at the hop where it fails, or before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+
+from routing.advice.address_remedies import correct_address, is_wrong_address, lead_past
+from routing.advice.broker_copies import COPY_RISK, part_copies
+from routing.advice.remedies import remedy_of
+from routing.advice.remedy import Confidence, Remedy, RemedyPlace
+from routing.advice.route_remedies import pin_anew
+from routing.advice.stuck_messages import AdviceEstate, HopToMend, SentMessage, StuckMessage
+from routing.cases.near_misses import NearMiss
+from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.resolving import Verdict
+from routing.terms import Ending, Outcome, PathEnd, Reason
+
+_SILENCE_CAUSE = (
+    "The messages were sent, nothing acknowledges them, and these exports do not show what happens further on."
+)
+_SILENCE_ACTIONS = (
+    "Export the views of the instances further on: then check follows the messages.",
+    (
+        "Look for a missing route back for the acknowledgement, a service name that is spelt otherwise, a"
+        " forwarder that drops the messages, or a broker or a queue that is off."
+    ),
+)
+_SENT_RIGHTLY = "The messages were sent, and every hop is right, there and back."
+
+
+def find_remedies(
+    path: JudgedPath, sent: SentMessage, estate: AdviceEstate
+) -> tuple[list[NearMiss], list[Remedy]]:
+    """Find near misses and remedies where messages of a path get stuck, each once.
+
+    Copies of a database at which the path ends come first: they are the cause, whatever else fails.
+    """
+    near: dict[NearMiss, None] = {}
+    met = {hop.instance_name for one in path.all_ways for hop in one.hop_path.hops}
+    copies = (remedy for one in path.failing for remedy in _part_copies_at(one, sent, estate, met))
+    remedies = dict.fromkeys(copies)
+    for one in path.failing:
+        for stuck, remedy in _remedies_of(one, sent, estate):
+            near |= dict.fromkeys(stuck.near)
+            remedies[remedy] = None
+    return list(near), list(remedies)
+
+
+def find_silence_remedies(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+    """Return the remedies for messages that are not acknowledged although no hop is known to fail."""
+    arriving = [one for one in path.there if one.hop_path.ending is Ending.DELIVERED]
+    copies = dict.fromkeys(remedy for one in path.all_ways for remedy in _part_copies_at(one, sent, estate))
+    if copies:
+        return list(copies)
+    if path.end is PathEnd.DELIVERED and arriving:
+        mended = _mended(arriving[0], len(arriving[0].hop_path.hops) - 1)
+        remedy = remedy_of(estate.describe_at_hop(sent, mended, is_return=False))
+        return [replace(remedy, cause=_SENT_RIGHTLY)]
+    return find_wrong_ports(path, sent, estate) or [
+        Remedy(RemedyPlace(sent.instance, sent.database), _SILENCE_CAUSE, _SILENCE_ACTIONS)
+    ]
+
+
+def find_wrong_ports(path: JudgedPath, sent: SentMessage, estate: AdviceEstate) -> list[Remedy]:
+    """Return the corrections of routes that leave what is known, though their machine listens on another port."""
+    left = [
+        one
+        for one in path.there
+        if one.hop_path.ending is Ending.LEFT_ESTATE and estate.find_other_port(one.hop_path.address or "")
+    ]
+    mended = (_mended(one, len(one.hop_path.hops) - 1) for one in left)
+    stuck = (estate.describe_at_hop(sent, one, is_return=False) for one in mended)
+    return list(dict.fromkeys(remedy for remedy in map(correct_address, stuck) if remedy is not None))
+
+
+def _part_copies_at(
+    one: PathWay, sent: SentMessage, estate: AdviceEstate, met: Collection[str] | None = None
+) -> list[Remedy]:
+    """Return the remedies where a way ends at one of several databases with one broker instance.
+
+    ``met`` are the instances on the path, if only copies count that routes connect with one of them.
+    """
+    hop_path = one.hop_path
+    if hop_path.ending is not Ending.DELIVERED or hop_path.instance is None:
+        return []
+    reached, sender = RemedyPlace(hop_path.instance, hop_path.database), RemedyPlace(sent.instance, sent.database)
+    if not one.is_return:
+        return part_copies(estate, reached, sent.service, met=met)
+    return part_copies(estate, reached, sent.from_service or "", None if reached == sender else sender)
+
+
+def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Iterator[tuple[StuckMessage, Remedy]]:
+    if one.hop_path.ending is Ending.DELIVERED:
+        # The acknowledgement is the one that fails, or it goes to a copy.
+        return
+
+    def describe(number: int) -> StuckMessage:
+        return estate.describe_at_hop(sent, _mended(one, number), is_return=one.is_return)
+
+    is_loop = one.hop_path.ending is Ending.LOOP
+    number = _loop_to_break(one, describe) if is_loop else len(one.hop_path.hops) - 1
+    stuck = describe(number)
+    before = None if number == 0 else describe(number - 1)
+    anew = None if before is None or one.is_return else pin_anew(before, stuck)
+    if anew is not None:
+        yield stuck, anew
+        return
+    past = None if before is None else lead_past(before, stuck)
+    remedy = remedy_of(stuck)
+    is_at_copy = remedy.risk == COPY_RISK
+    if past is not None and before is not None and not is_at_copy and is_wrong_address(before, stuck):
+        yield stuck, past
+        return
+    if remedy.statement is None and _is_bound_to_old(stuck) and not one.is_return:
+        # A dialog that is bound to an old id is ended, and begun again, where it was begun.
+        remedy = replace(remedy, place=RemedyPlace(sent.instance, sent.database))
+    yield stuck, remedy
+    if past is not None:
+        yield stuck, _as_other_way(past)
+
+
+def _as_other_way(remedy: Remedy) -> Remedy:
+    """Return a remedy that stands beside another one, either of which helps."""
+    actions = ("Or do this instead, so that the messages do not pass that instance.", *remedy.actions)
+    return replace(remedy.with_confidence_at_most(Confidence.LIKELY), actions=actions)
+
+
+def _is_bound_to_old(stuck: StuckMessage) -> bool:
+    return stuck.verdict.reason is Reason.BROKER_INSTANCE_NOT_FOUND and bool(stuck.holders_here)
+
+
+def _loop_to_break(one: PathWay, describe: Callable[[int], StuckMessage]) -> int:
+    """Return the hop of a loop to mend: one that holds the service, else the first that leads a message back."""
+    met = [hop.instance_name for hop in one.hop_path.hops]
+    for number in range(len(met)):
+        if describe(number).fitting_here:
+            return number
+    return next((number - 1 for number in range(1, len(met)) if met[number] in met[:number]), len(met) - 1)
+
+
+def _mended(one: PathWay, number: int) -> HopToMend:
+    hop = one.hop_path.hops[number]
+    verdict = hop.verdict
+    if verdict is None:
+        raise ValueError("a hop that is followed has a verdict")
+    verdict = _by_route(verdict, hop.route_name)
+    if one.hop_path.ending is Ending.LOOP:
+        verdict = replace(verdict, outcome=Outcome.DROPPED, reason=Reason.ROUTING_LOOP)
+    first = verdict.decision.first if verdict.decision is not None else None
+    return HopToMend(hop, hop.scope if first is None else first.sender, verdict)
+
+
+def _by_route(verdict: Verdict, name: str | None) -> Verdict:
+    """Return a verdict as if the route that a way took were the one that is reported, and not an alternative."""
+    decision = verdict.decision
+    routes = () if decision is None else decision.last.choice.routes
+    reported_route = next((route for route in routes if route.name == name), None)
+    if decision is None or reported_route is None or reported_route is routes[0]:
+        return verdict
+    others = (route for route in routes if route is not reported_route)
+    last = decision.last._replace(choice=decision.last.choice._replace(routes=(reported_route, *others)))
+    return replace(
+        verdict,
+        route_name=reported_route.name,
+        address=reported_route.address,
+        mirror_address=reported_route.mirror_address,
+        decision=decision._replace(first=last) if decision.again is None else decision._replace(again=last),
+    )

@@ -1,0 +1,268 @@
+"""Stuck messages with the facts of the estate for their remedy: who holds their service, and where."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from routing.advice import statements
+from routing.advice.remedy import RemedyPlace
+from routing.cases.estate_addresses import EstateAddresses, TargetAddress
+from routing.cases.judged_questions import RemedyFacts
+from routing.cases.near_misses import ROUTE, KnownInstances, NearMiss, NearMisses
+from routing.render.phrases import named
+from routing.rules import text
+from routing.rules.deciding import Decision, RouteSearch
+from routing.rules.estate import AddressKind, Database, EstateRoute, ServiceHolders, SqlInstance
+from routing.rules.following import PathHop
+from routing.rules.locating import has_id
+from routing.rules.network import EstateNetwork
+from routing.rules.resolving import Verdict
+from routing.terms import LOOPBACK_HOSTS, MSDB
+
+TSQL_PORT = "1433"
+"""The port of T-SQL connections, which a Service Broker endpoint cannot share."""
+
+
+class NewRouteNames:
+    """The names of routes that remedies create: routes of a database that differ have different names."""
+
+    def __init__(self) -> None:
+        self._clauses: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+
+    def find(
+        self, instance: str, database: str, service: str, clause: str | None, names_in_use: Collection[str]
+    ) -> str:
+        """Return the name of a new route to a service with these options; ``names_in_use`` are folded."""
+        clauses = self._clauses[instance, database]
+        name = statements.new_name(
+            service, lambda folded: folded in names_in_use or clauses.get(folded, clause) != clause
+        )
+        clauses[text.collated(name)] = clause
+        return name
+
+
+class SentMessage(NamedTuple):
+    """The sender, the services and the decision time of messages that are advised on.
+
+    ``database`` is None where they arrived over the network, ``from_service`` where it is not known.
+    """
+
+    instance: str
+    database: str | None
+    service: str
+    from_service: str | None
+    t: int
+
+
+class HopToMend(NamedTuple):
+    """A hop at which messages get stuck, or from which they were led there.
+
+    ``database`` is the one that sent, None for an arrival.
+    """
+
+    hop: PathHop
+    database: str | None
+    verdict: Verdict
+
+
+class AdviceEstate:
+    """The estate as advice sees it; it is built once, and every `StuckMessage` comes from it."""
+
+    def __init__(self, facts: RemedyFacts) -> None:
+        self.instances = KnownInstances.of(facts.instances)
+        self.addresses: EstateAddresses = facts.addresses
+        self.services_in_use: Collection[str] = frozenset(facts.services_in_use)
+        self.network = EstateNetwork(self.instances)
+        self.new_names = NewRouteNames()
+        self._near = NearMisses(self.instances)
+
+    def find_instance_of_host(self, address: str | None) -> SqlInstance | None:
+        """Find the only known instance on the machine that an address names, at any port."""
+        host = text.host(address)
+        if host is None or host in LOOPBACK_HOSTS:
+            return None
+        near = [one for name in (host, host.partition(".")[0]) for one in self._by_machine.get(name, ())]
+        on_machine = {one.name: one for one in near}
+        return next(iter(on_machine.values())) if len(on_machine) == 1 else None
+
+    @cached_property
+    def _by_machine(self) -> Mapping[str, Sequence[SqlInstance]]:
+        by_machine: dict[str, list[SqlInstance]] = defaultdict(list)
+        for instance in self.instances.values():
+            for name in instance.machine_names:
+                by_machine[name].append(instance)
+        return by_machine
+
+    def find_other_port(self, address: str) -> str | None:
+        """Say on which port the known endpoint of an address's machine listens, where it is another one."""
+        machine = self.find_instance_of_host(address)
+        known = None if machine is None else self.find_endpoint_address(machine.name)
+        if machine is None or known is None or text.port(known) == text.port(address):
+            return None
+        return f"the endpoint of {named(machine.name)} listens on port {text.port(known)}"
+
+    def find_endpoint_address(self, instance: str) -> str | None:
+        """Return an address with a port by which another machine reaches an instance; None where none is known."""
+        for address in self.addresses.of(instance):
+            if text.port(address) not in (None, TSQL_PORT) and text.host(address) not in LOOPBACK_HOSTS:
+                return address
+        return None
+
+    def describe_stuck(self, sent: SentMessage, verdict: Verdict) -> StuckMessage:
+        """Return the facts of messages that are stuck in the instance that sent or got them."""
+        decision = verdict.decision
+        scope = sent.database or MSDB if decision is None else decision.last.scope
+        near = self._near.of(sent.instance, scope, sent.service, verdict.broker_instance, sent.t)
+        place = self, sent.instance, sent.database, scope, sent.service
+        return StuckMessage(*place, verdict, near, from_service=sent.from_service)
+
+    def describe_at_hop(self, sent: SentMessage, mended: HopToMend, *, is_return: bool) -> StuckMessage:
+        """Return the facts of messages, or of their acknowledgement, at a hop of their path."""
+        hop, verdict = mended.hop, mended.verdict
+        service = (sent.from_service or "") if is_return else sent.service
+        near = self._near.of(hop.instance_name, hop.scope, service, verdict.broker_instance, sent.t)
+        sender = RemedyPlace(sent.instance, sent.database)
+        is_home = not is_return and sender == (hop.instance_name, mended.database)
+        place = self, hop.instance_name, mended.database, hop.scope, service
+        from_service = sent.from_service if is_home else None
+        return StuckMessage(*place, verdict, near, sender if is_return else None, from_service)
+
+
+@dataclass(frozen=True)
+class StuckMessage:
+    """The facts of messages with one key that are stuck with one verdict.
+
+    ``instance`` is where they are stuck, ``database`` the one of it that sent them, None where they came from the
+    network; ``scope`` is the database whose routes were searched last: the sender or msdb. ``near`` is what
+    `NearMisses` finds for the scope. ``back_to`` is where acknowledgements go back to, None for messages;
+    ``from_service`` the service that sent them, None where that is not known.
+    """
+
+    estate: AdviceEstate = field(compare=False)
+    instance: str
+    database: str | None
+    scope: str
+    service: str
+    verdict: Verdict
+    near: Sequence[NearMiss]
+    back_to: RemedyPlace | None = None
+    from_service: str | None = None
+
+    @property
+    def instances(self) -> Mapping[str, SqlInstance]:
+        """All known instances."""
+        return self.estate.instances
+
+    @property
+    def broker(self) -> str | None:
+        """The broker instance that the messages are bound to."""
+        return self.verdict.broker_instance
+
+    @property
+    def here(self) -> SqlInstance:
+        """The instance where they are stuck."""
+        return self.instances.get(self.instance) or SqlInstance(self.instance)
+
+    @property
+    def first(self) -> RouteSearch:
+        """The search of the sender's routes. Only for verdicts that have a decision."""
+        return self._decision.first
+
+    @property
+    def last(self) -> RouteSearch:
+        """The search that decided. Only for verdicts that have a decision."""
+        return self._decision.last
+
+    @property
+    def came_back(self) -> bool:
+        """Whether a route of the sender led back to its own instance, where msdb's routes were searched."""
+        return self.verdict.decision is not None and self.verdict.decision.again is not None
+
+    @property
+    def cannot_forward(self) -> bool:
+        """Return True if they arrived from the network, and no route leads them on while forwarding is off."""
+        return self.database is None and not self.here.is_forwarding
+
+    @property
+    def holders_here(self) -> ServiceHolders:
+        """The databases of the instance that hold the service, whatever their ids."""
+        return self.here.holders_of(self.service)
+
+    @property
+    def fitting_here(self) -> list[Database]:
+        """Those of them that the messages may be delivered to, once their brokers are on."""
+        return list(self.holders_here.by_broker.get(self.last.known_broker, ()))
+
+    def place(self, database: str | None) -> RemedyPlace:
+        """Return a database of the instance as the place of a remedy."""
+        return RemedyPlace(self.instance, database)
+
+    def holders_elsewhere(self) -> list[tuple[str, Database]]:
+        """List databases of other known instances that hold the service and have the id, with instances."""
+        holders = self.estate.instances.holders_of(self.service, self.last.known_broker)
+        return [(name, holder) for name, holder in holders if name != self.instance]
+
+    def target(self) -> str | None:
+        """Return the only other instance that holds the service; None where none or several do."""
+        holding_instances = self.estate.instances.instances_with(self.service, self.last.known_broker)
+        if len(holding_instances) > 2:
+            return None
+        elsewhere = holding_instances - {self.instance}
+        return next(iter(elsewhere)) if len(elsewhere) == 1 else None
+
+    def create_route(self, database: str, clause: str | None) -> str | None:
+        """Write CREATE ROUTE for a new route to the service; None where a name cannot be pasted."""
+        names_in_use = self.here.route_names.get(database, frozenset())
+        name = self.estate.new_names.find(self.instance, database, self.service, clause, names_in_use)
+        return statements.create_route(name, clause)
+
+    def address_of(self, instance: str) -> TargetAddress | None:
+        """Return an address under which this instance reaches another: with a port, and not its own."""
+        return self.estate.addresses.choose(instance, self.here)
+
+    def is_needed(self, service: str | None) -> bool:
+        """Return True if a service of this very name is in use, or any known instance holds it."""
+        is_in_use = service in self.estate.services_in_use and service != self.service
+        return is_in_use or bool(self.estate.instances.holders_of(service))
+
+    def is_current(self, broker: str | None) -> bool:
+        """Return True if a known database that holds the service has this id today."""
+        return broker is not None and broker in self.estate.instances.brokers_of(self.service)
+
+    def missed_route(self, near: NearMiss) -> EstateRoute | None:
+        """Return the route that a near miss tells of, the last of its versions."""
+        if near.what != ROUTE:
+            return None
+        naming = self.here.routes.get(near.database, {}).get(near.service, ())
+        route_versions = [route for route in naming if (route.name, route.broker) == (near.name, near.broker)]
+        return route_versions[-1] if route_versions else None
+
+    def would_lead_on(self, route: EstateRoute) -> bool:
+        """Return whether a route would, if it matched, take the messages to a known holder of the service.
+
+        Not one back to this very instance, where they do not get on, nor one to another instance than theirs.
+        """
+        if route.kind is AddressKind.LOCAL:
+            broker = self.last.broker or route.broker
+            return any(holder.is_enabled and has_id(holder, broker) for holder in self.holders_here)
+        if (
+            route.kind is not AddressKind.NETWORK
+            or route.compared in self.here.own_addresses
+            or self.cannot_forward
+        ):
+            return False
+        target = self.target()
+        addresses = self.estate.addresses
+        if target is None or not addresses.of(target):
+            return True
+        return route.compared in {text.comparable_address(address) for address in addresses.of(target)}
+
+    @property
+    def _decision(self) -> Decision:
+        if self.verdict.decision is None:
+            raise ValueError("no routes were searched")
+        return self.verdict.decision
