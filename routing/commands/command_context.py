@@ -224,8 +224,8 @@ def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> No
     command.add_argument(
         "--engine",
         choices=ENGINES,
-        help="auto (the default) takes local where it does the run: full runs over tables on this disk, without Java;"
-        " otherwise spark",
+        help="local: a full run over tables on this machine's disk, without Java; spark: every run; auto (the"
+        " default): local if it can do the run, otherwise spark",
     )
 
 

@@ -27,7 +27,10 @@ class SparkReason:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The engine of a command, and why it was taken; ``refusal`` is the local engine's, if that cannot do the work."""
+    """The engine of a command, and why it was taken.
+
+    ``refusal`` is the local engine's error if Spark was taken because that engine cannot do the work.
+    """
 
     engine: str
     why: str
