@@ -172,7 +172,7 @@ ALL_MESSAGES = (
 
 def test_other_commands_choose_by_the_same_rules(folder: Path) -> None:
     """Where pyspark is missing, each says why it needs Spark; nothing was started or written until then."""
-    config = ("--config", str(_file(folder)), "--quiet")
+    config = ("--config", str(_file(folder)))
     run_by_spark = "the command needs Spark (resolve.engine is spark), and the Python package pyspark is missing"
     read_by_spark = "tables.messages is read by Spark (its reader version is 3)"
     with CommandsWithout(SPARK) as commands:
@@ -189,9 +189,10 @@ def test_other_commands_choose_by_the_same_rules(folder: Path) -> None:
         for line in ("trace --all --set output.message_paths=paths", "messages"):
             assert run(line, "auto") == run(line, "local") == "ended with 0"
         DELETIONS(folder)
+        unfit = "tables.messages cannot be read by the local engine"
         for line in ALL_MESSAGES[:2]:
-            assert read_by_spark in run(line, "auto"), line
-            assert "tables.messages cannot be read by the local engine" in run(line, "local"), line
-        assert "tables.messages cannot be read by the local engine, its reader version is 3" in run(
-            "resolve", "auto"
-        )
+            told = run(line, "auto")
+            assert told.startswith(f"Spark: {unfit}, its reader version is 3\n"), line
+            assert read_by_spark in told, line
+            assert f"{unfit}: its reader version is 3" in run(line, "local"), line
+        assert f"the command needs Spark ({unfit}, its reader" in run("resolve", "auto")
