@@ -80,7 +80,7 @@ def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits |
 
 
 def _state_trial(done: Check) -> str | None:
-    """State what scripts change; None without any."""
+    """State the effect of scripts; None without any."""
     if done.trial is None or done.tried is None:
         return None
     return done.trial.state(one.file for one in done.tried.evidence.scripts)
@@ -222,7 +222,7 @@ class _Report:
 
 
 def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
-    """Yield what scripts change: first what gets worse, then what they mend."""
+    """Yield the changes by scripts: first the worse ones, then those that mend."""
     if done.tried is None or done.trial is None:
         return
     evidence, trial = done.tried.evidence, done.trial

@@ -26,17 +26,18 @@ from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
 from routing.rules.judging import PathWay
+from routing.rules.resolving import Verdict
 from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE, Reason
+from routing.terms import Reason
 from routing.views.check.grouping import MessageGroup, group
 from routing.views.check.trial import Trial, forget_statuses
 
 # lint's findings over what was read, and which of them bear on messages.
 
 
-_LOST_REQUESTS = "SBR043"
+_LOST_REQUESTS, _NEEDLESS_REQUESTS = "SBR043", "SBR033"
 _OF_BROKERS = ("SBR012", "SBR013", "SBR014")
 _Place = tuple[str | None, str | None, str | None]
 _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
@@ -83,9 +84,9 @@ class BearingFindings:
         self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
         for number, one in enumerate(self._findings):
             self._by_place[one.instance_name, one.database_name, one.object].append(number)
-            if one.code == _LOST_REQUESTS:
+            if one.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
                 # What waits for a route has no route of its own to be known by.
-                self._by_place[one.instance_name, one.database_name, BROKER_CONFIGURATION_SERVICE].append(number)
+                self._by_place[one.instance_name, one.database_name, one.code].append(number)
             if one.code in _OF_BROKERS and one.object is not None:
                 # It stands under the first of the databases that have the id.
                 self._by_broker[one.object].append(number)
@@ -152,7 +153,7 @@ def _places_on(way: PathWay) -> Iterator[_Place]:
     """Yield instance, database and name of everything that any message meets on a way."""
     for hop in way.hop_path.hops:
         if hop.reason is Reason.ROUTE_REQUESTED:
-            yield hop.instance_name, hop.scope, BROKER_CONFIGURATION_SERVICE
+            yield from ((hop.instance_name, hop.scope, code) for code in _codes_of_requests(hop.verdict))
         met = {None, hop.scope, *_databases_at(hop)}
         names = {*met, hop.route_name, hop.address, hop.rerouted_from}
         yield from ((hop.instance_name, database, name) for database, name in product(met, names))
@@ -189,8 +190,14 @@ def _names(group: MessageGroup) -> set[str | None]:
     if verdict is not None:
         names |= {verdict.route_name, verdict.address, verdict.rerouted_from, verdict.destination_database}
         if verdict.reason is Reason.ROUTE_REQUESTED:
-            names.add(BROKER_CONFIGURATION_SERVICE)
+            names.update(_codes_of_requests(verdict))
     return names
+
+
+def _codes_of_requests(verdict: Verdict | None) -> tuple[str, ...]:
+    """Return the codes of findings about a request for a route, one of them where the instance has the service."""
+    is_needless = verdict is not None and verdict.decision is not None and bool(verdict.decision.last.holders)
+    return (_LOST_REQUESTS, _NEEDLESS_REQUESTS) if is_needless else (_LOST_REQUESTS,)
 
 
 def count_severities(findings: Iterable[LintFinding]) -> Counter[str]:

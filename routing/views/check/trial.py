@@ -105,7 +105,7 @@ class Trial:
         return cls(before, after, changes, unchanged, stuck_before, stuck_after)
 
     def state(self, script_files: Iterable[str]) -> str:
-        """State what the scripts do for stuck messages: "With a.sql: 4 of 4 stuck messages would be sent."."""
+        """State the effect on stuck messages: "With a.sql: 4 of 4 stuck messages would be sent."."""
         names = dict.fromkeys(cut(PurePath(file).name) for file in script_files)
         worse = len(self.stuck_after - self.stuck_before)
         stuck = [self.after[number] for number in sorted(self.stuck_before)]

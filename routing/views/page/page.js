@@ -16,7 +16,10 @@
 
   // How values read: as in grids.py and page.py.
   const number = (value) => value.toLocaleString("en-US");
-  const time = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
+  // The years 1 and 9999 stand for all before and after, as in page_tables.py.
+  const [FIRST, LAST] = [-62135596800, 253402300799];
+  const time = (seconds) =>
+    new Date(Math.min(Math.max(seconds, FIRST), LAST) * 1000).toISOString().slice(0, 16).replace("T", " ");
   const share = (part, whole) => `${(whole ? (100 * part) / whole : 0).toFixed(1)} %`;
   const named = (column, value) => (value < 0 ? (blanks[column] ?? "") : names[value]);
 

@@ -316,7 +316,7 @@ def instant(micros: int) -> str:
 
 def minute(seconds: int) -> str:
     """Return a time in seconds as tables have it, whose heads say UTC; the page's script writes it alike."""
-    return f"{moment_of(seconds * SECOND):%Y-%m-%d %H:%M}"
+    return moment_of(seconds * SECOND).isoformat(" ", "minutes")[:16]
 
 
 def shorten_age(seconds: int) -> str:
