@@ -433,6 +433,10 @@ class EnvironmentFault(ContractError):
         """Return the error with the reason why Spark is needed."""
         return type(self)(f"{what} is {done} by Spark ({why}), and {self.message}", self.hint)
 
+    def for_spark(self, why: str) -> EnvironmentFault:
+        """Return the error with the reason why the command takes Spark."""
+        return type(self)(f"the command needs Spark ({why}), and {self.message}", self.hint)
+
 
 class NoJavaFault(EnvironmentFault):
     """Spark is installed and finds no Java that it can start."""

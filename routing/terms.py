@@ -181,6 +181,6 @@ BLANKS = " \t\n\r"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", ".")
 
 DEFAULT_BROADCAST_LIMIT = "512MB"
-SPARK, LOCAL_ENGINE = "spark", "local"
-ENGINES = (SPARK, LOCAL_ENGINE)
-"""What resolves messages: Spark, or Arrow and delta-rs on this machine alone."""
+AUTO, SPARK, LOCAL_ENGINE = "auto", "spark", "local"
+ENGINES = (AUTO, SPARK, LOCAL_ENGINE)
+"""Values of ``resolve.engine``: Spark, the local engine (Arrow and delta-rs), or the command chooses."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from routing.commands.command_context import (
@@ -16,7 +17,7 @@ from routing.commands.command_context import (
     tell_unfinished,
     with_notes,
 )
-from routing.config import CANDIDATES
+from routing.config import CANDIDATES, ConfigError
 from routing.errors import EXIT_DONE
 
 if TYPE_CHECKING:
@@ -46,6 +47,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     # Before Spark is started.
     settings.output_of(CANDIDATES, "candidates")
+    from routing.runs.engine_choice import SparkReason, choose_engine, find_session_reasons
+
+    needed = SparkReason("the local engine does not rank candidates", ConfigError.only_spark_ranks())
+    choice = choose_engine(settings.resolve.engine, chain(find_session_reasons(), [needed]))
+    console.note(str(choice))
+    choice.check_installed()
     opening = opener(settings, options, console)
     spark = opening.spark
     from routing.delta.counted_runs import leave_out_missing

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
-from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routing import config
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from routing.delta.opening import TableOpener
     from routing.document import Document
+    from routing.runs.engine_choice import EngineChoice
     from routing.runs.run_work import Progress
-    from routing.runs.running import Run
 
 # What argparse's add_subparsers returns, which has no public name.
 Subparsers = Any
@@ -216,7 +216,7 @@ def with_notes(document: str, notes: Sequence[str]) -> str:
     return json.dumps({**json.loads(document), "notes": list(notes)}) if notes else document
 
 
-# Which engine a command works with: Spark, or where it is asked for or no Spark is installed the local one.
+# Which engine a command works with.
 
 
 def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -224,7 +224,8 @@ def add_engine(command: argparse.ArgumentParser | argparse._ArgumentGroup) -> No
     command.add_argument(
         "--engine",
         choices=ENGINES,
-        help="spark (the default), or local: a full run over tables on this machine's disk, without Java",
+        help="local: a full run over tables on this machine's disk, without Java; spark: every run; auto (the"
+        " default): local if it can do the run, otherwise spark",
     )
 
 
@@ -233,53 +234,48 @@ def engine_override(options: argparse.Namespace) -> list[str]:
     return [] if options.engine is None else [f"resolve.engine={options.engine}"]
 
 
-def choose_engine(settings: Config) -> str:
-    """Return the engine of a run: the one that is named, or Spark, or local where no Spark is installed."""
-    if settings.resolve.engine is not None:
-        return settings.resolve.engine
-    if settings.resolve.mode != "full" or find_spec("pyspark") is not None:
-        return SPARK
-    return LOCAL_ENGINE
+def choose_run_engine(settings: Config, *, is_job: bool = False) -> EngineChoice:
+    """Choose the engine of a run of the main job.
 
-
-def open_locally(settings: Config, *, is_job: bool = False) -> TableOpener:
-    """Create the opener of the local engine's tables. Raises ConfigError.
-
-    Raises ConfigError where a session is given or a job is to have one, or where the engine does not do what is
-    configured.
+    Raises ContractError if the local engine is named and does not do the work.
     """
+    from routing.runs.engine_choice import choose_engine, find_run_reasons, find_session_reasons
+
+    reasons = chain(find_session_reasons(is_job=is_job), find_run_reasons(settings))
+    return choose_engine(settings.resolve.engine, reasons)
+
+
+def open_by_choice(settings: Config, options: argparse.Namespace, console: Console) -> TableOpener:
+    """Create the opener of a command that goes through all messages.
+
+    Unless an engine is named or a session is given, its tables decide which engine reads them. A note says why
+    Spark is started. Raises ContractError if the local engine is named and a session is given.
+    """
+    from routing.delta.local_tables import UnreadableTable
     from routing.delta.opening import LocalOpener
-    from routing.runs.local_runs import check_local
-    from routing.sessions.session import is_given
+    from routing.runs.engine_choice import choose_engine, find_session_reasons
 
-    if is_job or is_given():
-        raise ConfigError.local_in_session()
-    check_local(settings)
-    return LocalOpener()
-
-
-def run_locally(
-    settings: Config, run_id: str | None, console: Console, on_note: Callable[[str], None] = lambda text: None
-) -> Run:
-    """Run by the local engine, and note that where no option or key names the engine.
-
-    ``on_note`` is called with a note on how each table is read.
-    """
-    from routing.runs.local_runs import resolve_local
-
-    if settings.resolve.engine is None:
-        what = "pyspark is not installed, so the local engine resolves (resolve.engine: local)"
-        console.note(f"note: {what}", "warning")
-    progress, recording = console.progress, console.command_progress.recording
-    return resolve_local(settings, run_id=run_id, progress=progress, on_note=on_note, recording=recording)
+    choice = choose_engine(settings.resolve.engine, find_session_reasons())
+    if settings.resolve.engine == LOCAL_ENGINE:
+        opening: TableOpener = LocalOpener(console.note if options.verbose else lambda text: None)
+        opening.on_missing = lambda text: console.note(f"note: {text}", "warning")
+        return opening
+    opening = opener(settings, options, console)
+    if choice.is_local:
+        opening.on_start = console.note
+    else:
+        console.note(str(choice))
+        choice.check_installed()
+        opening.unfit = UnreadableTable(choice.why)
+    return opening
 
 
 @contextmanager
 def naming_local_engine(settings: Config) -> Iterator[None]:
-    """Name the local engine in the error that Spark finds no Java."""
+    """Name the local engine in the error that Spark finds no Java, if an option or key named Spark."""
     try:
         yield
     except NoJavaFault as fault:
-        if settings.resolve.mode != "full":
+        if settings.resolve.mode != "full" or settings.resolve.engine != SPARK:
             raise
         raise fault.with_hint("or run without it over local tables: --engine local") from fault

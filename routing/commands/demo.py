@@ -12,12 +12,10 @@ from routing.commands.command_context import (
     Console,
     Subparsers,
     add_engine,
-    choose_engine,
+    choose_run_engine,
     engine_override,
     naming_local_engine,
-    open_locally,
     opener,
-    run_locally,
 )
 from routing.document import (
     Block,
@@ -31,7 +29,7 @@ from routing.document import (
 )
 from routing.errors import EXIT_DONE
 from routing.render.wording import count, mark_outcome, write_json
-from routing.terms import LOCAL_ENGINE, ReadRow, Rejection
+from routing.terms import SPARK, ReadRow, Rejection
 
 if TYPE_CHECKING:
     from routing.config import Config
@@ -49,7 +47,7 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="build example tables, resolve their messages, show the result",
         description="Build example estates as Delta tables in DIR, resolve them, show the result and say what"
         " to try next.",
-        example="sbroute demo --engine local --out sbroute-demo",
+        example="sbroute demo --out sbroute-demo",
     )
     add_engine(command)
     command.add_argument(
@@ -60,16 +58,19 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Build the tables, resolve them and print the documents' estates and the counts of the day."""
+    from routing.delta.opening import LocalOpener
     from routing.demo import build
 
     folder = Path(options.out)
     build.check(folder)
     settings = build.settings(folder, [*options.overrides, *engine_override(options)])
-    is_local = choose_engine(settings) == LOCAL_ENGINE
-    tables = open_locally(settings) if is_local else opener(settings, options, console, little_data=True)
-    without_spark = is_local or build.by_deltalake(tables, settings)
+    choice = choose_run_engine(settings)
+    console.note(str(choice))
+    choice.check_installed()
+    tables = LocalOpener() if choice.is_local else opener(settings, options, console, little_data=True)
+    without_spark = choice.is_local or build.by_deltalake(tables, settings)
     with naming_local_engine(settings):
-        spark = None if is_local else tables.spark
+        spark = None if choice.is_local else tables.spark
     from routing.delta.counted_runs import new_run_id
 
     # Not before everything that can be refused has been looked at.
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with console.during(f"writing the input tables to {folder / 'data'}"):
         build.write_tables(settings, None if without_spark else spark)
     console.command_progress.run_id = new_run_id()
-    done = _resolve(settings, None if is_local else tables, console)
+    done = _resolve(settings, None if choice.is_local else tables, console)
     if options.format == "json":
         console.result(write_json(done.row))
         return EXIT_DONE
@@ -98,7 +99,9 @@ def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> 
         console.command_progress.recording,
     )
     if tables is None:
-        return run_locally(settings, run_id, console)
+        from routing.runs.local_runs import resolve_local
+
+        return resolve_local(settings, run_id=run_id, progress=progress, recording=recording)
     from routing.runs import pipeline
 
     return pipeline.run_with(tables, settings, run_id=run_id, progress=progress, recording=recording)
@@ -197,13 +200,11 @@ def _explain_rejections(rejections: Mapping[str, int]) -> Iterator[Block]:
 
 
 def _commands(file: str, engine: str) -> Iterator[str]:
-    is_local = engine == LOCAL_ENGINE
-    option = " --engine local" if is_local else ""
-    yield f"resolve --config {file}{option} --as-of 2026-01-05T18:00:00Z"
+    yield f"resolve --config {file} --as-of 2026-01-05T18:00:00Z"
     yield f"runs --config {file}"
     yield f"messages --config {file} --outcome DELAYED --now 2026-01-05T18:00:00Z"
     yield f"trace --config {file} --message-id d00263-i0 --instance depot-east"
     yield f"trace --config {file} --all"
-    if not is_local:
-        # Spark alone ranks.
+    if engine == SPARK:
+        # Only Spark ranks.
         yield f"candidates --config {file}"

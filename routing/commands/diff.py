@@ -13,7 +13,7 @@ from routing.commands.command_context import (
     add_variables,
     load,
     moment_or_none,
-    opener,
+    open_by_choice,
     steps,
     tell_sentences,
     tell_unfinished,
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     asked = _ask(options)
     settings = load(options)
     against = _load_other(options) if asked is None else asked
-    opening = opener(settings, options, console)
+    opening = open_by_choice(settings, options, console)
     place = None
     if options.out is not None:
         place = diffing.place_of(options.out, [one for one in (settings, against) if isinstance(one, Config)])

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from datetime import datetime, timezone
 
-from routing.commands.command_context import Console, Subparsers, add_config, at_least_one, load, moment, opener
+from routing.commands.command_context import (
+    Console,
+    Subparsers,
+    add_config,
+    at_least_one,
+    load,
+    moment,
+    open_by_choice,
+)
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
 from routing.views.messages.message_filter import SHOWN, ask
@@ -67,7 +75,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.views.messages.message_list import list_messages, open_tables
 
     with console.during("reading"):
-        tables = open_tables(settings, opener(settings, options, console), asked)
+        tables = open_tables(settings, open_by_choice(settings, options, console), asked)
         done = list_messages(tables, asked, now=now, clock=datetime.now(timezone.utc))
     if options.format == "json":
         from routing.views.messages.messages_document import write_messages

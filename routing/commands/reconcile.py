@@ -9,7 +9,7 @@ from routing.commands.command_context import (
     Subparsers,
     add_config,
     load,
-    opener,
+    open_by_choice,
     steps,
     tell_unfinished,
     with_notes,
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from routing.views.reconcile.reconciling import reconcile
 
     settings = load(options)
-    opening = opener(settings, options, console)
+    opening = open_by_choice(settings, options, console)
     console.command_progress.text = (
         "the table of the reconciliation is as it was, or as it is to be (start it again)"
     )

@@ -14,20 +14,17 @@ from routing.commands.command_context import (
     Subparsers,
     add_config,
     add_engine,
-    choose_engine,
+    choose_run_engine,
     engine_override,
     load,
     moment_or_none,
     naming_local_engine,
-    open_locally,
     opener,
-    run_locally,
     with_notes,
 )
 from routing.config import ConfigError
 from routing.errors import EXIT_DONE, quote
 from routing.render.wording import write_json
-from routing.terms import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
@@ -77,20 +74,26 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options, *as_of, *engine_override(options))
     if now is not None and settings.resolve.mode != "incremental":
         raise ConfigError.now_without_retries()
+    from routing.delta.opening import LocalOpener
     from routing.delta.table_details import are_small
     from routing.runs.lineage import check_client
 
     check_client(settings)
-    if choose_engine(settings) == LOCAL_ENGINE:
-        tables = open_locally(settings, is_job=options.as_job)
-        done = find_done(tables, settings, run_id, now) if is_given else None
-        return _show(done or _run_locally(settings, options, console, run_id), options, console)
-    little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
-    opening = opener(settings, options, console, little_data=little_data)
+    choice = choose_run_engine(settings, is_job=options.as_job)
+    if choice.is_local:
+        opening: TableOpener = LocalOpener()
+    else:
+        little_data = are_small(settings.tables.values(), settings.output.values(), settings.spark)
+        opening = opener(settings, options, console, little_data=little_data)
     # Before Spark is started, where `runs` is read without it.
     done = find_done(opening, settings, run_id, now) if is_given else None
     if done is None:
-        done = _run(settings, opening, console, run_id, now)
+        console.note(str(choice))
+        choice.check_installed()
+        if choice.is_local:
+            done = _run_locally(settings, options, console, run_id)
+        else:
+            done = _run(settings, opening, console, run_id, now)
     return _show(done, options, console)
 
 
@@ -132,11 +135,17 @@ def _run_locally(settings: Config, options: argparse.Namespace, console: Console
     """Run without a session."""
     started = datetime.now(timezone.utc)
     from routing.runs import lineage
+    from routing.runs.local_runs import resolve_local
 
     console.command_progress.text = _DOES_NOT_COUNT
-    note_source = console.note if options.verbose else lambda text: None
     with _telling_failures(settings, run_id, started, console):
-        done = run_locally(settings, run_id, console, note_source)
+        done = resolve_local(
+            settings,
+            run_id=run_id,
+            progress=console.progress,
+            on_note=console.note if options.verbose else lambda text: None,
+            recording=console.command_progress.recording,
+        )
     if not done.was_recorded:
         _tell_lineage(settings, console, lambda: lineage.completed(settings, done.row))
     return done

@@ -13,6 +13,7 @@ from routing.commands.command_context import (
     add_config,
     load,
     moment_or_none,
+    open_by_choice,
     opener,
     tell_unfinished,
     with_notes,
@@ -58,9 +59,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     settings = load(options)
     asked = asked if early else _question(options)
     leave_pandas_out()
-    opening = opener(settings, options, console)
     if asked is None:
-        return _trace_all(settings, opening, options, console)
+        return _trace_all(settings, open_by_choice(settings, options, console), options, console)
+    opening = opener(settings, options, console)
     from routing.cases.question_source import open_tables
     from routing.views.trace.tracing import trace
 

@@ -153,11 +153,8 @@ class ConfigChecker:
             as_of=as_of,
             dialog_hash=self._choice(section, "resolve.dialog_hash", ("builtin", "udf")),
             broadcast_limit=limit,
-            engine=self._engine(section),
+            engine=self._choice(section, "resolve.engine", ENGINES),
         )
-
-    def _engine(self, section: Mapping[str, Any]) -> str | None:
-        return None if section.get("engine") is None else self._choice(section, "resolve.engine", ENGINES)
 
     def _fits_mode(self, resolve: ResolveSettings, outputs: Mapping[str, TableLocation]) -> None:
         """Check that the keys which incremental mode needs are there, and none that it does not use."""

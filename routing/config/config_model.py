@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from routing.errors import ContractError, join_bounded, quote
-from routing.terms import DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
+from routing.terms import AUTO, DEFAULT_BROADCAST_LIMIT, MISSING_ROUTE_NAMESPACE
 
 _SIZE = re.compile(r"\A(\d+)\s*([kmgt]?)i?b?\Z", re.IGNORECASE)
 # Of one slash as well, as Databricks writes dbfs:/; a scheme of one letter is a drive of Windows.
@@ -120,8 +120,13 @@ class ConfigError(ContractError):
         """Say that the local engine does not read or write a table."""
         return cls(
             f"{key} cannot be {done} by the local engine: {why}",
-            "resolve with --engine spark, or name a table that has none of this",
+            "set resolve.engine: spark, or name a table that has none of this",
         )
+
+    @classmethod
+    def only_spark_ranks(cls) -> ConfigError:
+        """Say that the local engine does not rank candidates."""
+        return cls("the local engine does not rank candidates", "add --set resolve.engine=spark")
 
 
 @dataclass(frozen=True)
@@ -302,16 +307,13 @@ def journal_beside(imports: TableLocation | None) -> TableLocation | None:
 
 @dataclass(frozen=True)
 class ResolveSettings:
-    """Section ``resolve``: how messages are resolved.
-
-    ``engine`` is None where none is named: then it is Spark, or local where no Spark is installed.
-    """
+    """Section ``resolve``: how messages are resolved."""
 
     mode: str = "full"
     as_of: datetime | None = None
     dialog_hash: str = "builtin"
     broadcast_limit: str = DEFAULT_BROADCAST_LIMIT
-    engine: str | None = None
+    engine: str = AUTO
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Thread
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from routing.config import Config, ConfigError, TableLocation, in_reading_order
+from routing.config import ConfigError, TableLocation, in_reading_order
 from routing.delta import file_systems
 from routing.delta.commits import is_local
 from routing.delta.local_tables import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _ONE_MACHINE = re.compile(r"local(?:\[.*\])?")
 _WITHOUT_VERSIONS = UnreadableTable("it has no versions")
-_ANOTHER_DISK = UnreadableTable("its path may be one of another file system than this machine's")
+ANOTHER_DISK = UnreadableTable("its path may be one of another file system than this machine's")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ class TableOpener:
     ``start`` returns the Spark session; it is called when the first table needs one. ``settings`` are the
     configuration's own for the session. ``on_note`` is called with a note on how each table is read.
     ``on_missing`` is called with a note on each optional table that does not exist; by default ``on_note`` is.
-    ``waiting`` is the block within which the opener waits for a session that is still starting.
+    ``waiting`` is the block within which the opener waits for a session that is still starting. ``unfit`` is the
+    reason why Spark reads and writes every table; None: only those that delta-rs does not. ``on_start`` is called
+    with a note on the table that a session is started for.
     """
 
     start: Callable[[], SparkSession]
@@ -81,6 +83,8 @@ class TableOpener:
     on_note: Callable[[str], None] = say_nothing
     on_missing: Callable[[str], None] | None = None
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    unfit: UnreadableTable | None = None
+    on_start: Callable[[str], None] = say_nothing
     _spark: SparkSession | None = None
     _coming: Future[SparkSession] | None = None
     _clock: SessionClock | None = None
@@ -158,7 +162,7 @@ class TableOpener:
         """
         session_at_hand = self._spark or (None if self._coming else session.find_active())
         if session_at_hand is None and file_systems.is_open(location, self.settings):
-            session_at_hand = self.start_for(key, "looked for", _ANOTHER_DISK)
+            session_at_hand = self.start_for(key, "looked for", ANOTHER_DISK)
         return file_systems.place(location, session_at_hand)
 
     def find(self, key: str, location: TableLocation, version: int | None = None) -> OpenedTable | None:
@@ -261,13 +265,15 @@ class TableOpener:
             has_session = self._spark is not None or session.is_given()
             if not is_local(location) or has_session or file_systems.is_open(location, self.settings):
                 return UnreadableTable("it is not there, and not on this machine's disk alone")
-            return look_at_path(location)
+            return self.unfit or look_at_path(location)
         table = self._look_at_place(location) or open_local(location, version)
         return table if isinstance(table, UnreadableTable) else look_at_writing(location.text, table)
 
     def start_for(self, key: str, done: str, unfit: UnreadableTable) -> SparkSession:
         """Return the session, for what is done (read, written) to a table. Raises EnvironmentFault."""
         self.on_note(f"{key}: {done} by Spark ({unfit.why})")
+        if self._spark is None:
+            self.on_start(f"Spark: {key} cannot be {done} by the local engine, {unfit.why}")
         try:
             return self.spark
         except EnvironmentFault as fault:
@@ -284,6 +290,8 @@ class TableOpener:
 
     def _look_at_place(self, location: TableLocation) -> UnreadableTable | None:
         """Return the reason why a table's place or the session requires Spark; None where they do not."""
+        if self.unfit is not None:
+            return self.unfit
         if find_log(location) is None:
             return UnreadableTable("it is not on this machine's disk")
         if self._spark is not None and is_connect(self._spark):
@@ -321,14 +329,15 @@ class LocalOpener(TableOpener):
         """Refuse tables that only Spark reads or writes. Raises ConfigError."""
         raise ConfigError.only_by_spark(key, done, unfit.why)
 
-    def check(self, config: Config) -> None:
-        """Refuse tables that only Spark reads or writes, before anything is written. Raises ContractError."""
-        for name, locations in (("tables", config.tables), ("output", config.output)):
+    def find_unfit(
+        self, reads: Mapping[str, TableLocation], writes: Mapping[str, TableLocation]
+    ) -> Iterator[tuple[str, str, UnreadableTable]]:
+        """Yield each table that only Spark reads or writes: its key, read or written, and why."""
+        for locations, done in ((reads, "read"), (writes, "written")):
             for key, location in locations.items():
-                placed = self.placed(f"{name}.{key}", location)
-                unfit = _find_unfit(placed, writes=name == "output")
+                unfit = _find_unfit(self.placed(key, location), writes=locations is writes)
                 if unfit is not None:
-                    self.start_for(f"{name}.{key}", "written" if name == "output" else "read", unfit)
+                    yield key, done, unfit
 
 
 def _find_unfit(location: TableLocation, *, writes: bool) -> UnreadableTable | None:
@@ -345,15 +354,6 @@ def _find_unfit(location: TableLocation, *, writes: bool) -> UnreadableTable | N
         return table
     fit = look_at_writing(location.text, table) if writes else None
     return None if fit is None or isinstance(fit, LocalTable) else fit
-
-
-def check_packages() -> None:
-    """Raise EnvironmentFault where a package that the local engine needs is missing."""
-    from importlib.util import find_spec
-
-    for package in ("deltalake", "pyarrow"):
-        if find_spec(package) is None:
-            raise EnvironmentFault.no_package(package, "light")
 
 
 def _start_nothing() -> SparkSession:

@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from routing.arguments import checked
-from routing.config import Config, ConfigError
+from routing.config import Config
 from routing.delta import protocol
 from routing.delta.data_files import DataFiles, DataFileWriter, RowSource
 from routing.delta.ledger import LocalOutputs
-from routing.delta.opening import LocalOpener, check_packages
+from routing.delta.opening import LocalOpener
 from routing.engines.arrow import open_requests
 from routing.engines.arrow.message_keys import MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
@@ -30,6 +30,7 @@ from routing.engines.arrow.resolved_batches import (
     for_each_thread,
 )
 from routing.plan.checked_inputs import check_inputs, survey_dialogs
+from routing.runs.engine_choice import choose_engine, find_run_reasons
 from routing.runs.run_work import (
     Progress,
     RunCounts,
@@ -84,20 +85,9 @@ def resolve_local(
         >>> done.row["outcome_counts"]
         {'DELIVERED': 2, 'SENT': 1, 'DELAYED': 2}
     """
-    check_local(config)
-    opener = LocalOpener(on_note)
-    opener.check(config)
-    engine = LocalEngine(opener, tuple(_note_what_does_not_apply(config)))
+    choose_engine(LOCAL_ENGINE, find_run_reasons(config))
+    engine = LocalEngine(LocalOpener(on_note), tuple(_note_what_does_not_apply(config)))
     return run_by(engine, config, run_id=run_id, progress=progress, recording=recording)
-
-
-def check_local(config: Config) -> None:
-    """Refuse settings that the local engine does not know. Raises ConfigError and EnvironmentFault."""
-    if config.resolve.mode != "full":
-        raise ConfigError.only_with_spark(f"resolve.mode: {config.resolve.mode}", "or resolve.mode: full")
-    if config.resolve.dialog_hash == "udf":
-        raise ConfigError.only_with_spark("resolve.dialog_hash: udf", "or dialog_hash: builtin, which is the same")
-    check_packages()
 
 
 def _note_what_does_not_apply(config: Config) -> Iterator[str]:

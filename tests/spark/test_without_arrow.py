@@ -41,6 +41,8 @@ def test_the_job_runs_without_pyarrow_and_pandas(missing: str, spark: SparkSessi
         "resolve",
         "--config",
         str(file),
+        "--engine",
+        "spark",
         "--format",
         "json",
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 import routing
 from routing.delta.counted_runs import last_run, open_left
@@ -244,76 +244,14 @@ def test_comments_of_columns_stay(folder: Path, key: str) -> None:
     _assert_left(folder, "next", MORE)
 
 
-def _partitioned(folder: Path) -> None:
-    shutil.rmtree(folder / "out" / "resolved_routes")
-    write_deltalake(
-        str(folder / "out" / "resolved_routes"),
-        arrow_of([], OUTPUTS["resolved_routes"]),
-        partition_by=["instance_name"],
+def test_what_only_spark_does_is_refused_before_anything_is_written(folder: Path) -> None:
+    """`test_engine_choice` has all that is refused."""
+    DeltaTable(folder / "in" / "messages").alter.add_feature(
+        TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
     )
-
-
-def _of_features(key: str, place: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        from deltalake import TableFeatures
-
-        feature = TableFeatures.DeletionVectors if place == "in" else TableFeatures.ChangeDataFeed
-        DeltaTable(folder / place / key).alter.add_feature(feature, allow_protocol_versions_increase=True)
-
-    return change
-
-
-def _nothing(_: Path) -> None:
-    """Leave the tables as they are."""
-
-
-REFUSED: dict[str, tuple[tuple[str, ...], Callable[[Path], None], str]] = {
-    "incremental mode": (
-        ("resolve.mode=incremental", "output.pending_messages=pending"),
-        _nothing,
-        r"does not do resolve.mode: incremental \(resolve with --engine spark",
-    ),
-    "the hash in Python": (("resolve.dialog_hash=udf",), _nothing, "does not do resolve.dialog_hash: udf"),
-    "an input on an object store": (
-        ("tables.routes=s3a://bucket/routes",),
-        _nothing,
-        "tables.routes cannot be read by the local engine: it is no path of this machine's disk",
-    ),
-    "an input of a catalog": (
-        ("tables.messages=main.broker.messages",),
-        _nothing,
-        "tables.messages cannot be read by the local engine: it is no path",
-    ),
-    "an output of a catalog": (
-        ("output.runs=main.broker.runs",),
-        _nothing,
-        "output.runs cannot be written by the local engine: it is no path",
-    ),
-    "an input with deletion vectors": (
-        (),
-        _of_features("messages", "in"),
-        "tables.messages cannot be read by the local engine: its reader version is 3",
-    ),
-    "an output with a change feed": (
-        (),
-        _of_features("resolved_routes", "out"),
-        r"output.resolved_routes cannot be written by the local engine: its writer version is",
-    ),
-    "an output with partitions": (
-        (),
-        _partitioned,
-        "output.resolved_routes cannot be written by the local engine: it is partitioned",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_only_spark_does_is_refused_before_anything_is_written(folder: Path, what: str) -> None:
-    overrides, change, told = REFUSED[what]
-    change(folder)
     before = written(folder / "out")
-    with pytest.raises(ContractError, match=told):
-        routing.resolve_local(_config(folder, *overrides))
+    with pytest.raises(ContractError, match=r"tables\.messages cannot be read by the local engine"):
+        routing.resolve_local(_config(folder))
     assert written(folder / "out") == before
 
 
@@ -337,32 +275,11 @@ def test_the_command_needs_neither_spark_nor_java(folder: Path) -> None:
     done = without(SPARK, "resolve", "--config", str(_file(folder)), "--format", "json")
     assert (done.returncode, done.stderr) == (
         0,
-        (
-            "note: pyspark is not installed, so the local engine resolves (resolve.engine: local)\n"
-            f"note: {NOT_ENDED}\n"
-        ),
+        f"local engine: all tables are on this disk\nnote: {NOT_ENDED}\n",
     )
     row = json.loads(done.stdout)
     assert (row["engine"], row["rows_read"]) == ("local", 10)
     _assert_left(folder, row["run_id"], MORE)
-
-
-def test_the_command_imports_no_pyspark(folder: Path) -> None:
-    from tests.without import run_python
-
-    program = (
-        "import sys; from routing.cli import main; status = main(sys.argv[1:]);"
-        " sys.exit(9 if 'pyspark' in sys.modules else status)"
-    )
-    done = run_python(program, "resolve", "--config", str(_file(folder)), "--engine", "local", "--format", "json")
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_job_has_a_session(folder: Path) -> None:
-    from routing import cli
-
-    line = ["resolve", "--as-job", "--config", str(_file(folder)), "--engine", "local", "--quiet"]
-    assert cli.main(line) == 2
 
 
 def test_a_given_session_is_not_for_it(folder: Path) -> None:
