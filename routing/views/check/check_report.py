@@ -29,7 +29,7 @@ from routing.render.wording import count
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.terms import NOT_KNOWN, Outcome, Reason
+from routing.terms import Reason
 from routing.views.check.check_json import Change, ChangeableResult, find_changes
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import GroupAdvice, ProblemKind
@@ -43,15 +43,17 @@ from routing.views.check.problems import (
     state_waiting,
 )
 from routing.views.configuration_changes import describe_route_changes
+from routing.views.page.estate_matrix import list_places
 from routing.views.page.facts import (
+    CONNECTION_FAILS,
+    ENDINGS,
     EstateInstance,
-    FlowAdvice,
     MessageFlow,
     Report,
     ReportChanges,
+    ReportProblem,
     count_words,
 )
-from routing.views.page.report_network import list_places
 
 _TONES = {
     **dict.fromkeys((ProblemKind.NOT_KNOWN, ProblemKind.NOT_ACKNOWLEDGED, ProblemKind.PASSING), Tone.WAITING),
@@ -143,7 +145,11 @@ class _Report:
         what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
         yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
-        yield from list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
+        yield from self.evidence(number, problem)
+
+    def evidence(self, number: int, problem: MessageProblem) -> Iterator[Block]:
+        """Yield what a problem's answer rests on."""
+        return list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
 
     def describe(
         self, number: int, problem: MessageProblem, result: MessageResult | None = None
@@ -312,10 +318,17 @@ class _FlowKey(NamedTuple):
     database: str | None
     service: str
     outcome: str
-    reason: str | None = None
-    route: str | None = None
-    address: str | None = None
-    destination_database: str | None = None
+    reason: str | None
+    route: str | None
+    address: str | None
+    destination_database: str | None
+    ending: str
+    ending_reason: str | None
+    ending_instance: str | None
+
+
+_MOST_PROBLEMS = 40
+"""So many problems are on the page."""
 
 
 def as_report(done: Check) -> Report:
@@ -324,25 +337,51 @@ def as_report(done: Check) -> Report:
     There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
     were shared out do not wait. The findings are all of lint's.
     """
-    shown = done.tried or done
+    shown, endings = done.tried or done, _endings(done)
+    after = endings if done.tried is None else _endings_tried(done, done.tried, endings)
     return Report(
-        headline=_headline(done),
+        headline=_extent(done),
         not_known=tuple(_not_known(done)),
         made_at=max(shown.estate.times.values()),
-        flows=_flows(shown.results),
+        flows=_flows(shown.results, after),
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
-        changes=None if done.tried is None else _changes(done, done.tried),
-        advice=tuple(_advice(shown, is_tried=done.tried is not None)),
+        changes=None if done.tried is None else _changes(done, done.tried, endings, after),
+        answer=answer_line(done) if done.tried is None else state_trial(done, done.tried),
+        problems=tuple(_problems(shown, after)),
     )
 
 
-def _headline(done: Check) -> str:
-    """Return the answer, and how many messages wait as of when; with scripts to try, what they change."""
-    answer = answer_line(done) if done.tried is None else state_trial(done, done.tried)
+def _extent(done: Check) -> str:
+    """Return how many messages wait as of when; with scripts to try, which ones."""
     counts = state_counts(done.tried or done)
     scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.scripts})
-    return f"{answer} {counts}" + (f"; with {join_words(scripts)} in force" if scripts else "")
+    return counts + (f"; with {join_words(scripts)} in force" if scripts else "")
+
+
+def _endings(done: Check) -> list[str]:
+    """Return where each message ends; a failing connection ends it before what the rules say."""
+    failing = {
+        id(result)
+        for group in done.groups
+        if group.kind is ProblemKind.CONNECTION_FAILS
+        for result in group.results
+    }
+    return [CONNECTION_FAILS if id(result) in failing else result.end for result in done.results]
+
+
+def _endings_tried(before: Check, after: Check, endings: Sequence[str]) -> list[str]:
+    """Return where each message ends with scripts in force: no script mends a connection to the same address."""
+    return [
+        CONNECTION_FAILS if ending == CONNECTION_FAILS and _goes_alike(one, other) else other.end
+        for one, other, ending in zip(before.results, after.results, endings, strict=True)
+    ]
+
+
+def _goes_alike(before: MessageResult, after: MessageResult) -> bool:
+    """Return True if a message goes to the same address as before, and would arrive from there."""
+    addresses = [None if one.verdict is None else one.verdict.address for one in (before, after)]
+    return addresses[0] == addresses[1] and (after.path is None or not after.path.failing)
 
 
 def _not_known(done: Check) -> Iterator[str]:
@@ -354,37 +393,60 @@ def _not_known(done: Check) -> Iterator[str]:
         yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
 
 
-def _flows(results: Sequence[MessageResult]) -> tuple[MessageFlow, ...]:
+def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[MessageFlow, ...]:
     """Return the messages by sender, service and result, the most first."""
     enqueued: dict[_FlowKey, list[int]] = defaultdict(list)
-    for result in results:
-        enqueued[_key(result)].append(micros_of(result.row["enqueue_time"]))
-    flows = [MessageFlow(*key, messages=len(times), oldest=min(times)) for key, times in enqueued.items()]
+    for result, ending in zip(results, endings, strict=True):
+        enqueued[_key(result, ending)].append(micros_of(result.row["enqueue_time"]))
+    flows = [MessageFlow(*key[:-3], len(times), min(times), *key[-3:]) for key, times in enqueued.items()]
     return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
 
 
-def _key(result: MessageResult) -> _FlowKey:
+def _key(result: MessageResult, ending: str) -> _FlowKey:
     row, verdict = result.row, result.verdict
     who = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
     if verdict is None:
-        return _FlowKey(*who)
+        return _FlowKey(*who, None, None, None, None, ending, None, None)
     where_to = verdict.route_name, verdict.address, verdict.destination_database
-    return _FlowKey(*who, str(verdict.reason), *where_to)
+    return _FlowKey(*who, str(verdict.reason), *where_to, ending, *_place_of_end(result))
 
 
-def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
-    """Yield the remedies of each group that has any.
+def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
+    """Return the reason for which a message ends, and the instance at which it does; None if it is not known."""
+    path, verdict = result.path, result.verdict
+    if path is None or verdict is None:
+        return None, result.row["instance_name"]
+    way = path.first_failure or next((one for one in path.there if str(one.end) == str(path.end)), None)
+    if way is None or path.end is PathEnd.NOT_KNOWN:
+        return None, None
+    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else way.hop_path.reason
+    return None if reason is None else str(reason), way.hop_path.instance
 
-    SQL Server knows nothing of scripts that are tried: what it reported is not about what they set on its way.
+
+def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
+    """Yield the problems of which a message does not arrive, or SQL Server or a gap says something.
+
+    SQL Server knows nothing of scripts that are tried: what it reported of messages that they set on their way,
+    other than a connection that fails still, is left out.
     """
-    for group in done.groups:
-        if is_tried and not group.is_failing and group.first.is_on_its_way:
+    ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
+    report = _Report(done, ReportLimits(remedies=None))
+    shown = [one for one in find_problems(done.groups) if one.kind is not ProblemKind.NOTHING]
+    for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
+        counted = Counter(ends[id(result)] for result in problem.whole.results)
+        if problem.kind is ProblemKind.CONNECTION_FAILS and not counted[CONNECTION_FAILS]:
             continue
-        key = _key(group.first)
-        result = key.instance, key.database, key.service, key.outcome, key.reason
-        for advice in group.advice:
-            where = "" if advice.instance == key.instance else f"On {named(advice.instance)}: "
-            yield FlowAdvice(*result, advice.count, f"{where}{advice.remedy.text}", advice.remedy.statement)
+        yield ReportProblem(
+            f"{number}. {problem.what}: {problem.state_messages()}",
+            counted.most_common(1)[0][0],
+            tuple(report.describe(number, problem)),
+            tuple(report.evidence(number, problem))[1:],
+        )
+    left = shown[_MOST_PROBLEMS:]
+    if left:
+        messages = count(sum(one.count for one in left), "message")
+        more = Paragraph(f"{messages} (sbroute check --verbose lists all)")
+        yield ReportProblem(f"and {count(len(left), 'more problem')}", "", (more,))
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:
@@ -393,14 +455,14 @@ def _places(done: Check) -> tuple[EstateInstance, ...]:
     return tuple(list_places(place_columns))
 
 
-def _changes(before: Check, after: Check) -> ReportChanges:
+def _changes(before: Check, after: Check, endings: Sequence[str], endings_after: Sequence[str]) -> ReportChanges:
     at = max(after.estate.times.values())
     was, now = (TableColumns.of_rows(check.evidence.rows["routes"], ROUTES) for check in (before, after))
     return ReportChanges(
         run_id=None,
         finished_at=None,
         is_incremental=False,
-        outcomes=count_words((*Outcome, NOT_KNOWN), before.outcomes, after.outcomes),
+        outcomes=count_words(ENDINGS, Counter(endings), Counter(endings_after)),
         reasons=count_words(Reason, _reasons(before), _reasons(after)),
         routes=describe_route_changes(was, now, at, at),
     )
