@@ -13,7 +13,7 @@ from routing.render.html import write_html
 from routing.render.phrases import count_places, named, where
 from routing.render.wording import count, format_duration
 from routing.rules.reconciling import PairClass
-from routing.terms import Reason
+from routing.terms import ReadRow, Reason
 from routing.views.page.facts import (
     LEAVES,
     LOOP,
@@ -130,7 +130,7 @@ _SEVERITIES = tuple(map(str, Severity))
 _OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
 _ROOM = 400_000
 """So many bytes the problems may take; the others are counted."""
-_MOST_REASONS = 12
+_MOST_REASONS = 20
 
 
 def sections_of(
@@ -315,16 +315,34 @@ def _findings(report: Report) -> PageSection:
     if defaults:
         summary.append(f"{defaults:,} more of what every instance has by default are not listed")
     heads = (
-        *(("Severity", WORD), ("Code", WORD), ("Instance", ""), ("Database", ""), ("Object", NAME)),
+        *(("Severity", WORD), ("Code", WORD), ("Instance", NAME), ("Database", NAME), ("Object", NAME)),
         *(("What", TEXT), ("What to do", TEXT)),
     )
     names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
-    findings_table = table(
-        "findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows]
-    )
-    return PageSection(
-        "lint", "Faults and hazards of the configuration", "Findings", ", ".join(summary), (), [findings_table]
-    )
+    tables = [
+        _rules(rows),
+        table("findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows]),
+    ]
+    title = "Faults and hazards of the configuration"
+    return PageSection("lint", title, "Findings", ", ".join(summary), (), tables)
+
+
+def _rules(rows: Sequence[ReadRow]) -> PageTable:
+    """Return how many findings each rule has, with an example and what to do: a list that no length cuts."""
+    found: dict[tuple[str, str, str], list[ReadRow]] = {}
+    for row in rows:
+        found.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
+    heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
+    lines = [
+        (severity, code, len(theirs), _example(theirs[0]), told)
+        for (severity, code, told), theirs in found.items()
+    ]
+    return table("rules", "Findings by rule, the worst first", heads, lines)
+
+
+def _example(row: ReadRow) -> str:
+    places = (row["instance_name"], row["database_name"], row["object"])
+    return f"{', '.join(filter(None, places))}: {row['message']}"
 
 
 def _counted(number: int, severity: str) -> str:

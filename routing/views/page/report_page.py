@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from routing.advice.reasons import advice
 from routing.delta.counted_runs import release
+from routing.lint.catalogue import Severity
 from routing.render.html import write_html, write_words
 from routing.render.wording import count, format_duration
 from routing.rules.observed import numbers_of
@@ -40,6 +41,8 @@ from routing.views.page.pictures.picture_theme import NARROW, WIDE, Picture, to_
 
 TITLE = "Where Service Broker messages end"
 _SENTENCES = 5
+_MOST_PRINTED = 40
+"""So many findings are printed each."""
 _MOST_BALANCES = 10
 """So many unfair balances are drawn."""
 
@@ -53,7 +56,7 @@ def render(report: Report) -> str:
     tables, page_filter = fill_tables(report, cube, filler)
     charts = {chart.id: chart for chart in draw(report, matrix, cube, tables["estate"])}
     sections = sections_of(report, tables, charts)
-    style = picture_theme.css() + _text("page.css") + _card_heads(sections)
+    style = picture_theme.css() + _text("page.css") + _card_heads(sections) + _printed_findings(report)
     script = _text("page.js")
     return _template().render(
         title=TITLE,
@@ -208,6 +211,13 @@ def _card_heads(sections: Sequence[PageSection]) -> str:
             selectors[head].append(f"#{table.id} td:nth-child({place})::before")
     rules = (f"{','.join(found)}{{content:{_css_text(head)}}}" for head, found in selectors.items())
     return f"@media screen and (max-width:40rem){{{''.join(rules)}}}\n"
+
+
+def _printed_findings(report: Report) -> str:
+    """Return the style that prints the errors and warnings; of all others the table of rules is printed."""
+    bad = sum(row["severity"] != Severity.INFO for row in report.findings or ())
+    hidden = f"#findings tbody tr:nth-child(n+{min(bad, _MOST_PRINTED) + 1})"
+    return f"@media print{{{hidden}{{display:none}}}}\n"
 
 
 def _css_text(text: str) -> str:

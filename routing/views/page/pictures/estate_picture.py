@@ -21,7 +21,7 @@ _NUMBERED, _EXACT = 30, 46
 """So wide a cell has room for a rounded number, and for an exact one."""
 _NAMES = {picture_theme.WIDE: 190, picture_theme.NARROW: 96}
 """Pixels for the names of rows."""
-_PADDING = {"left": 12, "top": 24, "right": 48, "bottom": 8}
+_PADDING = {"left": 36, "top": 24, "right": 48, "bottom": 8}
 """Fonts differ from reader to reader: names that stand aslant may be longer than here."""
 _LEAST_PART = 0.12
 """Of a cell: a few messages that are stuck among many are seen."""
