@@ -21,7 +21,7 @@ from routing.document import (
 )
 from routing.render.wording import count, format_value, printable, printable_lines
 
-_BREAK_AFTER = re.compile(r"([/.-])(?=\w)")
+_BREAK_AFTER = re.compile(r"(?<=\w)([/.-])(?=\w)")
 
 
 def write_words(words: Words) -> str:

@@ -348,7 +348,7 @@ def as_report(done: Check) -> Report:
         findings=rows_of(shown.every_finding, BY_CODE),
         changes=None if done.tried is None else _changes(done, done.tried, endings, after),
         answer=answer_line(done) if done.tried is None else state_trial(done, done.tried),
-        problems=tuple(_problems(shown, after)),
+        problems=tuple(_problems(shown, after, is_tried=done.tried is not None)),
     )
 
 
@@ -423,18 +423,19 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
     return None if reason is None else str(reason), way.hop_path.instance
 
 
-def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
+def _problems(done: Check, endings: Sequence[str], *, is_tried: bool) -> Iterator[ReportProblem]:
     """Yield the problems of which a message does not arrive, or SQL Server or a gap says something.
 
-    SQL Server knows nothing of scripts that are tried: what it reported of messages that they set on their way,
-    other than a connection that fails still, is left out.
+    SQL Server knows nothing of scripts that are tried: what it reported of messages that are on their way then,
+    other than a connection that still fails, is left out.
     """
     ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
     report = _Report(done, ReportLimits(remedies=None))
     shown = [one for one in find_problems(done.groups) if one.kind is not ProblemKind.NOTHING]
     for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
         counted = Counter(ends[id(result)] for result in problem.whole.results)
-        if problem.kind is ProblemKind.CONNECTION_FAILS and not counted[CONNECTION_FAILS]:
+        is_on_its_way = problem.first.first.is_on_its_way and not problem.first.is_failing
+        if is_tried and is_on_its_way and not counted[CONNECTION_FAILS]:
             continue
         yield ReportProblem(
             f"{number}. {problem.what}: {problem.state_messages()}",

@@ -16,7 +16,7 @@ from routing.views.page.facts import STUCK, MessageFlow, Report, TimePoint
 MOST_NAMES = 1_000
 MOST_CELLS = 8_000
 MOST_MOMENTS = 25_000
-MOST_ROWS_BYTES = 1_000_000
+MOST_ROWS_BYTES = 1_300_000
 """Of the rows of all tables that the filter works on, and of the names that it offers."""
 _ROW, _OPTION = 230, 40
 """What a row and a name of the filter take besides names."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 import altair as alt
 
-from routing.render.wording import printable
 from routing.terms import NOT_KNOWN, JsonObject, ReadRow
 from routing.views.page.facts import STUCK, BalancedInstance, DialogBalance, MessageFlow
 from routing.views.page.pictures import picture_theme
@@ -125,7 +124,7 @@ def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -
     # One name too many is shown by its name: "1 other" would take the same room.
     shown = ordered if others is not None and len(ordered) == most + 1 else ordered[:most]
     left = ordered[len(shown) :]
-    labels = [printable(name) for name in shown]
+    labels = [picture_theme.drawn_text(name) for name in shown]
     if others is None or not left:
         return LargestPlaces(labels, {name: place for place, name in enumerate(shown)})
     places = {name: min(place, len(shown)) for place, name in enumerate(ordered)}
@@ -293,7 +292,7 @@ def pick_rows(shared: DialogBalance) -> list[ReadRow]:
     return [
         {
             "place": place,
-            "broker": printable(", ".join(filter(None, (pick.broker_instance, pick.owner)))),
+            "broker": picture_theme.drawn_text(", ".join(filter(None, (pick.broker_instance, pick.owner)))),
             "dialogs": pick.dialogs,
             "expected": pick.expected,
             "low": pick.low,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import altair as alt
 
-from routing.render.wording import count, printable
+from routing.render.wording import count
 from routing.terms import ReadRow
 from routing.views.page.estate_matrix import EstateMatrix, matrix_of
 from routing.views.page.facts import ENDINGS, STUCK, Report
@@ -108,7 +108,7 @@ def cell_rows(matrix: EstateMatrix, cells: Cells, links: Mapping[tuple[str, str]
     for (source, target), counts in sorted(cells.items(), key=lambda one: (rows[one[0][0]], columns[one[0][1]])):
         place, whole = columns[target], sum(counts.values())
         stuck = sum(counts.get(word, 0) for word in STUCK)
-        names = {"from": printable(source), "to": printable(target)}
+        names = {"from": picture_theme.drawn_text(source), "to": picture_theme.drawn_text(target)}
         said = f"{whole:,} messages from {names['from']} to {names['to']}, {stuck:,} of them stuck"
         shared = {"row": rows[source], "column": place, **names, "words": said}
         begin = 0.04
@@ -154,7 +154,10 @@ def _names(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], room: int) -> 
     rows, columns = (
         alt.Chart(
             alt.InlineData(
-                values=[{"at": place + 0.5, "name": printable(name)} for place, name in enumerate(titles)]
+                values=[
+                    {"at": place + 0.5, "name": picture_theme.drawn_text(name)}
+                    for place, name in enumerate(titles)
+                ]
             )
         )
         for titles in (matrix.rows, matrix.columns)

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import altair as alt
 import vl_convert
 
+from routing.render.wording import printable
 from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
 from routing.views.page.facts import CONNECTION_FAILS, LOOP, NO_RETURN_PATH
 
@@ -21,6 +22,8 @@ OUTCOMES = (
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 WIDTH = 680
 """In pixels, where nothing says how wide a picture's place is: on the page it is as wide as what holds it."""
+
+_LONGEST = 256
 
 Picture: TypeAlias = "alt.Chart | alt.LayerChart | alt.FacetChart"
 
@@ -107,6 +110,15 @@ def outcome_order(chart: alt.Chart) -> alt.Chart:
     return chart.transform_calculate(order=f"indexof({list(OUTCOMES)}, datum.outcome)")
 
 
+def drawn_text(text: str) -> str:
+    """Return a text of the data as pictures have it: printable, not endless, and without what cannot be drawn.
+
+    Vega cuts texts between the halves of characters that UTF-16 writes as two, and then fails.
+    """
+    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return "".join(sign if sign < "\U00010000" else "\ufffd" for sign in printable(cut))
+
+
 def named(rows: Sequence[ReadRow]) -> alt.InlineData:
     """Return the rows as the data set that the page replaces by ``view.data("rows", others)``."""
     return alt.InlineData(values=[dict(row) for row in rows], name="rows")
@@ -147,6 +159,7 @@ _QUIET = re.compile(
     r' (?:aria-hidden="true"|opacity="1"|role="graphics-object"|aria-roledescription="[^"]*"|class="[^"]*")'
 )
 _LONG = re.compile(r"(\d+\.\d\d)\d+")
+_LINK = re.compile(r'href="[^"#]*#')
 _EMPTY = re.compile(r"<g[^<>]*></g>|<g></g>")
 _FONT = f' font-family="{FONT}"'
 
@@ -166,7 +179,8 @@ def to_svg(picture: Picture, width: int | None) -> str:
     svg = svg.replace('xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ', "")
     for verbose, short in ((_FONT, ""), ("xlink:href=", "href="), ('"graphics-symbol"', '"img"')):
         svg = svg.replace(verbose, short)
-    svg = _LONG.sub(r"\1", _QUIET.sub("", svg))
+    # A link is to a place on the page, and not on a server of Vega's.
+    svg = _LINK.sub('href="#', _LONG.sub(r"\1", _QUIET.sub("", svg)))
     while _EMPTY.search(svg):
         svg = _EMPTY.sub("", svg)
     return svg
