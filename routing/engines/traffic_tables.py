@@ -23,7 +23,7 @@ class RouteUse(NamedTuple):
 
 
 class SentKey(NamedTuple):
-    """What decides where messages end that were sent to an address."""
+    """The facts that decide where messages end that were sent to an address."""
 
     instance: str
     service: str

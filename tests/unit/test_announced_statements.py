@@ -31,8 +31,8 @@ def unannounced(done: Check) -> list[str]:
     documents = [make_document(done, with_all=True), make_document(done, limits=EVERYTHING)]
     documents += [explain_messages(done, asked) for asked in asked_for(done)]
     wrong = [words for document in documents for words, has_one in announcing(document) if not has_one]
-    flows = as_report(done).advice or ()
-    wrong += [one.words for one in flows if one.statement is None and ANNOUNCES.search(one.words)]
+    problems = as_report(done).problems or ()
+    wrong += [words for one in problems for words, has_one in announcing(one.blocks) if not has_one]
     for group in as_object(done)["groups"]:
         remedies = [*group["remedies"], {"advice": group["advice"] or "", "statement": group["statement"]}]
         wrong += [

@@ -785,7 +785,8 @@ def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path)
 
     page = as_report(checked(tmp_path, CASES["no route leads back"]))
     assert page.endings == {"NO_RETURN_PATH": 1}
-    assert [(flow.ending_reason, flow.ending_instance) for flow in page.flows] == [("BROKER_INSTANCE_NOT_FOUND", "STOCK")]
+    ends = [(flow.ending_reason, flow.ending_instance) for flow in page.flows]
+    assert ends == [("BROKER_INSTANCE_NOT_FOUND", "STOCK")]
     assert page.problems is not None
     [problem] = page.problems
     assert any("what to do on 'STOCK'" in str(block) for block in problem.blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
@@ -91,10 +91,11 @@ def test_flows_and_points_have_the_same_endings() -> None:
     tables = networks()
     rows = resolve(tables, as_of=AS_OF).resolved_routes
     flows, series = count_all(arrow_of(rows, RESOLVED_ROUTES), find_end=endings(tables).find)
-    counts: list[dict[tuple[str, str], int]] = [defaultdict(int), defaultdict(int)]
-    for found, many in zip(counts, (flows, series.points), strict=True):
-        for one in many:
-            found[one.outcome, one.end] += one.messages
+    counts: list[Counter[tuple[str, str]]] = [Counter(), Counter()]
+    for flow in flows:
+        counts[0][flow.outcome, flow.end] += flow.messages
+    for point in series.points:
+        counts[1][point.outcome, point.end] += point.messages
     assert counts[0] == counts[1]
     assert sum(flow.messages for flow in flows) == len(rows)
     assert {"DELIVERED", "NOT_KNOWN"} < {end for outcome, end in counts[0] if outcome in ("SENT", "FORWARDED")}

@@ -148,7 +148,7 @@ class _Report:
         yield from self.evidence(number, problem)
 
     def evidence(self, number: int, problem: MessageProblem) -> Iterator[Block]:
-        """Yield what a problem's answer rests on."""
+        """Yield the evidence of a problem."""
         return list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
 
     def describe(

@@ -95,7 +95,7 @@ class GridGroup:
 class FilledGrid:
     """A table of all messages, and the number of each cell's or moment's row; `_NO_ROW` where it has none."""
 
-    table: PageTable
+    made: PageTable
     rows: Sequence[int]
 
 
@@ -114,7 +114,7 @@ class TableFiller:
     def fill(self, grid: MessageGrid, rows: Sequence[MessageCell | MessageMoment]) -> FilledGrid:
         """Return a table of all cells or moments."""
         columns = [column for column, _, _ in grid.by]
-        keys = [tuple(getattr(row, column) for column in columns) for row in rows]
+        keys = [tuple(row._asdict()[column] for column in columns) for row in rows]
         groups: dict[tuple[Any, ...], GridGroup] = {}
         for key, row in zip(keys, rows, strict=True):
             if row.ending in grid.only:
@@ -185,7 +185,7 @@ def _others(kind: str, names: ShownNames) -> str:
 
 @dataclass(frozen=True)
 class PageFilter:
-    """What the page's script adds up, and the options of its filter: (number, name) by column.
+    """The cells that the page's script adds up, and the options of its filter: (number, name) by column.
 
     A cell is numbers: instance, service, ending, messages, and its row in each table; a moment is alike.
     """
@@ -209,13 +209,14 @@ def fill_tables(report: Report, cube: ReportCube, filler: TableFiller) -> tuple[
         [(number, filler.name(column, value)) for value, number in of_column.items() if value != UNTOLD]
         for column, of_column in numbers.items()
     )
-    tables = {name: one.table for name, one in (filled | over_time).items()}
+    tables = {name: one.made for name, one in (filled | over_time).items()}
     return tables, PageFilter(instances, services, data)
 
 
 def _numbers(filler: TableFiller, column: str, cube: ReportCube) -> dict[str | None, int]:
     """Number the names of a column in the order in which the filter offers them; what is not told apart is -1."""
-    names = {getattr(cell, column) for cell in cube.cells} | {getattr(one, column) for one in cube.moments}
+    rows: list[MessageCell | MessageMoment] = [*cube.cells, *cube.moments]
+    names = {row._asdict()[column] for row in rows}
     ordered = sorted(names - {UNTOLD}, key=lambda name: (name is None, filler.name(column, name), str(name)))
     return {**{name: number for number, name in enumerate(ordered)}, UNTOLD: _NO_ROW}
 

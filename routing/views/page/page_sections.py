@@ -155,7 +155,7 @@ def sections_of(
 
 
 def _problems(report: Report) -> PageSection:
-    """Describe what keeps messages, and what to do; of a report that names no problems by its reasons."""
+    """Describe the problems, each with what to do; of a report that has none those of its reasons."""
     problems = list_reasons(report) if report.problems is None else report.problems
     parts: list[PageSection] = []
     room = _ROOM

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from routing.engines.traffic_tables import SentKey
 from routing.lint.lint_estate import with_keys
 from routing.plan.checked_inputs import instances_of
-from routing.plan.planner import Planner
+from routing.plan.paths import PathPlanner
 from routing.rules import text
 from routing.rules.estate import SqlInstance
-from routing.rules.following import HopPath, TracedMessage, follow_dialogs, follow_sent
+from routing.rules.following import HopPath, TracedMessage
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.tables.table_columns import TableColumns
 from routing.terms import NOT_KNOWN, Ending, Reason
@@ -42,8 +43,11 @@ class FlowEndings:
     """
 
     network: EstateNetwork
-    _planner: Planner = field(default_factory=Planner)
     _known: dict[object, list[tuple[int, int | None, FlowEnd]]] = field(default_factory=dict)
+
+    @cached_property
+    def _planner(self) -> PathPlanner:
+        return PathPlanner(self.network)
 
     @classmethod
     def of(cls, settings: Mapping[str, TableColumns]) -> FlowEndings:
@@ -84,14 +88,9 @@ class FlowEndings:
         return until, end
 
     def _follow(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
-        to, times, ends = ServiceAddress.of_name(key.service), list[int](), set[FlowEnd]()
-        for followed in follow_dialogs(
-            1,
-            lambda hashed: follow_sent(
-                *(self.network, self._planner.at, TracedMessage(to, key.is_initiator, t, hashed)),
-                *(sender, address, key.broker_instance),
-            ),
-        ):
+        message = TracedMessage(ServiceAddress.of_name(key.service), key.is_initiator, t, 0)
+        times, ends = list[int](), set[FlowEnd]()
+        for followed in self._planner.follow_sent(sender, address, message, key.broker_instance):
             if followed.until is not None:
                 times.append(followed.until)
             ends.add(_UNKNOWN if followed.trace.is_cut else _end_of(followed.trace.hop_paths[0]))
