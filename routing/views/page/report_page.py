@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from importlib.resources import files
 
 import jinja2
@@ -17,10 +16,9 @@ from routing.advice.reasons import advice
 from routing.delta.counted_runs import release
 from routing.lint.catalogue import Severity
 from routing.render.html import write_html, write_words
-from routing.render.wording import count, format_duration
 from routing.rules.observed import numbers_of
 from routing.rules.timeline import SECOND
-from routing.terms import NOT_KNOWN, ReadRow, Reason
+from routing.terms import ReadRow, Reason
 from routing.views.page.estate_matrix import EstateMatrix, matrix_of
 from routing.views.page.facts import ENDINGS, STUCK, Report
 from routing.views.page.message_cells import ReportCube, cube_of
@@ -38,6 +36,7 @@ from routing.views.page.page_tables import (
 )
 from routing.views.page.pictures import bar_pictures, estate_picture, over_time, picture_theme
 from routing.views.page.pictures.picture_theme import NARROW, WIDE, Picture, to_svg
+from routing.views.page.report_answer import count_endings, state_answer, state_waiting
 
 TITLE = "Where Service Broker messages end"
 _SENTENCES = 5
@@ -60,7 +59,7 @@ def render(report: Report) -> str:
     script = _text("page.js")
     return _template().render(
         title=TITLE,
-        answer=words(report.answer or state_answer(report)),
+        answer=words(state_answer(report)),
         waiting=state_waiting(report),
         headline=words(report.headline),
         made_at=instant(report.made_at),
@@ -75,33 +74,6 @@ def render(report: Report) -> str:
         policy=_policy(style, script),
         release=release(),
     )
-
-
-def state_answer(report: Report) -> str:
-    """State how many messages of a report are stuck, and of how many nothing is known."""
-    total, stuck = sum(report.endings.values()), _sum_of(report, *STUCK)
-    if not total:
-        return "There are no messages."
-    unknown = _sum_of(report, NOT_KNOWN)
-    parts = [f"{stuck:,} of {count(total, 'message')} {'is' if stuck == 1 else 'are'} stuck" if stuck else ""]
-    parts.append(
-        f"where {count(unknown, 'message')} {'ends' if unknown == 1 else 'end'} is not known" if unknown else ""
-    )
-    line = "; ".join(filter(None, [parts[0] or "no message is stuck", parts[1]]))
-    return f"{line[:1].upper()}{line[1:]}."
-
-
-def state_waiting(report: Report) -> str:
-    """State since when the oldest stuck message waits; empty if none is stuck."""
-    oldest = min((flow.oldest for flow in report.flows if flow.end in STUCK), default=None)
-    if oldest is None:
-        return ""
-    age = format_duration(timedelta(microseconds=report.made_at - oldest))
-    return f"The oldest stuck message was enqueued at {instant(oldest)}, {age} ago."
-
-
-def _sum_of(report: Report, *endings: str) -> int:
-    return sum(report.endings.get(word, 0) for word in endings)
 
 
 def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
@@ -126,7 +98,7 @@ def draw(report: Report, matrix: EstateMatrix, cube: ReportCube, estate: PageTab
         pictures.append(
             ("instances-picture", "Messages by instance", bar_pictures.outcomes_by_instance(report.flows))
         )
-    if _sum_of(report, *STUCK):
+    if count_endings(report, *STUCK):
         pictures += [
             ("reasons-picture", "Stuck messages by reason", bar_pictures.reasons_of_trouble(report.flows)),
             ("stuck-picture", "Stuck messages by service", bar_pictures.most_stuck(report.flows)),
