@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from routing.engines.traffic_tables import TrafficTable
+from routing.engines.traffic_tables import SentKey, TrafficTable
 from routing.rules.timeline import micros_of
 from routing.schemas import DIALOGS, MESSAGES, Schema
 from routing.tables.table_columns import TableColumns
@@ -89,8 +89,14 @@ PLACE = ("instance_name", "database_name")
 LISTED = ("instance_name", "to_service_name", "enqueue_time", "message_id")
 READ = (
     *(*PLACE, "to_service_name", "outcome", "enqueue_time", "decided_at", "broker_instance", "conversation_id"),
-    *("matching_step", "rerouted_from", "message_id", "attempt"),
+    *("matching_step", "rerouted_from", "message_id", "attempt", "address", "is_initiator"),
 )
+ENDINGS = {
+    SentKey("HUB", "//a", "SENT", None, "id-1", True): "DELIVERED",
+    SentKey("HUB", "//a", "SENT", None, None, True): "DROPPED",
+    SentKey("HUB", "//a", "SENT", None, None, False): "LOOP",
+    SentKey("hub", "//a", "SENT", "tcp://x:1", "id-1", True): "LOOP",
+}
 
 
 def last(table: TrafficTable) -> TrafficTable:
@@ -287,13 +293,26 @@ OPERATIONS = [
     ),
     Operation(
         "points by step of time",
-        lambda t: last(t).points(HOUR, [("HUB", "//a")], ["HUB", "hub"]),
+        lambda t: last(t).points(HOUR, [("HUB", "//a")], ["HUB", "hub"], {}),
         [
-            (micros(FIRST), "HUB", "//a", "SENT", 1),
-            (-HOUR, "hub", None, "SENT", 1),
-            (micros(NOON), "HUB", "//a", "SENT", 4),
-            (micros(NOON), "HUB", None, "SENT", 1),
-            (micros("9999-12-31T23:00:00Z"), None, None, "SENT", 1),
+            (micros(FIRST), "HUB", "//a", "SENT", 1, None),
+            (-HOUR, "hub", None, "SENT", 1, None),
+            (micros(NOON), "HUB", "//a", "SENT", 4, None),
+            (micros(NOON), "HUB", None, "SENT", 1, None),
+            (micros("9999-12-31T23:00:00Z"), None, None, "SENT", 1, None),
+        ],
+    ),
+    Operation(
+        "points by where messages end",
+        lambda t: last(t).points(HOUR, [("HUB", "//a")], ["HUB", "hub"], ENDINGS),
+        [
+            (micros(FIRST), "HUB", "//a", "SENT", 1, "DELIVERED"),
+            (-HOUR, "hub", None, "SENT", 1, None),
+            (micros(NOON), "HUB", "//a", "SENT", 2, "DELIVERED"),
+            (micros(NOON), "HUB", "//a", "SENT", 1, "DROPPED"),
+            (micros(NOON), "HUB", "//a", "SENT", 1, None),
+            (micros(NOON), "HUB", None, "SENT", 1, None),
+            (micros("9999-12-31T23:00:00Z"), None, None, "SENT", 1, None),
         ],
     ),
     Operation(

@@ -17,7 +17,7 @@ from routing.commands.command_context import (
     tell_unfinished,
     with_notes,
 )
-from routing.document import Paragraph, SqlStatement
+from routing.document import DocumentHeading, Paragraph, SqlStatement
 from routing.errors import EXIT_DONE
 from routing.tables.arrow_rows import leave_pandas_out
 
@@ -46,6 +46,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     now = moment_or_none(options.now, "--now") or datetime.now(timezone.utc)
     settings = load(options)
     leave_pandas_out()
+    from routing.views.page.report_answer import state_answer
     from routing.views.report.reporting import report
 
     with steps(console) as progress:
@@ -56,8 +57,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
         page_file.write_page(page_report, options.out, replacing=console.command_progress.replacing_page)
     notes = tell_unfinished(opening, console, settings)
     if options.format == "json":
-        summary = {"file": options.out, "headline": page_report.headline, "outcomes": page_report.outcomes}
+        summary = {
+            "file": options.out,
+            "answer": state_answer(page_report),
+            "headline": page_report.headline,
+            "outcomes": page_report.outcomes,
+            "endings": page_report.endings,
+        }
         console.result(with_notes(json.dumps(summary), notes))
     else:
-        console.document([Paragraph(page_report.headline), SqlStatement(f"written to {options.out}")])
+        answer = DocumentHeading(state_answer(page_report), 1)
+        console.document([answer, Paragraph(page_report.headline), SqlStatement(f"written to {options.out}")])
     return EXIT_DONE

@@ -22,14 +22,33 @@ class RouteUse(NamedTuple):
     route: str | None
 
 
+class SentKey(NamedTuple):
+    """The facts that decide where messages end that were sent to an address."""
+
+    instance: str
+    service: str
+    outcome: str
+    address: str | None
+    broker_instance: str | None
+    is_initiator: bool
+
+
+SENT_KEY = ("instance_name", "to_service_name", "outcome", "address", "broker_instance", "is_initiator")
+"""The columns of ``resolved_routes`` that a `SentKey` holds."""
+
+
 class CountedMessages(NamedTuple):
-    """Messages decided in the step of time that begins at ``at``; None where a name is not kept apart."""
+    """Messages decided in the step of time that begins at ``at``; None where a name is not kept apart.
+
+    ``ending`` is that of their `SentKey`, None if it has none.
+    """
 
     at: int
     instance: str | None
     service: str | None
     outcome: str
     messages: int
+    ending: str | None
 
 
 class BalancedTarget(NamedTuple):
@@ -132,11 +151,16 @@ class TrafficTable(Protocol):
         """Return the distinct routes that resolved messages took or might have taken, and where."""
 
     def points(
-        self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
+        self,
+        step: int,
+        services: Sequence[tuple[str, str]],
+        instances: Sequence[str],
+        endings: Mapping[SentKey, str],
     ) -> Iterator[CountedMessages]:
         """Yield how many resolved messages were decided in each step of so many microseconds.
 
-        ``services`` (each with its instance) and ``instances`` are kept apart, all others are None.
+        ``services`` (each with its instance) and ``instances`` are kept apart, all others are None. So are the
+        ``endings`` of messages.
         """
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:

@@ -195,6 +195,23 @@ def follow(
     return walk.run(start, verdict, scope)
 
 
+def follow_sent(
+    network: EstateNetwork,
+    deciding: Deciding,
+    message: TracedMessage,
+    sender: SqlInstance,
+    address: str,
+    broker: str | None,
+    most_ways: int = MOST_WAYS,
+) -> FollowedTrace:
+    """Follow a message that an instance has sent to an address, bound to a broker instance or to none.
+
+    Its ways begin with the sender's hop. How many hops it has left is not known, so that none is too many.
+    """
+    hop = PathHop(sender.name, ARRIVALS, None, None, address, Outcome.SENT, Reason.NETWORK_ADDRESS, broker)
+    return _Walk(network, deciding, message, most_ways).run_from(hop, sender)
+
+
 def _searches(verdict: Verdict, instance: SqlInstance) -> tuple[_Search, ...]:
     """Return the searches of a first instance.
 
@@ -238,7 +255,14 @@ class _Walk:
 
     def run(self, start: _Ahead, verdict: Verdict, scope: str) -> FollowedTrace:
         """Follow all ways from a first verdict."""
-        ahead = self._leave(start, verdict, scope)
+        return self._walk(self._leave(start, verdict, scope))
+
+    def run_from(self, hop: PathHop, sender: SqlInstance) -> FollowedTrace:
+        """Follow all ways on from a hop that a message has left."""
+        owners = self._owners(hop.address, sender)
+        return self._walk([_Ahead((hop,), owner, hop.broker_instance, None, 0, (), ()) for owner in owners[::-1]])
+
+    def _walk(self, ahead: list[_Ahead]) -> FollowedTrace:
         while ahead and len(self.paths) < self._most_ways:
             ahead += self._arrive(ahead.pop())
         is_cut = bool(ahead) or self.picks > MOST_PICKS

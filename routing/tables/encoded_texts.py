@@ -139,7 +139,7 @@ class TextNumbering:
 class TextPlaces:
     """Some combinations of texts, all of one length, and how the rows that have one of them are found."""
 
-    names: Sequence[tuple[str, ...]]
+    names: Sequence[tuple[str | None, ...]]
 
     def find(self, columns: Sequence[pyarrow.Array]) -> pyarrow.Array:
         """Return for each row the place of its combination among ``names``; null where it is none of them."""
@@ -148,34 +148,38 @@ class TextPlaces:
 
         if not self.names:
             return pyarrow.nulls(len(columns[0]), pyarrow.int32())
-        codes: Any = 0
-        for column, known_texts in zip(columns, self._texts, strict=True):
+        found: Any = 0
+        for column, (known_texts, codes) in zip(columns, self._levels, strict=True):
             words, places = split_words(column)
-            one = pc.index_in(words, known_texts).take(places).cast("int64")
-            codes = pc.add(pc.multiply(codes, len(known_texts)), one)
-        return pc.index_in(codes, self._codes)
+            # A null is a text of its own; a text that is not known is none.
+            one = pc.if_else(pc.is_valid(words), pc.index_in(words, known_texts), len(known_texts)).take(places)
+            one = pc.if_else(pc.is_valid(places), one, len(known_texts)).cast("int64")
+            found = pc.index_in(pc.add(pc.multiply(found, len(known_texts) + 1), one), codes).cast("int64")
+        return found.cast("int32")
 
     @cached_property
-    def _texts(self) -> list[pyarrow.Array]:
+    def _levels(self) -> list[tuple[pyarrow.Array, pyarrow.Array]]:
+        """The texts of each column, and its combinations with what stands before it, as numbers.
+
+        A combination has the number of its first place, so that those of the last column are places of names.
+        """
         import pyarrow
 
-        return [pyarrow.array(sorted(set(texts)), pyarrow.string()) for texts in zip(*self.names, strict=True)]
-
-    @cached_property
-    def _codes(self) -> pyarrow.Array:
-        """Each combination as the number that `find` makes of it."""
-        import pyarrow
-
-        orders = [
-            {text: place for place, text in enumerate(known_texts.to_pylist())} for known_texts in self._texts
-        ]
-        codes = []
-        for name in self.names:
-            code = 0
-            for text, order in zip(name, orders, strict=True):
-                code = code * len(order) + order[text]
-            codes.append(code)
-        return pyarrow.array(codes, pyarrow.int64())
+        levels = []
+        before: dict[tuple[str | None, ...], int] = {(): 0}
+        for depth, texts in enumerate(zip(*self.names, strict=True)):
+            known_texts = sorted({text for text in texts if text is not None})
+            order: dict[str | None, int] = {text: place for place, text in enumerate(known_texts)}
+            order[None] = len(known_texts)
+            numbers: dict[tuple[str | None, ...], int] = {}
+            codes = []
+            for name in self.names:
+                if name[: depth + 1] not in numbers:
+                    numbers[name[: depth + 1]] = len(numbers)
+                    codes.append(before[name[:depth]] * (len(known_texts) + 1) + order[name[depth]])
+            levels.append((pyarrow.array(known_texts, pyarrow.string()), pyarrow.array(codes, pyarrow.int64())))
+            before = numbers
+        return levels
 
 
 @dataclass

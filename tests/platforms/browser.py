@@ -101,7 +101,16 @@ class Browser:
         """Click on an element."""
         from selenium.webdriver.common.by import By
 
-        self._driver.find_element(By.CSS_SELECTOR, selector).click()
+        found = self._driver.find_element(By.CSS_SELECTOR, selector)
+        # Not smoothly: it would be clicked where it no longer is.
+        self.ask("arguments[0].scrollIntoView({ behavior: 'instant', block: 'center' });", found)
+        found.click()
+
+    def press(self, key: str) -> None:
+        """Press a key of the keyboard, by its name, where the focus is."""
+        from selenium.webdriver.common.keys import Keys
+
+        self._driver.switch_to.active_element.send_keys(getattr(Keys, key.upper()))
 
     def picture(self, file: Path, *, whole: bool = True) -> Path:
         """Store the page as a PNG, the whole of it or what the window shows."""

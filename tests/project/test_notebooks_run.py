@@ -123,12 +123,10 @@ def _run(source: str, known: dict[str, Any]) -> CellResult:
     """Run a cell in this process. Its value is that of its last line, if that has one."""
     from altair import TopLevelMixin
 
-    from routing.views.page.pictures.estate_picture import DrawnPicture
-
     *body, last = ast.parse(source).body
     has_value = isinstance(last, ast.Expr)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(ast.Module(body if has_value else [*body, last], []), "cell", "exec"), known)
         value = eval(ast.unparse(last), known) if has_value else None
-    return CellResult(normalize(out.getvalue()), int(isinstance(value, TopLevelMixin | DrawnPicture)))
+    return CellResult(normalize(out.getvalue()), int(isinstance(value, TopLevelMixin)))

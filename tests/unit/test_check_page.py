@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from routing.document import LabelledFact, SqlStatement
 from routing.views.check.check_report import as_report
 from routing.views.check.checking import check
-from routing.views.page.facts import EstateInstance, FlowAdvice, MessageFlow, Report, RouteChange, WordCount
+from routing.views.page.facts import EstateInstance, MessageFlow, Report, RouteChange, WordCount
 from routing.views.page.report_page import render
 from tests.exported import endpoint, export, route, waiting, whole_shop
 
@@ -35,27 +36,33 @@ def test_messages_are_counted_by_sender_service_and_result(tmp_path: Path) -> No
     found = report(whole_shop(tmp_path, QUEUE))
     nowhere = ("AutoCreatedLocal", None, None)
     assert found.flows == (
-        MessageFlow("SHOP", "Orders", "//mine", "DELAYED", "SERVICE_NOT_FOUND", *nowhere, 2, NOON + MINUTE),
+        MessageFlow(
+            *("SHOP", "Orders", "//mine", "DELAYED", "SERVICE_NOT_FOUND", *nowhere, 2, NOON + MINUTE),
+            *("DELAYED", None, "SHOP"),
+        ),
         MessageFlow(
             *("SHOP", "Orders", "//stock", "SENT", "NETWORK_ADDRESS", "ToStock", "TCP://hub.example:4022", None),
             messages=1,
             oldest=NOON + 3 * MINUTE,
+            # Nobody knows who listens at the address.
+            ending="NOT_KNOWN",
         ),
         MessageFlow(
             *("SHOP", "Orders", "//orders", "DELIVERED", "LOCAL_SERVICE", "AutoCreatedLocal", "LOCAL", "Orders"),
             messages=1,
             oldest=NOON + 5 * MINUTE,
+            ending="DELIVERED",
+            ending_instance="SHOP",
         ),
     )
     assert found.outcomes == {"DELAYED": 2, "DELIVERED": 1, "SENT": 1}
+    assert found.endings == {"DELAYED": 2, "DELIVERED": 1, "NOT_KNOWN": 1}
     assert found.made_at == EVENING
     assert found.places == (EstateInstance("SHOP", ("tcp://SHOP:4022",), ("Orders", "msdb")),)
     assert (found.series, found.balances, found.coverage, found.changes) == (None, None, None, None)
-    told = (
-        "2 of 4 messages are stuck for 1 reason; 2 messages were sent and are not acknowledged. "
-        "4 messages in the transmission queues as of 2026-01-05T18:00:00Z: 1 DELIVERED, 1 SENT, 2 DELAYED"
-    )
-    assert found.headline == told
+    assert found.answer is not None
+    assert found.answer.startswith("2 of 4 messages are stuck ")
+    assert found.headline.startswith("4 messages in the transmission queues as of 2026-01-05T18:00:00Z: ")
 
 
 def test_a_message_without_a_verdict_is_not_known_and_what_would_be_needed_is_told(tmp_path: Path) -> None:
@@ -63,7 +70,8 @@ def test_a_message_without_a_verdict_is_not_known_and_what_would_be_needed_is_to
     found = report(export(folder, "HUB", transmission_queue={"Hub": []}))
     assert found.outcomes == {"NOT_KNOWN": 4}
     unknown = (None, None, None, None)
-    assert MessageFlow("SHOP", "Orders", "//mine", "NOT_KNOWN", *unknown, 2, NOON + MINUTE) in found.flows
+    asked = MessageFlow("SHOP", "Orders", "//mine", "NOT_KNOWN", *unknown, 2, NOON + MINUTE, "NOT_KNOWN")
+    assert asked in found.flows
     assert "'SHOP', database 'Orders': its routes are not known; export sys.routes" in found.not_known
     assert "'HUB': only the name of the instance is known; export sys.databases" in found.not_known
     assert EstateInstance("HUB", (), ()) in found.places
@@ -77,14 +85,16 @@ def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
     assert "4 messages have a blank transmission_status" in note
 
 
-def test_trouble_that_sql_server_reports_stands_in_the_headline(tmp_path: Path) -> None:
+def test_a_connection_that_fails_is_where_messages_end(tmp_path: Path) -> None:
     refused = "Connection attempt failed with error: '10061'."
     queue = [waiting(1, "//stock", transmission_status=refused), waiting(2, "//stock")]
     found = report(whole_shop(tmp_path, queue))
-    assert found.headline.startswith("2 of 2 messages are stuck for 1 reason: a connection fails; ")
+    assert found.endings == {"CONNECTION_FAILS": 2}
+    assert found.problems is not None
+    assert [one.ending for one in found.problems] == ["CONNECTION_FAILS"]
 
 
-def test_what_to_do_is_told_group_by_group_with_its_statement(tmp_path: Path) -> None:
+def test_problems_are_those_that_check_prints_each_with_its_statement(tmp_path: Path) -> None:
     orders = {"msdb": [route("AutoCreatedLocal")], "Orders": [route("ToMine", "//Mine", "TCP://mine:4022")]}
     refused = "Connection attempt failed with error: '10061'."
     queue = [waiting(1, "//mine"), waiting(2, "//mine"), waiting(3, "//orders")]
@@ -92,19 +102,17 @@ def test_what_to_do_is_told_group_by_group_with_its_statement(tmp_path: Path) ->
     found = report(
         whole_shop(tmp_path, [*queue, waiting(4, "//stock", transmission_status=refused)], routes=orders)
     )
-    assert found.advice is not None
-    mine, local, trouble = found.advice
-    assert mine == FlowAdvice(
-        *("SHOP", "Orders", "//mine", "DELAYED", "NO_ROUTE", 2),
-        words=mine.words,
-        statement="USE [Orders];\nALTER ROUTE [ToMine] WITH SERVICE_NAME = N'//mine';",
-    )
-    assert mine.words.startswith("Route 'ToMine' of 'Orders' names '//Mine', but the messages are for '//mine'. ")
-    assert (trouble.service, trouble.outcome) == ("//stock", "SENT")
-    assert trouble.words.startswith("At 'TCP://hub.example:4022': Nothing listens at the route's address")
-    assert trouble.statement is not None
-    assert trouble.statement.endswith("\n-- ALTER ENDPOINT [<endpoint>] STATE = STARTED;")
-    assert (local.service, local.reason) == ("//orders", "NO_ROUTE")
+    assert found.problems is not None
+    mine, local, trouble = found.problems
+    assert mine.title == "1. DELAYED, NO_ROUTE: 2 messages from 'SHOP', database 'Orders' to service '//mine'"
+    assert [one.label for one in mine.blocks if isinstance(one, LabelledFact)][:2] == ["the oldest waits", "why"]
+    assert [one.text for one in mine.blocks if isinstance(one, SqlStatement)] == [
+        "USE [Orders];\nALTER ROUTE [ToMine] WITH SERVICE_NAME = N'//mine';"
+    ]
+    assert mine.evidence
+    assert "'//orders'" in local.title
+    [mended] = [one.text for one in trouble.blocks if isinstance(one, SqlStatement)]
+    assert mended.endswith("\n-- ALTER ENDPOINT [<endpoint>] STATE = STARTED;")
 
 
 def test_findings_are_all_that_lint_has(tmp_path: Path) -> None:
@@ -121,11 +129,11 @@ def test_the_page_has_statements_as_text_and_each_table_that_its_script_fills(tm
     page = render(report(whole_shop(tmp_path, queue)))
     found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert found is not None
-    filled = [grid["id"] for grid in json.loads(found[1])["grids"]]
+    filled = json.loads(found[1])["cells"]["tables"]
     assert len(filled) > 2
     assert "<pre>" in page
     assert "//br&lt;b&gt;ken" in page
-    assert "<b>" not in page
+    assert "<b>ken" not in page
     assert [name for name in filled if f'<table id="{name}"' not in page] == []
 
 
@@ -143,16 +151,18 @@ def test_with_a_script_to_try_the_page_shows_what_it_makes_of_the_messages(tried
     assert tried.outcomes == {"SENT": 3, "DELIVERED": 1}
     assert ("Mine", 2) in [(flow.route, flow.messages) for flow in tried.flows]
     assert "1 DELIVERED, 3 SENT; with " in tried.headline
-    assert tried.headline.startswith("With fix.sql: 2 of 2 stuck messages would be sent. Then: ")
+    assert tried.answer is not None
+    assert tried.answer.startswith("With fix.sql: 2 of 2 stuck messages would be sent. Then: ")
+    assert tried.headline.startswith("4 messages in ")
     assert tried.headline.endswith("fix.sql in force")
-    assert tried.advice == ()
+    assert tried.problems == ()
 
 
 def test_what_a_script_changes_is_told_beside_what_was(tried: Report) -> None:
     changes = tried.changes
     assert changes is not None
     assert (changes.run_id, changes.finished_at) == (None, None)
-    assert counts(changes.outcomes) == {"DELAYED": (2, 0), "DELIVERED": (1, 1), "SENT": (1, 3)}
+    assert counts(changes.outcomes) == {"DELAYED": (2, 0), "DELIVERED": (1, 1), "NOT_KNOWN": (1, 3)}
     assert counts(changes.reasons) == {
         "LOCAL_SERVICE": (1, 1),
         "NETWORK_ADDRESS": (1, 3),

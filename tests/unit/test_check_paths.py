@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import routing
+from routing.document import SqlStatement
 from routing.views.check.checking import Check, check
 from routing.views.check.grouping import MessageGroup
 from tests.check_texts import print_check, print_message
@@ -806,11 +807,13 @@ def test_a_page_says_what_does_not_arrive_and_where_it_is_mended(tmp_path: Path)
     from routing.views.check.check_report import as_report
 
     page = as_report(checked(tmp_path, CASES["no route leads back"]))
-    assert page.headline.endswith(": 1 SENT; of those that are sent: 1 NO_RETURN_PATH")
-    assert page.advice is not None
-    [advice] = page.advice
-    assert advice.words.startswith("On 'STOCK': No acknowledgement comes back")
-    assert advice.statement == CREATE_BACK
+    assert page.endings == {"NO_RETURN_PATH": 1}
+    ends = [(flow.ending_reason, flow.ending_instance) for flow in page.flows]
+    assert ends == [("BROKER_INSTANCE_NOT_FOUND", "STOCK")]
+    assert page.problems is not None
+    [problem] = page.problems
+    assert any("what to do on 'STOCK'" in str(block) for block in problem.blocks)
+    assert [block.text for block in problem.blocks if isinstance(block, SqlStatement)] == [CREATE_BACK]
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.remedies])

@@ -15,7 +15,7 @@ from tests.patterns import nodes_of
 HOUSE = Path(routing.__file__).parent
 # Plain English; a verb that says no more than one of these is replaced by it.
 _WORDS = (
-    "Accept Add Advise Allow Append Apply Arrange Assign Begin Bind Break Broadcast Build Call Change Check "
+    "Accept Add Advise Allow Append Apply Assign Begin Bind Broadcast Build Call Change Check "
     "Choose Clear Close Collect Combine Commit Compare Complete Compute Convert Correct Count Cover Create "
     "Decide Declare Decode Delete Describe Draft Draw Drop End Evaluate Explain Fill Find Finish Fold Follow "
     "Forget Group Guard Handle Ignore Import Inspect Join Judge Keep Leave Lint List Load Locate Lock Look "

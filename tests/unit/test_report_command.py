@@ -115,7 +115,7 @@ def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert page.rows("services") == [["HUB", "//stock", "12", "0", "12"], ["HUB", "//billing", "0", "2", "2"]]
     assert page.rows("times") == [["2026-01-05 12:00", "12", "2", "14"]]
     assert page.rows("stuck") == [
-        ["//billing", "HUB", "Shop", "NO_ROUTE", "2", "2026-01-05 08:00", "4 h 30 min"],
+        ["//billing", "HUB", "Shop", "DELAYED", "NO_ROUTE", "2", "2026-01-05 08:00", "4 h 30 min"],
     ]
     assert [row[:5] for row in page.rows("balance-0")] == [
         [IDS[0], "HUB.Stock1", "4", "6.0", "3 to 9"],
@@ -153,6 +153,7 @@ def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "file": str(out),
         "headline": "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected",
         "outcomes": {"DELIVERED": 12, "DELAYED": 2},
+        "endings": {"DELIVERED": 12, "DELAYED": 2},
     }
 
 

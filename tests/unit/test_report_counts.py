@@ -131,7 +131,7 @@ def test_many_services_are_told_together() -> None:
         *(resolved(f"e{n}", "//many", "01:00:00", "SENT NETWORK_ADDRESS", instance="LESS") for n in range(4)),
     ]
     _, series = count_all(table(rows), most_services=1, most_instances=1)
-    assert [astuple(point)[1:] for point in series.points] == [
+    assert [astuple(point)[1:5] for point in series.points] == [
         ("BIG", "//many", "SENT", 5),
         ("BIG", None, "SENT", 3),
         ("SAD", "//stuck", "DELAYED", 2),

@@ -24,7 +24,6 @@ from routing.views.page.facts import (
     Report,
     TimePoint,
 )
-from routing.views.page.page_tables import shorten_age
 from routing.views.page.report_page import render
 from tests.report_samples import (
     BILLING,
@@ -58,20 +57,25 @@ class Page(HTMLParser):
         self.text = ""
         self._open: list[str] = []
         self._table = self._place = ""
+        self._row: list[list[str]] = []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
         self.tags.append((tag, found))
+        if tag in ("wbr", "meta"):
+            return
         self._open.append(tag)
         if tag == "table":
-            self._table = found["id"] or ""
+            self._table = found.get("id") or "plain"
             self.tables[self._table] = []
         elif tag == "tr":
-            self.tables[self._table].append([])
+            # What is hidden is for the filter.
+            self._row = [] if "hidden" in found else self.tables[self._table]
+            self._row.append([])
         elif tag in ("td", "th"):
-            self.tables[self._table][-1].append("")
+            self._row[-1].append("")
         elif tag in ("script", "style"):
             (self.scripts.append((found, "")) if tag == "script" else self.styles.append(""))
         elif re.fullmatch("h[1-6]", tag):
@@ -97,10 +101,10 @@ class Page(HTMLParser):
             return
         self.text += data
         if any(tag in self._open for tag in ("td", "th")):
-            self.tables[self._table][-1][-1] += data
+            self._row[-1][-1] += data
         elif "caption" in self._open:
             self.captions[self._table] = self.captions.get(self._table, "") + data
-        elif self._open and self._open[-1] in ("h1", "h2", "h3"):
+        elif any(tag in self._open for tag in ("h1", "h2", "h3")):
             self.headings[-1] = (self.headings[-1][0], self.headings[-1][1] + data)
         elif self._place:
             self.more[self._place] = self.more.get(self._place, "") + data
@@ -135,49 +139,58 @@ def shown(name: str) -> str:
     return re.sub("[\u202a-\u202e\u2066-\u2069]", "\ufffd", name)
 
 
-def test_the_head_says_what_was_looked_at(page: Page) -> None:
-    assert "1,895 messages read, 1,892 resolved, 3 rejected" in page.text
-    assert "3 messages were rejected: their fate is not told here." in page.text
-    assert "Ages are told as of 2026-01-06T09:00:00Z." in page.text
+def test_the_page_begins_with_the_answer_and_ends_with_what_was_looked_at(page: Page) -> None:
+    answer = "167 of 1,892 messages are stuck; where 405 messages end is not known."
+    assert page.headings[0] == ("h1", answer)
+    places = [
+        page.text.index(words)
+        for words in (
+            answer,
+            "The oldest stuck message was enqueued at 2026-01-02T03:04:00Z, 4 d 6 h ago.",
+            "1. DELAYED SERVICE_NOT_FOUND: 101 messages from instance 'spoke.example.com'",
+            "3 messages were rejected: their fate is not told here.",
+            "1,895 messages read, 1,892 resolved, 3 rejected",
+            "Ages are as of 2026-01-06T09:00:00Z.",
+        )
+    ]
+    assert places == sorted(places)
 
 
-def test_messages_by_outcome(text: str) -> None:
+def test_tiles_say_where_messages_end(text: str) -> None:
     tiles = re.findall(r'data-outcome="(\w+)">.*?<strong>([\d,]+)</strong>.*?share">([^<]+)<', text, re.DOTALL)
     assert tiles == [
         ("DELIVERED", "1,320", "69.8 %"),
-        ("SENT", "340", "18.0 %"),
-        ("FORWARDED", "60", "3.2 %"),
         ("DELAYED", "158", "8.4 %"),
         ("DROPPED", "9", "0.5 %"),
-        ("NOT_KNOWN", "5", "0.3 %"),
+        # Where messages end that were sent or forwarded nothing says.
+        ("NOT_KNOWN", "405", "21.4 %"),
     ]
 
 
 def test_messages_over_time(page: Page) -> None:
-    outcomes = ["DELIVERED", "SENT", "FORWARDED", "DELAYED", "DROPPED", "NOT_KNOWN"]
     assert page.tables["times"] == [
-        ["From", *outcomes, "Messages"],
-        ["2026-01-05 06:00", "300", "140", "0", "6", "0", "0", "446"],
-        ["2026-01-05 07:00", "558", "0", "60", "0", "2", "0", "620"],
-        ["2026-01-05 08:00", "62", "200", "0", "100", "0", "0", "362"],
-        ["2026-01-05 09:00", "400", "0", "0", "0", "0", "0", "400"],
-        ["2026-01-05 10:00", "0", "0", "0", "52", "7", "0", "59"],
-        ["2026-01-05 11:00", "0", "0", "0", "0", "0", "5", "5"],
+        ["From", "DELIVERED", "DELAYED", "DROPPED", "NOT_KNOWN", "Messages"],
+        ["2026-01-05 06:00", "300", "6", "0", "140", "446"],
+        ["2026-01-05 07:00", "558", "0", "2", "60", "620"],
+        ["2026-01-05 08:00", "62", "100", "0", "200", "362"],
+        ["2026-01-05 09:00", "400", "0", "0", "0", "400"],
+        ["2026-01-05 10:00", "0", "52", "7", "0", "59"],
+        ["2026-01-05 11:00", "0", "0", "0", "5", "5"],
     ]
 
 
 def test_messages_by_instance_and_service(page: Page) -> None:
     script, quotes, right_to_left, emoji, long = map(shown, HOSTILE)
     assert page.rows("services") == [
-        [HUB, STOCK, "1,200", "0", "0", "0", "0", "0", "1,200"],
-        [HUB, BILLING, "0", "340", "0", "45", "0", "0", "385"],
-        [SPOKE, script, "0", "0", "0", "101", "0", "0", "101"],
-        [EDGE, emoji, "62", "0", "0", "0", "0", "0", "62"],
-        [HUB, right_to_left, "0", "0", "60", "0", "0", "0", "60"],
-        [SPOKE, right_to_left, "58", "0", "0", "0", "2", "0", "60"],
-        [EDGE, long, "0", "0", "0", "12", "0", "0", "12"],
-        [EDGE, quotes, "0", "0", "0", "0", "7", "0", "7"],
-        [EDGE, STOCK, "0", "0", "0", "0", "0", "5", "5"],
+        [HUB, STOCK, "1,200", "0", "0", "0", "1,200"],
+        [HUB, BILLING, "0", "45", "0", "340", "385"],
+        [SPOKE, script, "0", "101", "0", "0", "101"],
+        [EDGE, emoji, "62", "0", "0", "0", "62"],
+        [HUB, right_to_left, "0", "0", "0", "60", "60"],
+        [SPOKE, right_to_left, "58", "0", "2", "0", "60"],
+        [EDGE, long, "0", "12", "0", "0", "12"],
+        [EDGE, quotes, "0", "0", "7", "0", "7"],
+        [EDGE, STOCK, "0", "0", "0", "5", "5"],
     ]
 
 
@@ -194,22 +207,55 @@ def test_reasons_with_numbers_and_what_to_do(page: Page) -> None:
     assert all(len(row[4]) > 20 for row in rows)
 
 
-def test_services_with_most_waiting_messages_and_since_when(page: Page) -> None:
-    assert page.rows("stuck") == [
-        [shown(HOSTILE[0]), SPOKE, "Pay & Co", "SERVICE_NOT_FOUND", "101", "2026-01-02 03:04", "4 d 5 h"],
-        [BILLING, HUB, "Shop", "NO_ROUTE", "45", "2026-01-04 21:30", "1 d 11 h"],
-        [LONG, EDGE, "Orders", "BROKER_DISABLED", "12", "2026-01-05 10:00", "23 h"],
+def test_services_with_most_stuck_messages_and_since_when(page: Page) -> None:
+    assert [[*row[:3], *row[5:]] for row in page.rows("stuck")] == [
+        [shown(HOSTILE[0]), SPOKE, "Pay & Co", "101", "2026-01-02 03:04", "4 d 6 h"],
+        [BILLING, HUB, "Shop", "45", "2026-01-04 21:30", "1 d 12 h"],
+        [LONG, EDGE, "Orders", "12", "2026-01-05 10:00", "23 h"],
+        [shown(HOSTILE[1]), EDGE, "(over the network)", "7", "2026-01-05 10:15", "22 h 45 min"],
+        [shown(HOSTILE[2]), SPOKE, "(over the network)", "2", "2026-01-05 07:30", "1 d 2 h"],
     ]
 
 
-def test_the_estate_in_numbers(page: Page) -> None:
+def test_the_estate_in_numbers_and_as_a_matrix_that_leads_to_them(text: str, page: Page) -> None:
     rows = {tuple(row[:3]): row[3] for row in page.rows("estate")}
-    assert rows[f"{HUB}.Shop", f"{HUB}.Stock", "DELIVERED"] == "1,200"
-    assert rows[f"{HUB}.Shop", "tcp://billing.example.org:4022", "SENT"] == "340"
-    assert rows[HUB, SPOKE, "FORWARDED"] == "60"
-    assert rows[f"{HUB}.Shop", "(stops here)", "DELAYED"] == "45"
-    assert rows[EDGE, "(stops here)", "DROPPED"] == "7"
-    assert len(rows) == 11
+    assert rows == {
+        (HUB, HUB, "DELIVERED"): "1,200",
+        (HUB, "tcp://billing.example.org:4022", "NOT_KNOWN"): "340",
+        (HUB, SPOKE, "NOT_KNOWN"): "60",
+        (HUB, HUB, "DELAYED"): "45",
+        (SPOKE, SPOKE, "DELIVERED"): "58",
+        (SPOKE, SPOKE, "DELAYED"): "101",
+        (SPOKE, SPOKE, "DROPPED"): "2",
+        (EDGE, EDGE, "DELIVERED"): "62",
+        (EDGE, EDGE, "DELAYED"): "12",
+        (EDGE, EDGE, "DROPPED"): "7",
+        (EDGE, "(not known)", "NOT_KNOWN"): "5",
+    }
+    links = set(re.findall(r'href="#(estate-\d+)"', text))
+    assert len(links) == len({key[:2] for key in rows})
+    assert links <= {found.get("id") for tag, found in page.tags if tag == "tr"}
+
+
+def test_every_chart_has_a_title_and_every_table_can_be_sorted(text: str, page: Page) -> None:
+    assert text.count("<figure") == text.count("<figcaption><b>") > 6
+    heads = [found for tag, found in page.tags if tag == "th" and found.get("scope") == "col"]
+    assert text.count('<button type="button" disabled>') == len(heads)
+    assert {found["aria-sort"] for found in heads if "aria-sort" in found} == {"ascending", "descending"}
+
+
+def test_names_break_after_some_signs_only(text: str) -> None:
+    assert "a-<wbr>very-<wbr>long-<wbr>name" in text
+    assert "//example.<wbr>com/<wbr>stock" in text
+
+
+def test_only_what_is_unfair_is_shown_open(page: Page) -> None:
+    parts = [found.get("class") for tag, found in page.tags if tag == "details"]
+    assert parts.count("part") == 1
+    assert [title for level, title in page.headings if level == "h3"][-2:] == [
+        f"{STOCK} from {HUB}.Shop",
+        f"{shown(HOSTILE[3])} from {EDGE}.Orders",
+    ]
 
 
 def test_balance(page: Page) -> None:
@@ -259,11 +305,10 @@ def test_what_sql_server_did_beside_what_the_routes_say() -> None:
 
 
 def test_hostile_names_are_texts(text: str, page: Page) -> None:
-    assert [kind.get("type") for kind, _ in page.scripts] == ["application/json", None, None]
+    assert [kind.get("type") for kind, _ in page.scripts] == ["application/json", None]
     assert not any(tag == "img" or any(name.startswith("on") for name in found) for tag, found in page.tags)
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
-    names = data_of(page)["names"]
-    assert {shown(name) for name in HOSTILE} <= set(names)
+    assert {shown(name) for name in HOSTILE} <= {cell for row in page.rows("services") for cell in row}
     assert "<" not in page.scripts[0][1]
 
 
@@ -294,7 +339,7 @@ def test_headings_are_in_order_and_tables_have_captions(page: Page) -> None:
 def test_what_was_not_asked_for_is_left_out() -> None:
     page = Page(render(bare_report()))
     assert list(page.tables) == ["services", "reasons", "stuck", "estate"]
-    assert page.rows("services")[0] == [HUB, STOCK, "1,200", "0", "0", "0", "0", "0", "1,200"]
+    assert page.rows("services")[0] == [HUB, STOCK, "1,200", "0", "0", "0", "1,200"]
     assert "What is not known" not in page.text
 
 
@@ -307,53 +352,81 @@ def test_a_report_of_no_message() -> None:
 def test_lists_are_bounded(huge: str) -> None:
     page = Page(huge)
     assert len(huge.encode()) < 3 * MEGABYTE
-    assert all(len(rows) <= 201 for rows in page.tables.values())
+    # The rows of the matrix are those of its cells.
+    assert all(len(rows) <= 201 for name, rows in page.tables.items() if name != "estate")
     assert page.more["findings"] == "and 1,800 more"
     assert page.more["coverage"] == "and 1,800 more"
     # 2,000 sentences, and two of what is folded; five are shown.
     assert re.search(r"What is not known.*?1,997 more", page.text, re.DOTALL)
 
 
+def cells_of(page: Page, kind: str = "cells") -> list[tuple[int, int, str, int]]:
+    """The cells of a page: number of instance and service, ending, messages."""
+    data = data_of(page)
+    return [(row[0], row[1], data["endings"][row[2]], row[3]) for row in data[kind]["rows"]]
+
+
 def test_a_huge_report_has_all_messages_in_its_cells(huge: str) -> None:
-    data = data_of(Page(huge))
-    places = {name: data["cells"]["columns"].index(name) for name in ("messages", "outcome", "instance")}
-    rows = data["cells"]["rows"]
-    # 2,000 instances with 1 + 2 + … + 20 messages each, a quarter of the numbers 3, 7, 11, 15 and 19 delayed.
-    assert sum(row[places["messages"]] for row in rows) == 2_000 * 210
-    delayed = data["words"].index("DELAYED")
-    assert sum(row[places["messages"]] for row in rows if row[places["outcome"]] == delayed) == 2_000 * 55
-    assert sum(row[-1] for row in data["moments"]["rows"]) == 2_000 * 210
-    others = data["others"]["instance"]
-    named = {row[places["instance"]] for row in rows} - {others["name"]}
-    assert len(named) + others["count"] == 2_000
+    page = Page(huge)
+    cells = cells_of(page)
+    # 2,000 instances with 1 + 2 + … + 20 messages each; of the numbers 3, 7, 11, 15 and 19 are delayed.
+    assert sum(cell[3] for cell in cells) == 2_000 * 210
+    assert sum(messages for _, _, ending, messages in cells if ending == "DELAYED") == 2_000 * 55
+    assert sum(cell[3] for cell in cells_of(page, "moments")) == 2_000 * 210
+    offered = dict(re.findall(r'<option value="(\d+)">(instance-[^<]*|[\d,]+ other instances)</option>', huge))
+    folded = [name for name in offered.values() if name.endswith(" other instances")]
+    assert len(offered) - 1 + int(folded[0].split()[0].replace(",", "")) == 2_000
     # Whatever has a name is told whole.
-    for instance in sorted(named)[:3]:
-        assert sum(row[places["messages"]] for row in rows if row[places["instance"]] == instance) == 210
+    for number in [number for number, name in offered.items() if name.startswith("instance-")][:3]:
+        assert sum(messages for instance, _, _, messages in cells if instance == int(number)) == 210
+
+
+def test_each_cell_knows_its_rows(text: str) -> None:
+    """The numbers of a row are the sums of its cells, in each table that the filter works on."""
+    page = Page(text)
+    data = data_of(page)
+    for kind in ("cells", "moments"):
+        for place, name in enumerate(data[kind]["tables"]):
+            sums: dict[int, int] = {}
+            for row in data[kind]["rows"]:
+                if row[4 + place] >= 0:
+                    sums[row[4 + place]] = sums.get(row[4 + place], 0) + row[3]
+            column = page.tables[name][0].index("Messages")
+            told = [int(row[column].replace(",", "")) for row in page.rows(name)]
+            assert told == [sums[number] for number in range(len(told))], name
 
 
 def test_what_is_not_told_apart_over_time_is_none_of_the_others() -> None:
     # Of 1,200 services two are told apart over time, and on the page not all by name.
     flows = [
-        MessageFlow("A", None, f"s{n:04}", "SENT", None, None, None, None, 2 if n < 600 else 1, 0)
+        MessageFlow("A", None, f"s{n:04}", "DELAYED", None, None, None, None, 2 if n < 600 else 1, 0)
         for n in range(1_200)
     ]
     points = [
-        TimePoint(0, "A", "s0000", "SENT", 2),
-        TimePoint(0, "A", "s1199", "SENT", 1),
-        TimePoint(0, "A", None, "SENT", 1_797),
+        TimePoint(0, "A", "s0000", "DELAYED", 2),
+        TimePoint(0, "A", "s1199", "DELAYED", 1),
+        TimePoint(0, "A", None, "DELAYED", 1_797),
     ]
-    data = data_of(Page(render(Report("", (), 0, flows, (), MessageSeries(300, points)))))
-    columns = data["moments"]["columns"]
-    found = {row[columns.index("service")]: row[columns.index("messages")] for row in data["moments"]["rows"]}
-    others = data["others"]["service"]
-    assert others["count"] == 200
-    assert found == {data["names"].index("s0000"): 2, others["name"]: 1, -1: 1_797}
+    text = render(Report("", (), 0, flows, (), MessageSeries(300, points)))
+    offered = {
+        name: int(number) for number, name in re.findall(r'<option value="(\d+)">(s[^<]*|\d+ other [^<]*)<', text)
+    }
+    [others] = [number for name, number in offered.items() if "other" in name]
+    found = {service: messages for _, service, _, messages in cells_of(Page(text), "moments")}
+    assert found == {offered["s0000"]: 2, others: 1, -1: 1_797}
 
 
 def wide_report(name: str, many: int) -> Report:
     """A report of many names that are as long and as hostile as may be."""
     names = [f"{name}{number}" for number in range(many)]
-    flows = [MessageFlow(one, one, one, "DELAYED", "NO_ROUTE", one, one, None, 1, 0) for one in names]
+    ends = ("DELAYED", "NO_ROUTE")
+    flows = [
+        *(MessageFlow(one, one, one, "DELAYED", "NO_ROUTE", one, one, None, 1, 0) for one in names),
+        *(
+            MessageFlow(one, one, one, "SENT", "NETWORK_ADDRESS", one, one, None, 1, 0, *ends, one)
+            for one in names
+        ),
+    ]
     points = [TimePoint(number * 300_000_000, one, one, "DELAYED", 1) for number, one in enumerate(names)]
     picks = [BalancedInstance(one, one, 1, 1.0, 0, 2) for one in names]
     never = [NeverPicked(one, one, "EXPIRED", one) for one in names]
@@ -369,25 +442,21 @@ def wide_report(name: str, many: int) -> Report:
 # The bounds of lists and names are held by the tests beside it.
 @pytest.mark.long
 def test_a_page_with_as_many_cells_and_moments_as_may_be_is_small() -> None:
-    # 100 instances send to 24 services with five outcomes: 12,000 cells, and over time 25,000 moments of them.
-    fates = ("DELIVERED LOCAL", "SENT ADDRESS", "FORWARDED ADDRESS", "DELAYED NO_ROUTE", "DROPPED HOP_LIMIT")
+    # 100 instances send to 8 services with three endings: 2,400 cells, and over time 25,000 moments of them.
+    fates = ("DELIVERED LOCAL", "DELAYED NO_ROUTE", "DROPPED HOP_LIMIT")
     start, huge = at("2026-01-05T00:00"), huge_report()
-    names = [f"instance-{number:03}.{'long-name.' * 6}example.com" for number in range(100)]
     flows, points = [], []
-    for place in range(12_000):
-        name, service = names[place % 100], f"//example.com/{'long-name/' * 6}{place // 500:02}"
-        outcome, reason = fates[place // 100 % 5].split()
-        messages, address = 1_000_000 + place * 701, f"tcp://{names[place % 97]}:4022"
-        oldest = start + place * 61_000_000
-        flows.append(MessageFlow(name, "Sales", service, outcome, reason, "r", address, None, messages, oldest))
+    for place in range(2_400):
+        name, service = f"instance-{place % 100:03}.example", f"//example/{place // 300:02}"
+        outcome, reason = fates[place // 100 % 3].split()
+        messages, oldest = 1_000_000 + place * 701, start + place * 61_000_000
+        flows.append(MessageFlow(name, "Sales", service, outcome, reason, "r", None, None, messages, oldest))
         if place < 1_250:
             steps = (start + step * 3_600_000_000 for step in range(20))
             points += [TimePoint(moment, name, service, outcome, messages // 20) for moment in steps]
-    full = dataclasses.replace(huge, flows=flows, series=MessageSeries(3_600, points))
-    text = render(full)
-    data = data_of(Page(text))
-    held = len(data["cells"]["rows"]), len(data["moments"]["rows"])
-    assert held == (12_000, 25_000) == (message_cells.MOST_CELLS, message_cells.MOST_MOMENTS)
+    text = render(dataclasses.replace(huge, flows=flows, series=MessageSeries(3_600, points)))
+    page = Page(text)
+    assert (len(cells_of(page)), len(cells_of(page, "moments"))) == (2_400, message_cells.MOST_MOMENTS)
     assert len(text.encode()) < 3 * MEGABYTE
 
 
@@ -405,21 +474,3 @@ def test_equal_looking_names_are_told_apart() -> None:
     ]
     page = Page(render(Report("", (), 0, flows, ())))
     assert page.rows("services") == [["A", "\ufffd\ufffd", "1", "1"], ["A", "\ufffd\ufffd", "1", "1"]]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [
-        (0, "0 s"),
-        (59, "59 s"),
-        (60, "1 min"),
-        (3_599, "59 min 59 s"),
-        (3_600, "1 h"),
-        (3_659, "1 h"),
-        (90_061, "1 d 1 h"),
-        (86_400 * 400 + 59, "400 d"),
-        (-61, "-1 min 1 s"),
-    ],
-)
-def test_ages(seconds: int, told: str) -> None:
-    assert shorten_age(seconds) == told

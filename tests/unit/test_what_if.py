@@ -14,7 +14,6 @@ from routing.views.page.pictures.bar_pictures import CHANGED_SERVICES, change_ro
 from routing.views.page.pictures.path_picture import STATIONS, WAYS, station_rows
 from tests.estate_rows import small_estate
 from tests.frames import arrow
-from tests.report_samples import sample_report
 
 HOSTILE = "'+alert(1)+\"</script>\u202e${datum.x}"
 HARMLESS = "'+alert(1)+\"</script>\ufffd${datum.x}"
@@ -136,14 +135,6 @@ def test_what_comes_of_a_comparison_and_of_a_trace_is_drawn() -> None:
         assert words in svg
         assert "<script" not in svg
     assert "1 of 7 messages change, 1 for the worse." in str(changed.to_dict()["description"])
-
-
-def test_the_estate_is_an_image() -> None:
-    drawn, shown = pictures.estate_of(sample_report())._repr_png_()
-    assert drawn.startswith(b"\x89PNG\r\n")
-    # Twice the pixels of the place that it takes.
-    assert int.from_bytes(drawn[16:20], "big") == pytest.approx(2 * shown["width"], abs=2)
-    assert len(drawn) > 40_000
 
 
 def test_names_stay_data() -> None:

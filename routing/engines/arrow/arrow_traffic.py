@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from routing.engines.traffic_tables import (
+    SENT_KEY,
     BalancedDialogs,
     BalancedTarget,
     CountedMessages,
     RouteUse,
+    SentKey,
     TimeSpans,
     TrafficTable,
 )
@@ -220,25 +222,42 @@ class ArrowTraffic:
         return map(RouteUse._make, _columns(pyarrow.table(texts), names).rows(*names))
 
     def points(
-        self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
+        self,
+        step: int,
+        services: Sequence[tuple[str, str]],
+        instances: Sequence[str],
+        endings: Mapping[SentKey, str],
     ) -> Iterator[CountedMessages]:
         """Yield how many messages were decided in each step; texts are numbers until all rows are read."""
         import pyarrow
+        import pyarrow.compute as pc
 
         service_places, instance_places = TextPlaces(services), TextPlaces([(name,) for name in instances])
+        keys = TextPlaces([(*key[:-1], str(key.is_initiator).lower()) for key in endings])
+        ending_words = sorted(set(endings.values()))
+        ending_numbers = pyarrow.array([ending_words.index(word) for word in endings.values()], pyarrow.int8())
         outcomes = TextNumbering()
-        sums = GroupSums(("at", "instance", "service", "outcome"), {COUNT: "sum"}, self.stored.rows_waiting)
+        sums = GroupSums(
+            ("at", "instance", "service", "outcome", "ending"), {COUNT: "sum"}, self.stored.rows_waiting
+        )
         names = ("instance_name", "to_service_name", "outcome")
-        for weight, part in self.stored.parts((*names, "decided_at"), numbered=names, has_replaced=True):
+        # Where no ending is known, what it depends on is not read.
+        texts, read = (SENT_KEY[:-1], SENT_KEY) if endings else (names, names)
+        for weight, part in self.stored.parts((*read, "decided_at"), numbered=texts, has_replaced=True):
             columns = {
                 "at": _floor(micros_in(part["decided_at"]), step),
                 "instance": instance_places.find([part["instance_name"]]),
                 "service": service_places.find([part[name] for name in names[:2]]),
                 "outcome": outcomes.number(part["outcome"]),
+                "ending": pyarrow.nulls(len(part), pyarrow.int8()),
             }
+            if endings:
+                is_initiator = pc.cast(part["is_initiator"], pyarrow.string())
+                places = keys.find([*(part[name] for name in SENT_KEY[:-1]), is_initiator])
+                columns["ending"] = ending_numbers.take(places)
             sums.add(pyarrow.table({**columns, COUNT: pyarrow.repeat(weight, len(part))}))
         groups, words = sums.all().to_pydict(), plain_values(outcomes.texts)
-        for at, instance, service, outcome, messages in zip(*groups.values(), strict=True):
+        for at, instance, service, outcome, ending, messages in zip(*groups.values(), strict=True):
             if messages:
                 yield CountedMessages(
                     at,
@@ -246,6 +265,7 @@ class ArrowTraffic:
                     None if service is None else services[service][1],
                     words[outcome],
                     messages,
+                    None if ending is None else ending_words[ending],
                 )
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:

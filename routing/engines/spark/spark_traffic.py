@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -12,10 +12,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from routing.engines.traffic_tables import (
+    SENT_KEY,
     BalancedDialogs,
     BalancedTarget,
     CountedMessages,
     RouteUse,
+    SentKey,
     TimeSpans,
     TrafficTable,
 )
@@ -36,6 +38,12 @@ _SERVICE = ("instance_name", "to_service_name")
 _SCOPE = ("instance_name", "searched", "to_service_name")
 _SPANS = Schema(
     (*(Field(n, ColumnKind.STRING) for n in _SCOPE), *(Field(n, ColumnKind.BIGINT) for n in ("since", "until")))
+)
+_ENDED = Schema(
+    (
+        *(Field(name, ColumnKind.STRING) for name in SENT_KEY[:-1]),
+        *(Field("is_initiator", ColumnKind.BOOLEAN), Field("ending", ColumnKind.STRING)),
+    )
 )
 _GROUP = ("instance_name", "database_name", "far_service", "conversation_group_id")
 
@@ -168,24 +176,36 @@ class SparkTraffic:
         return map(RouteUse._make, collect(self.frame.select(*_USE, names).distinct()).rows(*_USE, "route_name"))
 
     def points(
-        self, step: int, services: Sequence[tuple[str, str]], instances: Sequence[str]
+        self,
+        step: int,
+        services: Sequence[tuple[str, str]],
+        instances: Sequence[str],
+        endings: Mapping[SentKey, str],
     ) -> Iterator[CountedMessages]:
         """Yield how many messages were decided in each step."""
+        spark = self.frame.sparkSession
         shape = Schema(tuple(Field(name, ColumnKind.STRING) for name in (*_SERVICE, "service")))
         pairs = ((instance, service, service) for instance, service in services)
-        apart = small_side(frame_of_tuples(self.frame.sparkSession, pairs, shape))
+        apart = small_side(frame_of_tuples(spark, pairs, shape))
         # Each service is in ``apart`` once.
-        rows = self.frame.select(*_SERVICE, "outcome", "decided_at").join(apart, list(_SERVICE), how="left")
+        rows = self.frame.select(*SENT_KEY, "decided_at").join(apart, list(_SERVICE), how="left")
+        if endings:
+            # A broker instance or an address may be null, on both sides.
+            ended = frame_of_tuples(spark, ((*key, ending) for key, ending in endings.items()), _ENDED)
+            ended = ended.select(*(F.col(name).alias(f"_{name}") for name in SENT_KEY), "ending")
+            is_alike = reduce(operator.and_, (rows[name].eqNullSafe(ended[f"_{name}"]) for name in SENT_KEY))
+            rows = rows.join(ended, is_alike, how="left")
         decided, instance = F.unix_micros("decided_at"), F.col("instance_name")
         by = {
             "at": decided - F.pmod(decided, F.lit(step)),
             "instance": F.when(instance.isin(list(instances)), instance),
             "service": F.col("service"),
             "outcome": F.col("outcome"),
+            "ending": F.col("ending") if endings else F.lit(None).cast("string"),
         }
         groups = rows.groupBy(*(value.alias(name) for name, value in by.items()))
         counted = collect(groups.agg(F.count(F.lit(1)).alias(COUNT)))
-        return map(CountedMessages._make, counted.rows(*by, COUNT))
+        return map(CountedMessages._make, counted.rows("at", "instance", "service", "outcome", COUNT, "ending"))
 
     def balanced_dialogs(self, spans: TimeSpans) -> BalancedDialogs:
         """Return how many dialogs were balanced to each broker instance."""

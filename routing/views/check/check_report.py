@@ -28,7 +28,7 @@ from routing.render.wording import count
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.terms import NOT_KNOWN, Outcome, PathEnd, Reason
+from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import GroupAdvice, ProblemKind
 from routing.views.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
@@ -41,15 +41,17 @@ from routing.views.check.problems import (
 )
 from routing.views.check.trial import Change, ChangeableResult
 from routing.views.configuration_changes import describe_route_changes
+from routing.views.page.estate_matrix import list_places
 from routing.views.page.facts import (
+    CONNECTION_FAILS,
+    ENDINGS,
     EstateInstance,
-    FlowAdvice,
     MessageFlow,
     Report,
     ReportChanges,
+    ReportProblem,
     count_words,
 )
-from routing.views.page.report_network import list_places
 from routing.views.remedy_blocks import list_remedy, list_sentences
 
 _TONES = {
@@ -148,7 +150,11 @@ class _Report:
         what = TonedText(problem.what, _TONES.get(problem.kind, Tone.BAD))
         yield DocumentHeading((f"{number}. ", what, f": {problem.state_messages()}"))
         yield from self.describe(number, problem)
-        yield from list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
+        yield from self.evidence(number, problem)
+
+    def evidence(self, number: int, problem: MessageProblem) -> Iterator[Block]:
+        """Yield the evidence of a problem."""
+        return list_evidence(number, problem, self._done.knowledge, self._evidence_places, self._limits)
 
     def describe(
         self, number: int, problem: MessageProblem, result: MessageResult | None = None
@@ -310,10 +316,17 @@ class _FlowKey(NamedTuple):
     database: str | None
     service: str
     outcome: str
-    reason: str | None = None
-    route: str | None = None
-    address: str | None = None
-    destination_database: str | None = None
+    reason: str | None
+    route: str | None
+    address: str | None
+    destination_database: str | None
+    ending: str
+    ending_reason: str | None
+    ending_instance: str | None
+
+
+_MOST_PROBLEMS = 40
+"""So many problems are on the page."""
 
 
 def as_report(done: Check) -> Report:
@@ -322,26 +335,37 @@ def as_report(done: Check) -> Report:
     There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
     were shared out do not wait. The findings are all of lint's.
     """
-    shown = done.tried or done
+    shown, endings = done.shown, _endings(done.shown)
+    trial, answer = _state_trial(done), answer_line(done)
     return Report(
-        headline=_headline(done),
+        headline=_extent(done),
         not_known=tuple(_not_known(done)),
         made_at=max(shown.estate.times.values()),
-        flows=_flows(shown.results),
+        flows=_flows(shown.results, endings),
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
-        changes=None if done.tried is None else _changes(done, done.tried),
-        advice=tuple(_advice(shown, is_tried=done.tried is not None)),
+        changes=None if done.tried is None else _changes(done, done.tried, _endings(done), endings),
+        answer=answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}",
+        problems=tuple(_problems(shown, endings)),
     )
 
 
-def _headline(done: Check) -> str:
-    """Return the answer, and how many messages wait as of when; with scripts to try, what they change."""
-    trial, answer = _state_trial(done), answer_line(done)
-    answer = answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}"
+def _extent(done: Check) -> str:
+    """Return how many messages wait as of when; with scripts to try, which ones."""
     counts = state_counts(done.shown)
     scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.scripts})
-    return f"{answer} {counts}" + (f"; with {join_words(scripts)} in force" if scripts else "")
+    return counts + (f"; with {join_words(scripts)} in force" if scripts else "")
+
+
+def _endings(done: Check) -> list[str]:
+    """Return where each message ends; a failing connection ends it before what the rules say."""
+    failing = {
+        id(result)
+        for group in done.groups
+        if group.kind is ProblemKind.CONNECTION_FAILS
+        for result in group.results
+    }
+    return [CONNECTION_FAILS if id(result) in failing else result.end for result in done.results]
 
 
 def _not_known(done: Check) -> Iterator[str]:
@@ -353,39 +377,54 @@ def _not_known(done: Check) -> Iterator[str]:
         yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
 
 
-def _flows(results: Sequence[MessageResult]) -> tuple[MessageFlow, ...]:
+def _flows(results: Sequence[MessageResult], endings: Sequence[str]) -> tuple[MessageFlow, ...]:
     """Return the messages by sender, service and result, the most first."""
     enqueued: dict[_FlowKey, list[int]] = defaultdict(list)
-    for result in results:
-        enqueued[_key(result)].append(micros_of(result.row["enqueue_time"]))
-    flows = [MessageFlow(*key, messages=len(times), oldest=min(times)) for key, times in enqueued.items()]
+    for result, ending in zip(results, endings, strict=True):
+        enqueued[_key(result, ending)].append(micros_of(result.row["enqueue_time"]))
+    flows = [MessageFlow(*key[:-3], len(times), min(times), *key[-3:]) for key, times in enqueued.items()]
     return tuple(sorted(flows, key=lambda flow: (-flow.messages, flow.oldest)))
 
 
-def _key(result: MessageResult) -> _FlowKey:
+def _key(result: MessageResult, ending: str) -> _FlowKey:
     row, verdict = result.row, result.verdict
     who = row["instance_name"], row["database_name"], row["to_service_name"], result.outcome
     if verdict is None:
-        return _FlowKey(*who)
+        return _FlowKey(*who, None, None, None, None, ending, None, None)
     where_to = verdict.route_name, verdict.address, verdict.destination_database
-    return _FlowKey(*who, str(verdict.reason), *where_to)
+    return _FlowKey(*who, str(verdict.reason), *where_to, ending, *_place_of_end(result))
 
 
-def _advice(done: Check, *, is_tried: bool) -> Iterator[FlowAdvice]:
-    """Yield the remedies of each group that has any.
+def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
+    """Return the reason for which a message ends, and the instance at which it does; None if it is not known."""
+    path, verdict = result.path, result.verdict
+    if path is None or verdict is None:
+        return None, result.row["instance_name"]
+    way = path.first_failure or next((one for one in path.there if str(one.end) == str(path.end)), None)
+    if way is None or path.end is PathEnd.NOT_KNOWN:
+        return None, None
+    reason = Reason.ROUTING_LOOP if path.end is PathEnd.LOOP else way.hop_path.reason
+    return None if reason is None else str(reason), way.hop_path.instance
 
-    SQL Server knows nothing of scripts that are tried: what it reported is not about what they set on its way.
-    """
-    for group in done.groups:
-        if is_tried and not group.is_failing and group.first.is_on_its_way:
-            continue
-        key = _key(group.first)
-        result = key.instance, key.database, key.service, key.outcome, key.reason
-        for advice in group.advice:
-            remedy = advice.remedy
-            where = "" if remedy.instance == key.instance else f"On {named(remedy.instance)}: "
-            risk = "" if remedy.risk is None else f" Risk: {remedy.risk}"
-            yield FlowAdvice(*result, advice.count, f"{where}{remedy.text}{risk}", remedy.statement)
+
+def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
+    """Yield the problems of which a message does not arrive, or SQL Server or a gap says something."""
+    ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
+    report = _Report(done, ReportLimits(remedies=None))
+    shown = [one for one in find_problems(done.groups) if one.kind is not ProblemKind.NOTHING]
+    for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
+        counted = Counter(ends[id(result)] for result in problem.whole.results)
+        yield ReportProblem(
+            f"{number}. {problem.what}: {problem.state_messages()}",
+            counted.most_common(1)[0][0],
+            tuple(report.describe(number, problem)),
+            tuple(report.evidence(number, problem))[1:],
+        )
+    left = shown[_MOST_PROBLEMS:]
+    if left:
+        messages = count(sum(one.count for one in left), "message")
+        more = Paragraph(f"{messages} (sbroute check --verbose lists all)")
+        yield ReportProblem(f"and {count(len(left), 'more problem')}", "", (more,))
 
 
 def _places(done: Check) -> tuple[EstateInstance, ...]:
@@ -394,14 +433,14 @@ def _places(done: Check) -> tuple[EstateInstance, ...]:
     return tuple(list_places(place_columns))
 
 
-def _changes(before: Check, after: Check) -> ReportChanges:
+def _changes(before: Check, after: Check, endings: Sequence[str], endings_after: Sequence[str]) -> ReportChanges:
     at = max(after.estate.times.values())
     was, now = (TableColumns.of_rows(check.evidence.rows["routes"], ROUTES) for check in (before, after))
     return ReportChanges(
         run_id=None,
         finished_at=None,
         is_incremental=False,
-        outcomes=count_words((*Outcome, NOT_KNOWN), before.outcomes, after.outcomes),
+        outcomes=count_words(ENDINGS, Counter(endings), Counter(endings_after)),
         reasons=count_words(Reason, _reasons(before), _reasons(after)),
         routes=describe_route_changes(was, now, at, at),
     )

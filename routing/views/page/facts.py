@@ -10,11 +10,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from routing.document import Block
 from routing.tables.arrow_rows import SchemaRows
-from routing.terms import Outcome
+from routing.terms import NOT_KNOWN, Outcome
 
-STUCK = (str(Outcome.DELAYED), str(Outcome.DROPPED))
-"""Outcomes that somebody has to look at."""
+CONNECTION_FAILS, NO_RETURN_PATH, LOOP = "CONNECTION_FAILS", "NO_RETURN_PATH", "LOOP"
+_DELIVERED, _DELAYED, _DROPPED = map(str, (Outcome.DELIVERED, Outcome.DELAYED, Outcome.DROPPED))
+STUCK = (_DELAYED, NO_RETURN_PATH, CONNECTION_FAILS, _DROPPED, LOOP)
+"""The endings of messages that do not arrive, or whose acknowledgement does not come back."""
+ENDINGS = (_DELIVERED, *STUCK, NOT_KNOWN)
+"""Every ending, in the order of the page."""
+LEAVES = (str(Outcome.SENT), str(Outcome.FORWARDED))
+"""Outcomes of messages that end at another instance."""
+
+
+def ending_of(outcome: str, ending: str | None) -> str:
+    """Return where messages end: what they do at their own instance, unless they leave it."""
+    return ending or (NOT_KNOWN if outcome in LEAVES else outcome)
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,10 @@ class MessageFlow:
         destination_database: the database that they were delivered to, if any.
         messages: the number of messages.
         oldest: when the first of them was enqueued, in microseconds since 1970 (UTC).
+        ending: where they end: DELIVERED, DELAYED, DROPPED, LOOP, NO_RETURN_PATH, CONNECTION_FAILS or NOT_KNOWN.
+            None stands for the outcome, or for NOT_KNOWN if they leave the instance.
+        ending_reason: the word of `Reason` for which they end there; None if it is ``reason`` or not known.
+        ending_instance: the instance at which they end; None if it is not known.
 
     Example:
         >>> found = routing.report(routing.load_config("job.yaml"))
@@ -49,6 +65,19 @@ class MessageFlow:
     destination_database: str | None
     messages: int
     oldest: int
+    ending: str | None = None
+    ending_reason: str | None = None
+    ending_instance: str | None = None
+
+    @property
+    def end(self) -> str:
+        """The word of `ENDINGS` for where they end."""
+        return ending_of(self.outcome, self.ending)
+
+    @property
+    def why(self) -> str | None:
+        """The reason for which they end where they end, None if it is not known."""
+        return self.reason if self.outcome not in LEAVES else self.ending_reason
 
 
 @dataclass(frozen=True)
@@ -56,7 +85,7 @@ class TimePoint:
     """Messages decided from ``at`` on, for as long as a step of their `MessageSeries`.
 
     Only the services with most messages are named, and of very many instances only these: the
-    messages of all others have ``service`` None, or both.
+    messages of all others have ``service`` None, or both. ``ending`` is that of a `MessageFlow`.
     """
 
     at: int
@@ -64,6 +93,12 @@ class TimePoint:
     service: str | None
     outcome: str
     messages: int
+    ending: str | None = None
+
+    @property
+    def end(self) -> str:
+        """The word of `ENDINGS` for where they end."""
+        return ending_of(self.outcome, self.ending)
 
 
 @dataclass(frozen=True)
@@ -141,20 +176,16 @@ class DialogBalance:
 
 
 @dataclass(frozen=True)
-class FlowAdvice:
-    """A remedy for messages of one sender to one service with one result: words, and T-SQL where that helps.
+class ReportProblem:
+    """Messages that somebody has to look at: which, since when, why, and what to do, as `check` prints it.
 
-    Of a ``statement`` into which a value must be put first every line is a comment.
+    ``ending`` is where most of them end, or empty. ``evidence`` is what the answer rests on.
     """
 
-    instance: str
-    database: str | None
-    service: str
-    outcome: str
-    reason: str | None
-    messages: int
-    words: str
-    statement: str | None
+    title: str
+    ending: str
+    blocks: Sequence[Block]
+    evidence: Sequence[Block] = ()
 
 
 @dataclass(frozen=True)
@@ -262,8 +293,9 @@ class Report:
         findings: the findings of lint; None where the configuration is not known.
         coverage: how many routes of each instance messages used.
         changes: the changes since the run before; None where there is none.
-        advice: what to do about groups of stuck messages, the most urgent first.
         observed: the counts of the last reconciliation; None where there is none.
+        answer: the line that the page begins with; None for the number of stuck messages among the flows.
+        problems: what keeps messages and what to do, the most urgent first; None if it is not known.
 
     Example:
         >>> routing.report(routing.load_config("job.yaml")).outcomes
@@ -280,13 +312,23 @@ class Report:
     findings: SchemaRows | None = None
     coverage: SchemaRows | None = None
     changes: ReportChanges | None = None
-    advice: Sequence[FlowAdvice] | None = None
     observed: ObservedCounts | None = None
+    answer: str | None = None
+    problems: Sequence[ReportProblem] | None = None
 
     @cached_property
     def outcomes(self) -> Mapping[str, int]:
-        """How many messages have each outcome, most first."""
-        counts: dict[str, int] = {}
-        for flow in self.flows:
-            counts[flow.outcome] = counts.get(flow.outcome, 0) + flow.messages
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        """How many messages have each outcome at their own instance, most first."""
+        return _most_first((flow.outcome, flow.messages) for flow in self.flows)
+
+    @cached_property
+    def endings(self) -> Mapping[str, int]:
+        """How many messages end each way (`ENDINGS`), most first."""
+        return _most_first((flow.end, flow.messages) for flow in self.flows)
+
+
+def _most_first(counted: Iterable[tuple[str, int]]) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for word, messages in counted:
+        counts[word] = counts.get(word, 0) + messages
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

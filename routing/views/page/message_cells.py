@@ -14,32 +14,34 @@ from routing.rules.timeline import SECOND
 from routing.views.page.facts import STUCK, MessageFlow, Report, TimePoint
 
 MOST_NAMES = 1_000
-MOST_CELLS = 12_000
+MOST_CELLS = 8_000
 MOST_MOMENTS = 25_000
-MOST_BYTES = 200_000
-"""Of all names together."""
-# Not a database's name: that of all databases of what is told as one.
-_ANY = ""
+MOST_ROWS_BYTES = 1_300_000
+"""Of the rows of all tables that the filter works on, and of the names that it offers."""
+_ROW, _OPTION = 230, 40
+"""What a row and a name of the filter take besides names."""
+# Not a database's name: that of all databases of what is shown as one.
+ANY = ""
 UNTOLD = ""
 """Instance or service of moments that the series does not tell apart: of any, those with a name among them."""
-EndsOf = Callable[[MessageFlow], "tuple[str, str | None]"]
-"""The nodes of the estate between which the messages of a flow go; None where they stop."""
+PlaceOf = Callable[[MessageFlow], tuple[str, str]]
+"""The row and the column of a flow in the matrix of the estate."""
 
 
 class MessageCell(NamedTuple):
     """Messages that are shown together; instance and service are None for those without a name of their own.
 
-    ``database`` is None where they came over the network, empty where databases are not told apart. ``source`` and
-    ``target`` are nodes of the estate. ``oldest`` is in seconds.
+    ``database`` is None if they came over the network, empty if databases are not told apart. ``source`` and
+    ``target`` are titles of the matrix. ``oldest`` is in seconds.
     """
 
     instance: str | None
     service: str | None
     database: str | None
-    outcome: str
+    ending: str
     reason: str | None
-    source: str | None
-    target: str | None
+    source: str
+    target: str
     messages: int
     oldest: int
 
@@ -53,7 +55,7 @@ class MessageMoment(NamedTuple):
     instance: str | None
     service: str | None
     at: int
-    outcome: str
+    ending: str
     messages: int
 
 
@@ -70,7 +72,7 @@ class ShownNames:
         return self.all - len(self.names)
 
     def fold(self, name: str | None) -> str | None:
-        """Return the name, or None where it is not told."""
+        """Return the name, or None if it is not shown."""
         return name if name in self.names else None
 
 
@@ -84,11 +86,11 @@ class ReportCube:
     services: ShownNames
 
 
-def cube_of(report: Report, ends_of: EndsOf) -> ReportCube:
-    """Return the cells of a report: with as many names as make no more of them than may be."""
+def cube_of(report: Report, place_of: PlaceOf) -> ReportCube:
+    """Return the cells of a report: with as many names as the page has room for."""
     instances = _ranked(report.flows, lambda flow: flow.instance)
     services = _ranked(report.flows, lambda flow: flow.service)
-    cells = _cells(report.flows, ends_of)
+    cells = _cells(report.flows, place_of)
     moments = _moments(report.series.points if report.series else ())
     limit = MOST_NAMES
     while True:
@@ -109,13 +111,24 @@ _Moments = dict[tuple[Any, ...], int]
 
 
 def _is_small(cells: _Cells, moments: _Moments, instances: ShownNames, services: ShownNames) -> bool:
-    names = sum(map(size_of, instances.names | services.names))
-    return len(cells) <= MOST_CELLS and len(moments) <= MOST_MOMENTS and names <= MOST_BYTES
+    if len(cells) > MOST_CELLS or len(moments) > MOST_MOMENTS:
+        return False
+    offered = instances.names | services.names
+    room = MOST_ROWS_BYTES - sum(_OPTION + size_of(name) for name in offered)
+    sizes = {name: size_of(name) for key in cells for name in (*key[:3], *key[5:7]) if name}
+    # The rows of the tables by service and of what is stuck; those of the matrix.
+    groups = {key[:2] for key in cells} | {key[:5] for key in cells if key[3] in STUCK}
+    for group in groups:
+        room -= _ROW + sum(sizes.get(name, 0) for name in group[:3])
+    for source, target, _ in {(*key[5:7], key[3]) for key in cells}:
+        room -= _ROW + sizes[source] + sizes[target]
+    return room >= 0
 
 
 def size_of(text: str) -> int:
     """Return a bound of the bytes of a text on the page, with signs of markup and quotes written out."""
-    return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\"))
+    # After some signs a line may break.
+    return len(text.encode()) + 5 * sum(map(text.count, "<>&\"'\\/.-"))
 
 
 def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str]) -> list[str]:
@@ -125,7 +138,7 @@ def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str])
     for flow in flows:
         key = name_of(flow)
         of_all[key] = of_all.get(key, 0) + flow.messages
-        of_stuck[key] = of_stuck.get(key, 0) + (flow.messages if flow.outcome in STUCK else 0)
+        of_stuck[key] = of_stuck.get(key, 0) + (flow.messages if flow.end in STUCK else 0)
     best: dict[str, int] = {}
     for counts in (of_all, of_stuck):
         for place, key in enumerate(sorted(counts, key=lambda key: (-counts[key], key))):
@@ -133,15 +146,15 @@ def _ranked(flows: Iterable[MessageFlow], name_of: Callable[[MessageFlow], str])
     return sorted(best, key=lambda key: (best[key], key))
 
 
-def _cells(flows: Iterable[MessageFlow], ends_of: EndsOf) -> _Cells:
-    """Return the cells of flows; of those that go the same way the ends are looked for once."""
-    ends: dict[tuple[Any, ...], tuple[str, str | None]] = {}
+def _cells(flows: Iterable[MessageFlow], place_of: PlaceOf) -> _Cells:
+    """Return the cells of flows; the place in the matrix is looked for once of those that go the same way."""
+    places: dict[tuple[Any, ...], tuple[str, str]] = {}
     cells: _Cells = {}
     for flow in flows:
-        ends_key = (flow.instance, flow.database, flow.outcome, flow.address, flow.destination_database)
-        if ends_key not in ends:
-            ends[ends_key] = ends_of(flow)
-        key = (flow.instance, flow.service, flow.database, flow.outcome, flow.reason, *ends[ends_key])
+        way = (flow.instance, flow.outcome, flow.reason, flow.address, flow.end, flow.ending_instance)
+        if way not in places:
+            places[way] = place_of(flow)
+        key = (flow.instance, flow.service, flow.database, flow.end, flow.why, *places[way])
         _add(cells, key, flow.messages, flow.oldest // SECOND)
     return cells
 
@@ -150,7 +163,7 @@ def _fold_cells(cells: _Cells, instances: ShownNames, services: ShownNames) -> _
     folded: _Cells = {}
     for key, numbers in cells.items():
         instance, service = instances.fold(key[0]), services.fold(key[1])
-        database = _ANY if instance is None or service is None else key[2]
+        database = ANY if instance is None or service is None else key[2]
         _add(folded, (instance, service, database, *key[3:]), *numbers)
     return folded
 
@@ -163,15 +176,15 @@ def _add(cells: _Cells, key: tuple[Any, ...], messages: int, oldest: int) -> Non
 def _moments(points: Iterable[TimePoint]) -> _Moments:
     moments: _Moments = {}
     for point in points:
-        key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // SECOND, point.outcome)
+        key = (point.instance or UNTOLD, point.service or UNTOLD, point.at // SECOND, point.end)
         moments[key] = moments.get(key, 0) + point.messages
     return moments
 
 
 def _fold_moments(moments: _Moments, instances: ShownNames, services: ShownNames) -> _Moments:
     folded: _Moments = {}
-    for (instance, service, at, outcome), messages in moments.items():
-        key = (_fold_told(instances, instance), _fold_told(services, service), at, outcome)
+    for (instance, service, at, ending), messages in moments.items():
+        key = (_fold_told(instances, instance), _fold_told(services, service), at, ending)
         folded[key] = folded.get(key, 0) + messages
     return folded
 

@@ -1,247 +1,141 @@
-// The filter: tables, numbers and pictures are made anew of the cells that it leaves. The page is whole without it.
-// Names come from the data: they are set as text, never as markup.
+// Sorts tables, and shows what a filter leaves: it adds up the cells from which Python made the same rows.
 "use strict";
 (() => {
   const page = JSON.parse(document.getElementById("data").textContent);
-  const { names, others, advice, blanks, grids, series } = page;
-  const rowsOf = (table) =>
-    table.rows.map((values) => {
-      const row = Object.fromEntries(table.columns.map((column, place) => [column, values[place]]));
-      return { ...row, outcome: page.words[row.outcome] };
-    });
-  const moments = rowsOf(page.moments).map((row) => ({ ...row, at: page.start + row.at * page.series }));
-  const all = { cells: rowsOf(page.cells), moments };
   const form = document.getElementById("filter");
-  const views = new Map();
-
-  // How values read: as in grids.py and page.py.
   const number = (value) => value.toLocaleString("en-US");
-  // The years 1 and 9999 stand for all before and after, as in page_tables.py.
-  const [FIRST, LAST] = [-62135596800, 253402300799];
-  const time = (seconds) =>
-    new Date(Math.min(Math.max(seconds, FIRST), LAST) * 1000).toISOString().slice(0, 16).replace("T", " ");
   const share = (part, whole) => `${(whole ? (100 * part) / whole : 0).toFixed(1)} %`;
-  const named = (column, value) => (value < 0 ? (blanks[column] ?? "") : names[value]);
+  const sum = (cells) => cells.reduce((messages, cell) => messages + cell[3], 0);
+  const DIGITS = /^[-+]?[\d,]+(\.\d+)?$/;
 
-  function age(seconds) {
-    const parts = [];
-    let rest = Math.abs(seconds);
-    for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]]) {
-      const count = Math.floor(rest / size);
-      rest %= size;
-      if (count || parts.length || unit === "s") parts.push([count, unit]);
+  // A table with its rows in the order in which Python wrote them, which ties keep.
+  function read(table) {
+    const body = table.tBodies[0];
+    const rows = [...body.rows].filter((row) => !row.classList.contains("nothing"));
+    const heads = [...table.tHead.rows[0].cells];
+    const sorted = heads.findIndex((head) => head.ariaSort);
+    return {
+      body, rows, heads, limit: Number(table.dataset.limit), more: document.getElementById(`${table.id}-more`),
+      nothing: body.querySelector(".nothing"), left: null, hidden: Number(table.dataset.limit),
+      unlisted: 0, order: { column: sorted, down: sorted >= 0 && heads[sorted].ariaSort === "descending" },
+      first: sorted,
+      words: heads.map((head) => head.textContent),
+    };
+  }
+
+  function value(row, column) {
+    const text = row.cells[column].textContent;
+    return DIGITS.test(text) ? Number(text.replaceAll(",", "")) : text;
+  }
+
+  function compare(one, other) {
+    if (typeof one === "number" && typeof other === "number") return one - other;
+    return String(one).localeCompare(String(other), "en", { numeric: true });
+  }
+
+  // Put the rows in order, and show the first of those that are left.
+  function show(table) {
+    const { column, down } = table.order;
+    let rows = table.rows;
+    if (column >= 0) {
+      const keyed = rows.map((row, place) => ({ row, place, key: value(row, column) }));
+      keyed.sort((one, other) => (down ? -1 : 1) * compare(one.key, other.key) || one.place - other.place);
+      rows = keyed.map(({ row }) => row);
     }
-    const told = parts.slice(0, 2).filter(([count]) => count || parts.length === 1);
-    return (seconds < 0 ? "-" : "") + told.map(([count, unit]) => `${count} ${unit}`).join(" ");
+    table.body.append(...rows, table.nothing);
+    const left = rows.filter((row) => table.left === null || table.left.has(row));
+    const shown = new Set(left.slice(0, table.limit));
+    for (const row of rows) row.hidden = !shown.has(row);
+    table.nothing.hidden = left.length > 0;
+    const more = left.length - shown.size + table.unlisted;
+    table.more.hidden = more === 0;
+    table.more.textContent = `and ${number(more)} more`;
   }
 
-  // Messages by key: how many, by outcome, and when the first was enqueued.
-  function group(rows, by) {
-    const found = new Map();
-    for (const row of rows) {
-      const key = by.map((column) => row[column]);
-      const text = key.join(" ");
-      const one = found.get(text) ?? { key, messages: 0, oldest: Infinity, outcomes: {} };
-      one.messages += row.messages;
-      one.outcomes[row.outcome] = (one.outcomes[row.outcome] ?? 0) + row.messages;
-      one.oldest = Math.min(one.oldest, row.oldest ?? Infinity);
-      found.set(text, one);
-    }
-    return [...found.values()];
-  }
-
-  function byKey(one, other) {
-    for (let place = 0; place < one.key.length; place++) {
-      if (one.key[place] !== other.key[place]) return one.key[place] < other.key[place] ? -1 : 1;
-    }
-    return 0;
-  }
-  const mostFirst = (one, other) => other.messages - one.messages || byKey(one, other);
-  const sum = (rows) => rows.reduce((messages, row) => messages + row.messages, 0);
-
-  function read(grid, one, column) {
-    const place = grid.by.indexOf(column);
-    const reason = one.key[grid.by.indexOf("reason")];
-    switch (column) {
-      case "messages": return number(one.messages);
-      case "at": return time(one.key[place]);
-      case "oldest": return time(one.oldest);
-      case "age": return age(page.made - one.oldest);
-      case "outcome": return one.key[place];
-      case "numbers": return advice[reason]?.[0] ?? "";
-      case "advice": return advice[reason]?.[1] ?? "";
-      default: return place < 0 ? number(one.outcomes[column] ?? 0) : named(column, one.key[place]);
-    }
-  }
-
-  function element(tag, text, kind) {
-    const made = document.createElement(tag);
-    made.textContent = text;
-    if (kind) made.className = kind;
-    return made;
-  }
-
-  function line(grid, one) {
-    const row = document.createElement("tr");
-    grid.columns.forEach(([column, kind], place) => {
-      const text = read(grid, one, column);
-      const isOutcome = kind === "outcome";
-      const made = element(place ? "td" : "th", isOutcome ? "" : text, isOutcome ? "" : kind);
-      if (!place) made.scope = "row";
-      if (isOutcome) made.append(element("span", text, `outcome ${text}`));
-      row.append(made);
+  function sort(table, column) {
+    const isSame = table.order.column === column;
+    const isNumber = table.heads[column].classList.contains("number");
+    table.order = { column, down: isSame ? !table.order.down : isNumber };
+    table.heads.forEach((head, place) => {
+      head.ariaSort = place === column ? (table.order.down ? "descending" : "ascending") : null;
     });
-    return row;
+    show(table);
   }
 
-  function fill(grid, rows) {
-    const groups = group(rows.filter((row) => grid.only.includes(row.outcome)), grid.by);
-    groups.sort(grid.in_time ? byKey : mostFirst);
-    const lines = groups.slice(0, page.shown).map((one) => line(grid, one));
-    if (!lines.length) {
-      const none = element("td", page.nothing);
-      none.colSpan = grid.columns.length;
-      lines.push(document.createElement("tr"));
-      lines[0].append(none);
+  // Add up the cells by the row that each of them has in a table.
+  function fill(table, cells, place) {
+    const sums = new Map();
+    for (const cell of cells) {
+      const row = table.rows[cell[place]];
+      if (!row) continue;
+      const counts = sums.get(row) ?? { Messages: 0 };
+      const ending = page.endings[cell[2]];
+      counts.Messages += cell[3];
+      counts[ending] = (counts[ending] ?? 0) + cell[3];
+      sums.set(row, counts);
     }
-    document.getElementById(grid.id).tBodies[0].replaceChildren(...lines);
-    const more = document.getElementById(`${grid.id}-more`);
-    more.hidden = groups.length <= page.shown;
-    more.textContent = `and ${number(groups.length - page.shown)} more`;
+    table.left = new Set(sums.keys());
+    const columns = table.words.map((word, at) => [word, at])
+      .filter(([word]) => word === "Messages" || page.endings.includes(word));
+    for (const [row, counts] of sums) {
+      for (const [word, at] of columns) row.cells[at].textContent = number(counts[word] ?? 0);
+    }
+    show(table);
   }
 
-  function count(cells) {
-    const whole = sum(cells);
+  function count(cells, whole) {
+    const messages = sum(cells);
     for (const tile of document.querySelectorAll("[data-outcome]")) {
-      const part = sum(cells.filter((cell) => cell.outcome === tile.dataset.outcome));
+      const part = sum(cells.filter((cell) => page.endings[cell[2]] === tile.dataset.outcome));
       tile.querySelector("strong").textContent = number(part);
-      tile.querySelector(".share").textContent = share(part, whole);
-      tile.querySelector(".part").setAttribute("width", whole ? (100 * part) / whole : 0);
+      tile.querySelector(".share").textContent = share(part, messages);
+      tile.querySelector(".part").setAttribute("width", messages ? (100 * part) / messages : 0);
     }
-    document.getElementById("filtered").textContent = `${number(whole)} of ${number(sum(all.cells))} messages`;
+    document.getElementById("filtered").textContent = `${number(messages)} of ${number(sum(whole))} messages`;
   }
 
-  // Services with few messages are not told apart over time.
-  function admit({ cells, moments }) {
-    const place = document.getElementById("not-over-time");
-    if (!place) return;
-    const missing = sum(cells) - sum(moments);
-    place.hidden = missing === 0;
-    place.textContent = `${number(missing)} of these messages are of services that are not told apart over time.`;
-  }
-
-  // The rows of pictures, as pictures/ describes them: the largest in lanes of their own, the others in one.
-  function lanes(rows, column, most, what) {
-    const groups = group(rows, [column]).sort(mostFirst);
-    const folded = others[column];
-    const own = groups.filter((one) => one.key[0] >= 0 && one.key[0] !== folded?.name);
-    const kept = own.slice(0, what && !folded && own.length === most + 1 ? own.length : most);
-    const place = new Map(kept.map((one, at) => [one.key[0], at]));
-    const labels = kept.map((one) => named(column, one.key[0]));
-    const isFolded = groups.some((one) => one.key[0] === folded?.name);
-    const left = own.length - kept.length + (isFolded ? folded.count : 0);
-    if (what && left) labels.push(`${number(left)} ${what}`);
-    return { labels, own: kept.length, of: (row) => place.get(row[column]) ?? kept.length };
-  }
-
-  function laid(rows, found, column, more) {
-    const placed = rows.map((row) => ({ ...row, place: found.of(row) }));
-    const groups = group(placed.filter((row) => row.place < found.labels.length), ["place", more ?? "place"]);
-    return groups.sort(byKey).map((one) => {
-      const place = one.key[0];
-      return { place, [column]: found.labels[place], others: place >= found.own, messages: one.messages, one };
-    });
-  }
-
-  const step = (at) => ({ at: at * 1000, until: (at + series) * 1000 });
-  const delayed = (rows) => rows.filter((row) => row.outcome === "DELAYED");
-  const pictures = {
-    "times-picture": ({ moments }) => {
-      const groups = group(moments, ["at", "outcome"]).sort(byKey);
-      return { rows: groups.map(({ key, messages }) => ({ ...step(key[0]), outcome: key[1], messages })) };
-    },
-    "delays-picture": ({ moments }) => {
-      const found = lanes(delayed(moments), "service", page.lanes.strips);
-      const rows = laid(delayed(moments), found, "service", "at");
-      return { rows: rows.map(({ one, ...row }) => ({ ...row, ...step(one.key[1]) })) };
-    },
-    "instances-picture": ({ cells }) => {
-      const found = lanes(cells, "instance", page.lanes.instances, "other instances");
-      const rows = laid(cells, found, "instance", "outcome");
-      return { rows: rows.map(({ one, ...row }) => ({ ...row, outcome: one.key[1] })) };
-    },
-    "reasons-picture": ({ cells }) => {
-      const groups = group(cells.filter((cell) => page.stuck.includes(cell.outcome)), ["outcome", "reason"]);
-      const row = ({ key: [outcome, reason], messages }, place) =>
-        ({ place, reason: named("reason", reason), others: false, outcome, messages });
-      return { rows: groups.sort(mostFirst).map(row) };
-    },
-    "stuck-picture": ({ cells }) => {
-      const found = lanes(delayed(cells), "service", page.lanes.services, "other services");
-      const rows = laid(delayed(cells), found, "service");
-      return { rows: rows.map(({ one, ...row }) => ({ ...row, oldest: one.oldest * 1000 })) };
-    },
-    "estate-picture": ({ cells }) => {
-      const groups = group(cells, ["source", "target", "outcome"]).sort(mostFirst);
-      const rows = groups.map(({ key: [source, target, outcome], messages }) =>
-        target < 0
-          ? { node: page.nodes[source], outcome, messages }
-          : { source: page.nodes[source], target: page.nodes[target], outcome, messages });
-      return { estate_edges: rows.filter((row) => row.source), estate_stops: rows.filter((row) => row.node) };
-    },
-  };
+  const tables = new Map([...document.querySelectorAll("table[id]")].map((table) => [table.id, read(table)]));
 
   function update() {
     const asked = new FormData(form);
-    const wanted = ["instance", "service", "outcome"].filter((column) => asked.get(column) !== "");
-    const isLeft = (row) => wanted.every((column) => String(row[column]) === asked.get(column));
-    const left = { cells: all.cells.filter(isLeft), moments: all.moments.filter(isLeft) };
-    for (const grid of grids) fill(grid, left[grid.source]);
-    count(left.cells);
-    admit(left);
-    for (const [id, view] of views) {
-      for (const [data, rows] of Object.entries(pictures[id](left))) view.data(data, rows);
-      view.resize().runAsync();
+    const wanted = ["instance", "service", "outcome"].map((name) => asked.get(name));
+    const isSet = wanted.some((text) => text !== "");
+    const numbers = [wanted[0], wanted[1], wanted[2] && page.endings.indexOf(wanted[2])];
+    const isLeft = (cell) => wanted.every((text, place) => text === "" || cell[place] === Number(numbers[place]));
+    const left = {};
+    for (const kind of ["cells", "moments"]) {
+      left[kind] = page[kind].rows.filter(isLeft);
+      page[kind].tables.forEach((name, place) => fill(tables.get(name), left[kind], 4 + place));
     }
-  }
-
-  function offer(column, every, values) {
-    const options = values.map((value) => new Option(named(column, value), value));
-    form.elements[column].replaceChildren(new Option(every, ""), ...options);
+    count(left.cells, page.cells.rows);
+    const few = document.getElementById("not-over-time");
+    if (few) {
+      const missing = sum(left.cells) - sum(left.moments);
+      few.hidden = missing === 0;
+      few.textContent = `${number(missing)} of these messages are to services that are not told apart over time.`;
+    }
+    for (const figure of document.querySelectorAll("#filtered-sections figure")) figure.hidden = isSet;
+    document.getElementById("not-drawn").hidden = !isSet;
+    if (isSet) for (const folded of document.querySelectorAll("details.numbers")) folded.open = true;
   }
 
   function start() {
-    const seen = (column) => [...new Set(all.cells.map((cell) => cell[column]))].sort((one, other) => one - other);
-    offer("instance", "all instances", seen("instance"));
-    offer("service", "all services", seen("service"));
-    const outcomes = page.outcomes.map((word) => new Option(word, word));
-    form.elements.outcome.replaceChildren(new Option("all outcomes", ""), ...outcomes);
+    for (const table of tables.values()) {
+      // Rows that Python only counted stay counted.
+      const counted = table.more.hidden ? 0 : Number(table.more.textContent.replace(/\D/g, ""));
+      table.unlisted = counted - table.rows.filter((row) => row.hidden).length;
+      table.heads.forEach((head, column) => {
+        const button = head.querySelector("button");
+        button.disabled = false;
+        button.title = "Sort by this column";
+        button.addEventListener("click", () => sort(table, column));
+      });
+    }
     form.hidden = false;
     form.addEventListener("change", update);
     form.addEventListener("reset", () => setTimeout(update));
     form.addEventListener("submit", (event) => event.preventDefault());
     update();
   }
-
-  async function draw(id, spec, rows) {
-    const figure = document.getElementById(id);
-    figure.hidden = false;
-    const view = await window.draw(figure.firstElementChild, spec);
-    return rows ? view.data("rows", rows).resize().runAsync() : view;
-  }
-
-  async function drawAll() {
-    for (const id of Object.keys(pictures)) {
-      if (page.pictures[id]) views.set(id, await draw(id, page.pictures[id]));
-    }
-    update();
-    for (const [id, rows] of Object.entries(page.balances)) await draw(id, page.pictures.balance, rows);
-  }
-
-  // On paper there is nothing to unfold.
-  window.addEventListener("beforeprint", () => {
-    for (const folded of document.querySelectorAll("details")) folded.open = true;
-  });
   start();
-  drawAll();
 })();

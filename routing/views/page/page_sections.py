@@ -1,20 +1,30 @@
-"""The sections of the page below its filter, in their order: pictures and tables."""
+"""The sections of the page below its tiles, in their order: problems, charts and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
+from routing.advice.trouble_catalogue import REASONS
+from routing.document import LabelledFact, Paragraph
 from routing.lint.catalogue import BY_CODE, Severity
-from routing.render.wording import count, printable
+from routing.render.html import write_html
+from routing.render.phrases import count_places, named, where
+from routing.render.wording import count, format_duration
 from routing.rules.reconciling import PairClass
+from routing.terms import ReadRow, Reason
 from routing.views.page.facts import (
+    LEAVES,
+    LOOP,
+    STUCK,
     BalancedInstance,
     DialogBalance,
-    FlowAdvice,
+    MessageFlow,
     ObservedCounts,
     Report,
     ReportChanges,
+    ReportProblem,
     WordCount,
 )
 from routing.views.page.message_cells import size_of
@@ -25,9 +35,11 @@ from routing.views.page.page_tables import (
     OUTCOME,
     TEXT,
     WORD,
+    PageChart,
     PageSection,
     PageTable,
     instant,
+    shown,
     table,
     words,
 )
@@ -39,14 +51,16 @@ _SERVICES = 30
 """So many balanced services are shown, or fewer where their tables are long."""
 # What a row takes besides its texts.
 _ROW = 150
+_LONGEST_TITLE = 600
 
 
-def balance_section(balances: Sequence[DialogBalance]) -> PageSection:
-    """Return every balanced service as a part, in the given order, as many as there is room for."""
+def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, PageChart]) -> PageSection:
+    """Return every balanced service as a part, the unfair ones first and open, as many as there is room for."""
     parts: list[PageSection] = []
     room = MOST_BYTES
-    for one in balances[:_SERVICES]:
-        part = _shared(one, f"balance-{len(parts)}")
+    for one in order_balances(balances)[:_SERVICES]:
+        name = f"balance-{len(parts)}"
+        part = _shared(one, name, [charts[f"{name}-picture"]] if f"{name}-picture" in charts else [])
         room -= sum(_ROW + sum(map(size_of, row)) for page_table in part.tables for row in page_table.rows)
         if parts and room < 0:
             break
@@ -67,7 +81,12 @@ def balance_section(balances: Sequence[DialogBalance]) -> PageSection:
     )
 
 
-def _shared(one: DialogBalance, name: str) -> PageSection:
+def order_balances(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
+    """Return the balances in the order of the page: first those with a share outside its band."""
+    return sorted(balances, key=lambda one: one.is_fair is not False)
+
+
+def _shared(one: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageSection:
     heads = (
         ("Broker instance", WORD),
         ("Database", ""),
@@ -83,7 +102,8 @@ def _shared(one: DialogBalance, name: str) -> PageSection:
         never = [(id_.broker_instance, id_.route, id_.why, id_.words) for id_ in one.never]
         tables.append(table(f"{name}-never", "Routes that name a broker instance in vain", names, never))
     title = f"{words(one.service)} from {words(one.instance)}.{words(one.database)}"
-    return PageSection(name, title, "", _judged(one), [f"{name}-picture"] if one.picks else (), tables)
+    is_unfair = one.is_fair is False
+    return PageSection(name, title, "", _judged(one), charts, tables, is_open=is_unfair)
 
 
 def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
@@ -113,17 +133,21 @@ def _judged(one: DialogBalance) -> str:
 
 _SEVERITIES = tuple(map(str, Severity))
 _OBSERVED = "An episode is one answer of SQL Server, seen once or again and again."
-_REMEDIES = 40
-"""So many groups of messages are told what to do about."""
+_ROOM = 400_000
+"""So many bytes the problems may take; the others are counted."""
+_MOST_REASONS = 20
 
 
-def sections_of(report: Report, grids: Mapping[str, PageTable]) -> list[PageSection]:
-    """Return the sections of a report, those of which nothing was asked left out."""
-    sections = [*_of_messages(report, grids)]
-    if report.advice is not None:
-        sections.append(_remedies(report.advice))
+def sections_of(
+    report: Report, tables: Mapping[str, PageTable], charts: Mapping[str, PageChart]
+) -> list[PageSection]:
+    """Return the sections of a report, those of which nothing was asked left out.
+
+    ``tables`` are those of messages; ``charts`` by id, those of balances among them.
+    """
+    sections = [_problems(report), *_of_messages(report, tables, charts)]
     if report.balances is not None:
-        sections.append(balance_section(report.balances))
+        sections.append(balance_section(report.balances, charts))
     if report.observed is not None:
         sections.append(_observed(report.observed))
     if report.findings is not None:
@@ -135,77 +159,121 @@ def sections_of(report: Report, grids: Mapping[str, PageTable]) -> list[PageSect
     return sections
 
 
-def _of_messages(report: Report, grids: Mapping[str, PageTable]) -> Iterator[PageSection]:
-    if report.series is not None:
-        yield PageSection(
-            "over-time",
-            "Outcomes over time",
-            "Over time",
-            "When the messages were decided, and what became of them.",
-            ["times-picture"],
-            [grids["times"]],
-            is_folded=True,
-            is_filtered=True,
+def _problems(report: Report) -> PageSection:
+    """Describe the problems, each with what to do; of a report that has none those of its reasons."""
+    problems = list_reasons(report) if report.problems is None else report.problems
+    parts: list[PageSection] = []
+    room = _ROOM
+    for one in problems:
+        part = PageSection(
+            *(f"problem-{len(parts)}", shown(one.title, _LONGEST_TITLE), ""),
+            blocks=one.blocks,
+            evidence=one.evidence,
+            mark=one.ending,
         )
-    yield PageSection(
-        "by-service",
-        "By instance and service",
-        "Services",
-        "",
-        ["instances-picture"],
-        [grids["services"]],
-        is_filtered=True,
-    )
-    yield PageSection(
-        "reasons-of-trouble",
-        "Why messages are delayed or dropped",
-        "Reasons",
-        "",
-        ["reasons-picture"],
-        [grids["reasons"]],
-        is_filtered=True,
-    )
-    delays = ["delays-picture"] if report.series is not None else []
-    yield PageSection(
-        "most-stuck",
-        "Services with most waiting messages",
-        "Waiting",
-        "Messages that are delayed, and since when the first of them has been waiting.",
-        ["stuck-picture", *delays],
-        [grids["stuck"]],
-        is_filtered=True,
-    )
-    yield PageSection(
-        "estate-map",
-        "The estate",
-        "Estate",
-        "Instances and databases, and the messages between them. What is delayed or dropped stops where it is.",
-        ["estate-picture"],
-        [grids["estate"]],
-        is_folded=True,
-        is_filtered=True,
+        room -= sum(size_of(write_html([block])) for block in (*one.blocks, *one.evidence))
+        if parts and room < 0:
+            break
+        parts.append(part)
+    left = len(problems) - len(parts)
+    return PageSection(
+        *("problems", "What is stuck, and why", "Problems"),
+        "" if parts else "No message is stuck.",
+        parts=parts,
+        more=f"and {left:,} more" if left else "",
     )
 
 
-def _remedies(advice: Sequence[FlowAdvice]) -> PageSection:
-    """Describe what to do about the first groups; the others are counted."""
-    parts = [_remedy(one, f"remedy-{place}") for place, one in enumerate(advice[:_REMEDIES])]
-    introduction = (
-        "For the oldest message of each group, on its sender's instance. What is a comment needs a value first."
-        if parts
-        else "There is nothing to do."
+def list_reasons(report: Report) -> list[ReportProblem]:
+    """Return the stuck messages of a report by where they end and why, each with the advice on its reason."""
+    groups: dict[tuple[str, str | None], list[MessageFlow]] = {}
+    for flow in report.flows:
+        if flow.end in STUCK:
+            groups.setdefault((flow.end, flow.why), []).append(flow)
+    ordered = sorted(groups.items(), key=lambda item: (-_sum(item[1]), str(item[0])))
+    problems = [
+        ReportProblem(
+            f"{number}. {' '.join(filter(None, (ending, reason)))}: {_who(flows)}",
+            ending,
+            tuple(_reason_blocks(ending, reason, flows, report.made_at)),
+        )
+        for number, ((ending, reason), flows) in enumerate(ordered[:_MOST_REASONS], 1)
+    ]
+    left = [flow for _, flows in ordered[_MOST_REASONS:] for flow in flows]
+    if left:
+        title = f"and {count(len(ordered) - _MOST_REASONS, 'more reason')}"
+        more = Paragraph(f"{count(_sum(left), 'message')}: see the table of reasons.")
+        problems.append(ReportProblem(title, "", (more,)))
+    return problems
+
+
+def _sum(flows: Iterable[MessageFlow]) -> int:
+    return sum(flow.messages for flow in flows)
+
+
+def _who(flows: Sequence[MessageFlow]) -> str:
+    """Return how many messages go from where to where: "4 messages from 'A' to service '//b'"."""
+    instances = count_places((flow.instance for flow in flows), "instance")
+    services = count_places((flow.service for flow in flows), "service")
+    return f"{count(_sum(flows), 'message')} from {instances} to {services}"
+
+
+def _reason_blocks(
+    ending: str, reason: str | None, flows: Sequence[MessageFlow], made_at: int
+) -> Iterator[LabelledFact]:
+    oldest = min(flow.oldest for flow in flows)
+    age = format_duration(timedelta(microseconds=made_at - oldest))
+    yield LabelledFact("the oldest waits", f"{age}, since {instant(oldest)}")
+    sentence = "It comes back to an instance where it was." if ending == LOOP else ""
+    if reason is not None:
+        text = REASONS[Reason(reason)].cause
+        sentence = f"{text[:1].upper()}{text[1:]}."
+    if sentence:
+        yield LabelledFact("why", sentence)
+    most = max(flows, key=lambda flow: (flow.messages, flow.instance, flow.service))
+    if len(flows) > 1:
+        sender = where(most.instance, most.database)
+        yield LabelledFact("most", f"{most.messages:,} from {sender} to {named(most.service)}")
+    ends = {flow.ending_instance for flow in flows if flow.outcome in LEAVES and flow.ending_instance is not None}
+    if ends:
+        yield LabelledFact("where they end", f"at {count_places(ends, 'instance')}, after they left their own")
+    told = None if reason is None else REASONS[Reason(reason)].advice
+    if told:
+        yield LabelledFact("what to do", told)
+
+
+def _of_messages(
+    report: Report, tables: Mapping[str, PageTable], charts: Mapping[str, PageChart]
+) -> Iterator[PageSection]:
+    def section(
+        name: str, title: str, short: str, words: str, table: str, *drawn: str, folds: bool = False
+    ) -> Any:
+        found = [charts[chart] for chart in drawn if chart in charts]
+        return PageSection(*(name, title, short, words, found, [tables[table]]), is_folded=folds, is_filtered=True)
+
+    yield section(
+        *("by-service", "By instance and service", "Services", "", "services", "instances-picture"),
     )
-    left = max(0, len(advice) - _REMEDIES)
-    more = f"and {left:,} more groups" if left else ""
-    return PageSection("remedies", "What to do, one by one", "What to do", introduction, parts=parts, more=more)
-
-
-def _remedy(one: FlowAdvice, name: str) -> PageSection:
-    sender = words(one.instance) if one.database is None else f"{words(one.instance)}.{words(one.database)}"
-    result_words = " ".join(filter(None, (one.outcome, one.reason)))
-    title = f"{count(one.messages, 'message')} from {sender} to {words(one.service)}: {result_words}"
-    code = "\n".join(map(printable, (one.statement or "").splitlines()))
-    return PageSection(name, title, title, words(one.words), code=code)
+    yield section(
+        *("reasons-of-trouble", "Why messages are stuck", "Reasons", "", "reasons", "reasons-picture"),
+    )
+    yield section(
+        *("most-stuck", "Services with most stuck messages", "Stuck"),
+        *("Stuck messages by service, and since when the first of them has been waiting.", "stuck"),
+        *("stuck-picture", "delays-picture"),
+    )
+    yield section(
+        *("estate-map", "The estate", "Estate"),
+        "A row for each instance that sends, a column for each place where its messages end. A cell leads to its"
+        " rows in the table.",
+        *("estate", "estate-picture"),
+    )
+    if report.series is not None:
+        yield section(
+            *("over-time", "Over time", "Over time", "When the messages were decided, and where they end."),
+            *("times", "times-picture"),
+            folds=True,
+        )
 
 
 def _observed(observed: ObservedCounts) -> PageSection:
@@ -252,16 +320,34 @@ def _findings(report: Report) -> PageSection:
     if defaults:
         summary.append(f"{defaults:,} more of what every instance has by default are not listed")
     heads = (
-        *(("Severity", WORD), ("Code", WORD), ("Instance", ""), ("Database", ""), ("Object", NAME)),
+        *(("Severity", WORD), ("Code", WORD), ("Instance", NAME), ("Database", NAME), ("Object", NAME)),
         *(("What", TEXT), ("What to do", TEXT)),
     )
     names = ("severity", "code", "instance_name", "database_name", "object", "message", "advice")
-    findings_table = table(
-        "findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows]
-    )
-    return PageSection(
-        "lint", "Faults and hazards of the configuration", "Findings", ", ".join(summary), (), [findings_table]
-    )
+    tables = [
+        _rules(rows),
+        table("findings", "Findings, the worst first", heads, [[row[name] for name in names] for row in rows]),
+    ]
+    title = "Faults and hazards of the configuration"
+    return PageSection("lint", title, "Findings", ", ".join(summary), (), tables)
+
+
+def _rules(rows: Sequence[ReadRow]) -> PageTable:
+    """Return how many findings each rule has, with an example and what to do: a list that no length cuts."""
+    found: dict[tuple[str, str, str], list[ReadRow]] = {}
+    for row in rows:
+        found.setdefault((row["severity"], row["code"], row["advice"]), []).append(row)
+    heads = (("Severity", WORD), ("Code", WORD), ("Findings", NUMBER), ("For example", TEXT), ("What to do", TEXT))
+    lines = [
+        (severity, code, len(theirs), _example(theirs[0]), told)
+        for (severity, code, told), theirs in found.items()
+    ]
+    return table("rules", "Findings by rule, the worst first", heads, lines)
+
+
+def _example(row: ReadRow) -> str:
+    places = (row["instance_name"], row["database_name"], row["object"])
+    return f"{', '.join(filter(None, places))}: {row['message']}"
 
 
 def _counted(number: int, severity: str) -> str:

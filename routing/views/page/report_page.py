@@ -1,12 +1,12 @@
-"""Write a report as one page of HTML: it loads nothing, runs its own script alone, and reads without it."""
+"""Write a report as one page of HTML: it loads nothing, runs its own script only, and reads without it."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 import jinja2
@@ -14,78 +14,66 @@ from markupsafe import Markup
 
 from routing.advice.trouble_catalogue import REASONS
 from routing.delta.counted_runs import release
+from routing.lint.catalogue import Severity
+from routing.render.html import write_html, write_words
 from routing.rules.observed import numbers_of
 from routing.rules.timeline import SECOND
-from routing.terms import JsonObject, ReadRow, Reason
-from routing.views.page.facts import STUCK, Report
+from routing.terms import ReadRow, Reason
+from routing.views.page.estate_matrix import EstateMatrix, matrix_of
+from routing.views.page.facts import ENDINGS, STUCK, Report
 from routing.views.page.message_cells import ReportCube, cube_of
-from routing.views.page.page_sections import sections_of
+from routing.views.page.message_tables import PageFilter, TableFiller, fill_tables
+from routing.views.page.page_sections import order_balances, sections_of
 from routing.views.page.page_tables import (
-    BLANKS,
-    NOTHING,
-    OUTCOMES,
     SHOWN,
-    CodedCells,
-    MessageGrid,
+    PageChart,
     PageSection,
-    TableFiller,
-    coded,
+    PageTable,
     first_of,
-    grids,
     instant,
-    kind_of,
+    shown,
     words,
 )
-from routing.views.page.pictures import bar_pictures, over_time, picture_theme
-from routing.views.page.pictures.estate_picture import estate
-from routing.views.page.pictures.picture_theme import to_vega
-from routing.views.page.report_network import ReportNetwork, network_of
+from routing.views.page.pictures import bar_pictures, estate_picture, over_time, picture_theme
+from routing.views.page.pictures.picture_theme import NARROW, WIDE, Picture, to_svg
+from routing.views.page.report_answer import count_endings, state_answer, state_waiting
 
-# The pictures of a page, each compiled, by the id of its place; the page's script gives them their rows.
-
-
-LANES = {"strips": over_time.STRIPS, "instances": bar_pictures.INSTANCES, "services": bar_pictures.SERVICES}
-"""How many lanes of their own pictures have."""
-_NO_ROWS: tuple[str, ...] = ("rows", "estate_edges", "estate_stops")
-Spec = JsonObject
+TITLE = "Where Service Broker messages end"
+_SENTENCES = 5
+_MOST_PRINTED = 40
+"""So many findings are printed each."""
+_MOST_BALANCES = 10
+"""So many unfair balances are drawn."""
 
 
-BALANCE = "balance"
-"""The id of the specification that every balance's picture has; only their rows differ."""
-
-
-def draw(report: Report, network: ReportNetwork) -> dict[str, Spec]:
-    """Draw all pictures; return their specifications by id."""
-    charts: JsonObject = {
-        "instances-picture": bar_pictures.outcomes_by_instance(report.flows),
-        "reasons-picture": bar_pictures.reasons_of_trouble(report.flows),
-        "stuck-picture": bar_pictures.most_stuck(report.flows),
-    }
-    if report.series is not None:
-        charts["times-picture"] = over_time.outcomes_over_time(report.series)
-        charts["delays-picture"] = over_time.delays_by_service(report.series)
-    if report.balances:
-        charts[BALANCE] = bar_pictures.balance(report.balances[0])
-    specs = {name: _without_rows(to_vega(chart)) for name, chart in charts.items()}
-    specs["estate-picture"] = _without_rows(estate(network, picture_theme.by_style_sheet()))
-    return specs
-
-
-def rows_of_balances(report: Report, names: Sequence[str]) -> dict[str, list[ReadRow]]:
-    """Return the rows of balances' pictures, by the ids of these: the first ones that have any dialogs."""
-    picked = [one for one in report.balances or () if one.picks]
-    return {name: bar_pictures.pick_rows(one) for name, one in zip(names, picked, strict=False)}
-
-
-def _without_rows(spec: Spec) -> Spec:
-    """Return the specification without what the page's script fills in."""
-    for one in spec["data"]:
-        if one["name"] in _NO_ROWS and "values" in one:
-            one["values"] = []
-    return spec
-
-
-# What to do about messages that are stuck or lost: SQL Server's numbers of a reason, and advice.
+def render(report: Report) -> str:
+    """Return the page. It stays below 3 MB whatever the report holds."""
+    matrix = matrix_of(report.flows, report.places)
+    cube = cube_of(report, matrix.place)
+    endings = [word for word in ENDINGS if word in report.endings]
+    filler = TableFiller(cube, endings, report.made_at // SECOND, _advice(cube))
+    tables, page_filter = fill_tables(report, cube, filler)
+    charts = {chart.id: chart for chart in draw(report, matrix, cube, tables["estate"])}
+    sections = sections_of(report, tables, charts)
+    style = picture_theme.css() + _text("page.css") + _card_heads(sections) + _printed_findings(report)
+    script = _text("page.js")
+    return _template().render(
+        title=TITLE,
+        answer=words(state_answer(report)),
+        waiting=state_waiting(report),
+        headline=words(report.headline),
+        made_at=instant(report.made_at),
+        not_known=_sentences([*report.not_known, *_folded(cube)]),
+        tiles=_tiles(report),
+        sections=sections,
+        endings=endings,
+        filter=page_filter,
+        data=Markup(_as_script(page_filter)),
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+        release=release(),
+    )
 
 
 def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
@@ -96,103 +84,69 @@ def advice_of(reason: str) -> tuple[tuple[int, ...], str]:
     return numbers_of(Reason(reason)), REASONS[Reason(reason)].advice
 
 
-TITLE = "How Service Broker messages are routed"
-_SENTENCES = 5
+def _advice(cube: ReportCube) -> dict[str, tuple[str, str]]:
+    """Return SQL Server's numbers and the advice, by the reasons that messages are stuck for."""
+    reasons = {cell.reason for cell in cube.cells if cell.reason and cell.ending in STUCK}
+    found = {reason: advice_of(reason) for reason in reasons}
+    return {reason: (", ".join(map(str, numbers)), text) for reason, (numbers, text) in found.items()}
 
 
-def render(report: Report) -> str:
-    """Return the page. It stays below 3 MB whatever the report holds."""
-    network = network_of(report.flows, report.places)
-    cube = cube_of(report, network.ends_of)
-    coded_cells = coded(cube, network.titles)
-    advice = _advice(coded_cells, cube)
-    every = grids([word for word in OUTCOMES if word in report.outcomes])
-    # The page has no tables of what was not asked for, and its script looks for those alone that it has.
-    kinds = {name: grid for name, grid in every.items() if report.series is not None or grid.source != "moments"}
-    filler = TableFiller(coded_cells, report.made_at // SECOND, advice)
-    sections = sections_of(report, {name: filler.fill(grid) for name, grid in kinds.items()})
-    data = _data(report, network, coded_cells, advice, kinds.values(), sections)
-    style, script, vega = picture_theme.css() + _text("page.css"), _text("page.js"), picture_theme.javascript()
-    return _template().render(
-        title=TITLE,
-        headline=words(report.headline),
-        made_at=instant(report.made_at),
-        not_known=_sentences([*report.not_known, *_folded(cube)]),
-        tiles=_tiles(report),
-        sections=sections,
-        data=Markup(_as_script(data)),
-        style=Markup(style),
-        script=Markup(script),
-        runtime=Markup(vega),
-        policy=_policy(style, script, vega),
-        release=release(),
+def draw(report: Report, matrix: EstateMatrix, cube: ReportCube, estate: PageTable) -> Iterator[PageChart]:
+    """Yield the charts of all messages; none that would be empty."""
+    pictures: list[tuple[str, str, Picture]] = []
+    if report.flows:
+        pictures.append(
+            ("instances-picture", "Messages by instance", bar_pictures.outcomes_by_instance(report.flows))
+        )
+    if count_endings(report, *STUCK):
+        pictures += [
+            ("reasons-picture", "Stuck messages by reason", bar_pictures.reasons_of_trouble(report.flows)),
+            ("stuck-picture", "Stuck messages by service", bar_pictures.most_stuck(report.flows)),
+        ]
+    series = report.series
+    if series is not None and series.points:
+        pictures.append(("times-picture", "Messages over time", over_time.outcomes_over_time(series)))
+        if over_time.delay_rows(series):
+            pictures.append(("delays-picture", "Stuck messages over time", over_time.delays_by_service(series)))
+    unfair = [one for one in order_balances(report.balances or ()) if one.is_fair is False]
+    pictures += [
+        (f"balance-{place}-picture", f"Dialogs to {words(one.service)}", bar_pictures.balance(one))
+        for place, one in enumerate(unfair[:_MOST_BALANCES])
+    ]
+    for name, title, picture in pictures:
+        yield PageChart(name, title, _description(picture), to_svg(picture, WIDE), to_svg(picture, NARROW))
+    if report.flows:
+        yield _draw_estate(matrix, cube, estate)
+
+
+def _draw_estate(matrix: EstateMatrix, cube: ReportCube, estate: PageTable) -> PageChart:
+    """Draw the matrix, whose cells lead to their rows in the table; narrow windows have it if it fits."""
+    cells: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for cell in cube.cells:
+        counts = cells[cell.source, cell.target]
+        counts[cell.ending] = counts.get(cell.ending, 0) + cell.messages
+    anchors: dict[tuple[str, str], str] = {}
+    for row, name in zip(estate.rows, estate.ids, strict=True):
+        anchors.setdefault((row[0], row[1]), f"#{name}")
+    links = {pair: anchors[shown(pair[0]), shown(pair[1])] for pair in cells}
+    wide = estate_picture.draw_matrix(matrix, cells, links, WIDE)
+    narrow = (
+        estate_picture.draw_matrix(matrix, cells, links, NARROW) if estate_picture.fits(matrix, NARROW) else None
+    )
+    return PageChart(
+        *("estate-picture", "Who sends to whom, and where messages end", _description(wide)),
+        *(to_svg(wide, None), "" if narrow is None else to_svg(narrow, None)),
     )
 
 
-def _advice(coded_cells: CodedCells, cube: ReportCube) -> dict[int, tuple[str, str]]:
-    """Return SQL Server's numbers and the advice, by the number of a reason that messages are stuck for."""
-    pairs = zip(coded_cells.cells, cube.cells, strict=True)
-    reasons = {row["reason"]: cell.reason for row, cell in pairs if cell.reason and cell.outcome in STUCK}
-    advice_by_number = {number: advice_of(reason) for number, reason in reasons.items()}
-    return {number: (", ".join(map(str, numbers)), text) for number, (numbers, text) in advice_by_number.items()}
-
-
-def _data(
-    report: Report,
-    network: ReportNetwork,
-    coded_cells: CodedCells,
-    advice: Mapping[int, Sequence[str]],
-    kinds: Iterable[MessageGrid],
-    sections: Sequence[PageSection],
-) -> JsonObject:
-    """Collect the data of the page's script."""
-    start = _start(report)
-    parts = [picture for section in sections for part in section.parts for picture in part.pictures]
-    return {
-        "names": coded_cells.names,
-        "others": coded_cells.others,
-        "nodes": coded_cells.nodes,
-        "blanks": BLANKS,
-        "nothing": NOTHING,
-        "cells": _columns(coded_cells.cells),
-        "moments": _columns(_in_steps(coded_cells.moments, report)),
-        "start": start,
-        "words": OUTCOMES,
-        "advice": advice,
-        "outcomes": [word for word in OUTCOMES if word in report.outcomes],
-        "stuck": STUCK,
-        "grids": [{**asdict(grid), "columns": [(key, kind_of(key)) for key, _ in grid.columns]} for grid in kinds],
-        "shown": SHOWN,
-        "lanes": LANES,
-        "made": report.made_at // SECOND,
-        "series": report.series.seconds if report.series else None,
-        "pictures": draw(report, network),
-        "balances": rows_of_balances(report, parts),
-    }
-
-
-def _start(report: Report) -> int:
-    """Return when the first step of the series begins, in seconds."""
-    return min((point.at for point in report.series.points), default=0) // SECOND if report.series else 0
-
-
-def _in_steps(moments: Sequence[ReadRow], report: Report) -> list[ReadRow]:
-    """Replace times by the numbers of their steps, which are shorter."""
-    start, step = _start(report), report.series.seconds if report.series else 1
-    return [{**moment, "at": (moment["at"] - start) // step} for moment in moments]
-
-
-def _columns(rows: Sequence[ReadRow]) -> ReadRow:
-    """Split rows into their columns' names, which stand once, and values; outcomes by places in `OUTCOMES`."""
-    places = {word: place for place, word in enumerate(OUTCOMES)}
-    short = [list({**row, "outcome": places[row["outcome"]]}.values()) for row in rows]
-    return {"columns": list(rows[0]) if rows else [], "rows": short}
+def _description(picture: Picture) -> str:
+    return str(picture.description)
 
 
 def _tiles(report: Report) -> list[ReadRow]:
-    """Return each outcome that there is, with its share of all messages."""
-    whole = sum(report.outcomes.values())
-    counted = [(word, report.outcomes[word]) for word in OUTCOMES if word in report.outcomes]
+    """Return each ending that there is, with its share of all messages."""
+    whole = sum(report.endings.values())
+    counted = [(word, report.endings[word]) for word in ENDINGS if word in report.endings]
     return [
         {
             "outcome": word,
@@ -206,23 +160,45 @@ def _tiles(report: Report) -> list[ReadRow]:
 
 def _sentences(every: Sequence[str]) -> ReadRow:
     """Return the first ones, which are shown, those to unfold, and how many more there are."""
-    shown = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
-    return {"first": shown[:_SENTENCES], "rest": shown[_SENTENCES:], "more": len(every) - len(shown)}
+    told = [sentence for [sentence] in first_of([words(sentence)] for sentence in every[:SHOWN])]
+    return {"first": told[:_SENTENCES], "rest": told[_SENTENCES:], "more": len(every) - len(told)}
 
 
 def _folded(cube: ReportCube) -> list[str]:
     """List the notes on names that the page leaves out to stay small."""
     pairs = (("instances", cube.instances), ("services", cube.services))
     return [
-        f"Of {names.all:,} {what} this page tells {len(names.names):,} by name, and all others together."
+        f"This page names {len(names.names):,} of {names.all:,} {what}, and adds up all others."
         for what, names in pairs
         if names.others
     ]
 
 
-def _as_script(data: ReadRow) -> str:
+def _card_heads(sections: Sequence[PageSection]) -> str:
+    """Return the style that puts the head of its column before each cell, where rows are shown as cards."""
+    every = [table for section in sections for part in (section, *section.parts) for table in part.tables]
+    selectors: dict[str, list[str]] = defaultdict(list)
+    for table in every:
+        for place, (head, _) in enumerate(table.heads[1:], 2):
+            selectors[head].append(f"#{table.id} td:nth-child({place})::before")
+    rules = (f"{','.join(found)}{{content:{_css_text(head)}}}" for head, found in selectors.items())
+    return f"@media screen and (max-width:40rem){{{''.join(rules)}}}\n"
+
+
+def _printed_findings(report: Report) -> str:
+    """Return the style that prints the errors and warnings; of all others the table of rules is printed."""
+    bad = sum(row["severity"] != Severity.INFO for row in report.findings or ())
+    hidden = f"#findings tbody tr:nth-child(n+{min(bad, _MOST_PRINTED) + 1})"
+    return f"@media print{{{hidden}{{display:none}}}}\n"
+
+
+def _css_text(text: str) -> str:
+    return json.dumps(f"{text} ", ensure_ascii=False)
+
+
+def _as_script(page_filter: PageFilter) -> str:
     """Write JSON that is no markup, whatever texts it holds."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return json.dumps(page_filter.data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _policy(style: str, *scripts: str) -> str:
@@ -242,4 +218,9 @@ def _text(name: str) -> str:
 
 
 def _template() -> jinja2.Template:
-    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_text("page.html"))
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    # Both escape what they are given.
+    environment.filters["words"] = lambda text: Markup(write_words(text))
+    environment.filters["html"] = lambda blocks: Markup(write_html(blocks))
+    environment.filters["svg"] = Markup
+    return environment.from_string(_text("page.html"))

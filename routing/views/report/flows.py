@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from routing.engines.traffic_tables import TrafficTable, count_by, open_traffic
+from routing.engines.traffic_tables import SENT_KEY, SentKey, TrafficTable, count_by, open_traffic
 from routing.rules.reconciling import PairClass
 from routing.rules.timeline import SECOND
 from routing.tables.table_columns import COUNT, Table
-from routing.terms import SortKey
+from routing.terms import NOT_KNOWN, SortKey
 from routing.views.page.facts import (
     STUCK,
     ContradictedEpisodes,
@@ -21,6 +21,7 @@ from routing.views.page.facts import (
     ObservedCounts,
     TimePoint,
 )
+from routing.views.report.flow_endings import FlowEnd
 
 # How finely messages are counted: by which columns, over which steps of time, and for which services.
 
@@ -37,17 +38,23 @@ _STEPS = (300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 7
 # So many with most messages, and as many with most that are stuck or lost, are told apart.
 MOST_SERVICES, MOST_INSTANCES = 200, 100
 _Named = TypeVar("_Named")
+FindEnd = Callable[[SentKey, int, int], "FlowEnd | None"]
+"""Returns where the messages of a key end that were decided between two times; None if they never left."""
 Service = tuple[str, str]
 """An instance, and a service that its messages are for."""
 
 
 @dataclass(frozen=True)
 class CountedFlows:
-    """All flows of some messages, and when the first and last of them were decided (None of no message)."""
+    """All flows of some messages, and when the first and last of them were decided (None of no message).
+
+    ``endings`` are the words of the keys whose ending is known.
+    """
 
     flows: Sequence[MessageFlow]
     first: int | None
     last: int | None
+    endings: Mapping[SentKey, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ def choose_scale(counted: CountedFlows, most_services: int, most_instances: int)
     for flow in counted.flows:
         service = (flow.instance, flow.service)
         everything[service] += flow.messages
-        if flow.outcome in STUCK:
+        if flow.end in STUCK:
             trouble[service] += flow.messages
     services = _names_with_most(everything, most_services) | _names_with_most(trouble, most_services)
     instances = _names_with_most(_by_instance(everything), most_instances) | _names_with_most(
@@ -109,45 +116,82 @@ def _names_with_most(messages: Mapping[_Named, int], most: int) -> set[_Named]:
 
 
 def count_all(
-    resolved: Table, most_services: int = MOST_SERVICES, most_instances: int = MOST_INSTANCES
+    resolved: Table,
+    most_services: int = MOST_SERVICES,
+    most_instances: int = MOST_INSTANCES,
+    find_end: FindEnd | None = None,
 ) -> tuple[list[MessageFlow], MessageSeries]:
     """Return every flow of the messages of ``resolved_routes``, and the messages over time (`count_traffic`)."""
-    return count_traffic(open_traffic(resolved), most_services, most_instances)
+    return count_traffic(open_traffic(resolved), most_services, most_instances, find_end)
 
 
 def count_traffic(
-    resolved: TrafficTable, most_services: int = MOST_SERVICES, most_instances: int = MOST_INSTANCES
+    resolved: TrafficTable,
+    most_services: int = MOST_SERVICES,
+    most_instances: int = MOST_INSTANCES,
+    find_end: FindEnd | None = None,
 ) -> tuple[list[MessageFlow], MessageSeries]:
     """Return every flow of the messages, most first, and the messages over time, in the order of time.
 
     ``resolved`` is the table ``resolved_routes``, of which a row that a later attempt has replaced does not count.
     Its rows stay where they are: they are read once for the flows, and few columns of them once more, since by
     then it is known how finely a picture can show them (`choose_scale`). So many services and instances with most
-    messages are kept apart, and as many with most that are stuck or lost.
+    messages are kept apart, and as many with most that are stuck or lost. ``find_end`` is asked once for each
+    distinct key of messages that left their instance.
     """
-    messages = resolved.last_attempts((*FLOW, ENQUEUED, DECIDED))
-    counted = _count_flows(messages)
+    messages = resolved.last_attempts((*FLOW, *SENT_KEY, ENQUEUED, DECIDED))
+    counted = _count_flows(messages, find_end)
     scale = choose_scale(counted, most_services, most_instances)
-    points = (TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances))
+    points = (
+        TimePoint(*one) for one in messages.points(scale.step, scale.services, scale.instances, counted.endings)
+    )
     ordered = sorted(points, key=_place_of_point)
     return sorted(counted.flows, key=_place_of_flow), MessageSeries(scale.seconds, ordered, counted.last)
 
 
-def _count_flows(messages: TrafficTable) -> CountedFlows:
-    groups = messages.groups(FLOW, least=(ENQUEUED, DECIDED), most=(DECIDED,)).rows()
-    flows = [MessageFlow(*values) for values in groups.rows(*FLOW, COUNT, f"min_{ENQUEUED}")]
+def _count_flows(messages: TrafficTable, find_end: FindEnd | None) -> CountedFlows:
+    by = FLOW if find_end is None else (*FLOW, *(name for name in SENT_KEY if name not in FLOW))
+    groups = messages.groups(by, least=(ENQUEUED, DECIDED), most=(DECIDED,)).rows()
     first, last = groups.values[f"min_{DECIDED}"], groups.values[f"max_{DECIDED}"]
-    return CountedFlows(flows, min(first, default=None), max(last, default=None))
+    ends: dict[SentKey, FlowEnd] = {}
+    if find_end is not None:
+        ends = _find_ends([SentKey(*row) for row in groups.rows(*SENT_KEY)], first, last, find_end)
+    # What messages of one flow have not in common is added up, unless they end differently.
+    summed: dict[tuple[Any, ...], list[int]] = {}
+    keys = groups.rows(*SENT_KEY) if ends else [None] * len(first)
+    for flow, key, number, oldest in zip(
+        groups.rows(*FLOW), keys, groups.values[COUNT], groups.values[f"min_{ENQUEUED}"], strict=True
+    ):
+        end = None if key is None else ends.get(SentKey(*key))
+        numbers = summed.setdefault((flow, end), [0, oldest])
+        numbers[0] += number
+        numbers[1] = min(numbers[1], oldest)
+    flows = [MessageFlow(*flow, *numbers, *(end or ())) for (flow, end), numbers in summed.items()]
+    known = {key: end.ending for key, end in ends.items() if end.ending != NOT_KNOWN}
+    return CountedFlows(flows, min(first, default=None), max(last, default=None), known)
+
+
+def _find_ends(
+    keys: Sequence[SentKey], first: Sequence[int], last: Sequence[int], find_end: FindEnd
+) -> dict[SentKey, FlowEnd]:
+    """Return where the messages of each key end that left their instance, all those of a key alike."""
+    spans: dict[SentKey, tuple[int, int]] = {}
+    for key, begin, end in zip(keys, first, last, strict=True):
+        known = spans.get(key, (begin, end))
+        spans[key] = min(begin, known[0]), max(end, known[1])
+    found = ((key, find_end(key, *span)) for key, span in spans.items())
+    return {key: end for key, end in found if end is not None}
 
 
 def _place_of_flow(flow: MessageFlow) -> SortKey:
     # No text in the outputs is empty.
     where = (flow.instance, flow.database or "", flow.service, flow.outcome, flow.reason or "")
-    return (-flow.messages, *where, flow.route or "", flow.address or "", flow.destination_database or "")
+    ends = (flow.ending or "", flow.ending_reason or "", flow.ending_instance or "")
+    return (-flow.messages, *where, flow.route or "", flow.address or "", flow.destination_database or "", *ends)
 
 
 def _place_of_point(point: TimePoint) -> SortKey:
-    return (point.at, *map(_text, (point.instance, point.service, point.outcome)))
+    return (point.at, *map(_text, (point.instance, point.service, point.outcome, point.ending)))
 
 
 def _text(value: str | None) -> tuple[bool, str]:

@@ -30,9 +30,10 @@ from routing.tables.read_rows import read_each, read_rows
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import Outcome, ReadRow, Reason
 from routing.views.configuration_changes import describe_route_changes
+from routing.views.page.estate_matrix import list_places
 from routing.views.page.facts import Report, ReportChanges, RouteChange, count_words
-from routing.views.page.report_network import list_places
 from routing.views.report.dialog_balance import count_dialogs, find_balances, find_choices, spans_of
+from routing.views.report.flow_endings import FlowEndings
 from routing.views.report.flows import count_all, count_observed
 
 if TYPE_CHECKING:
@@ -309,10 +310,10 @@ def _make_report(
     lint: LintSettings,
     progress: Callable[[str], None],
 ) -> Report:
-    progress("counting messages")
-    flows, series = count_all(report_tables.resolved)
     progress("reading the configuration")
     columns, not_known = read_settings(report_tables, moment)
+    progress("counting messages")
+    flows, series = count_all(report_tables.resolved, find_end=FlowEndings.of(columns).find)
     choices = find_choices(columns, moment if series.last is None else min(moment, series.last))
     balances = find_balances(choices, count_dialogs(report_tables.resolved, spans_of(choices)))
     progress("linting")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import altair as alt
 
-from routing.render.wording import printable
-from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
+from routing.terms import NOT_KNOWN, JsonObject, ReadRow
 from routing.views.page.facts import STUCK, DialogBalance, MessageFlow
 from routing.views.page.pictures import picture_theme
 
@@ -70,7 +69,8 @@ def draw_bars(lanes: alt.Chart, field: str, room: int | str, style: str = "bar")
 
 def names(lanes: alt.Chart, field: str, room: int = 0, cut: Cut = "end", dy: int = ABOVE) -> alt.Chart:
     """Return the name of each lane above its bar, cut at the picture's width less ``room`` pixels."""
-    limit = alt.ExprRef(f"max(40, width - {room})")
+    # Fonts differ from reader to reader.
+    limit = alt.ExprRef(f"max(40, 0.8 * width - {room})")
     # Nothing else depends on the direction: the browser writes each letter as it is written.
     mark_def = alt.MarkDef(type="text", style="name", dy=dy, limit=limit, dir="rtl" if cut == "start" else "ltr")
     return marked(lanes, mark_def).encode(x=alt.value(0), text=f"{field}:N")
@@ -124,7 +124,7 @@ def largest(counted: Iterable[tuple[str, int]], most: int, others: str | None) -
     # One name too many is shown by its name: "1 other" would take the same room.
     shown = ordered if others is not None and len(ordered) == most + 1 else ordered[:most]
     left = ordered[len(shown) :]
-    labels = [printable(name) for name in shown]
+    labels = [picture_theme.drawn_text(name) for name in shown]
     if others is None or not left:
         return LargestPlaces(labels, {name: place for place, name in enumerate(shown)})
     places = {name: min(place, len(shown)) for place, name in enumerate(ordered)}
@@ -142,7 +142,7 @@ _PHONE = 480
 
 
 def outcomes_by_instance(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
-    """Draw stacked bars: messages of each instance by outcome, the `INSTANCES` largest, others together.
+    """Draw stacked bars: where messages of each instance end, the `INSTANCES` largest, others together.
 
     Rows of the data set ``rows``: place (number of the lane, from 0 on), instance, others (whether this is all
     others together), outcome, messages; a row for each outcome of the instance, in the order of places.
@@ -159,7 +159,7 @@ def outcomes_by_instance(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
     )
     named = names(whole, "label")
     numbered = draw_numbers(whole, "format(datum.messages, ',')", end="datum.length")
-    return dressed([bars, named, numbered], "Bars: the messages of each instance by outcome, most first.")
+    return dressed([bars, named, numbered], "Bars: where the messages of each instance end, most first.")
 
 
 def instance_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
@@ -167,7 +167,7 @@ def instance_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
     largest_places = largest(((flow.instance, flow.messages) for flow in flows), INSTANCES, "other instances")
     counted: Counter[tuple[int, str]] = Counter()
     for flow in flows:
-        counted[largest_places.place[flow.instance], flow.outcome] += flow.messages
+        counted[largest_places.place[flow.instance], flow.end] += flow.messages
     return [
         {**largest_places.named("instance", place), "outcome": outcome, "messages": messages}
         for (place, outcome), messages in sorted(counted.items())
@@ -175,72 +175,81 @@ def instance_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
 
 
 def reasons_of_trouble(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
-    """Draw bars: the messages delayed and dropped, by reason, the number beside the bar.
+    """Draw bars: the stuck messages by reason, the `REASONS` with most of them, the number beside the bar.
 
-    Rows of the data set ``rows``: place, reason, others, outcome (DELAYED or DROPPED), messages.
+    Rows of the data set ``rows``: place, reason, others (False), outcome (where they end), messages.
     """
-    base = measured(on_lanes(reason_rows(flows)), "messages", "reason")
-    bars = draw_bars(base, "length", room=130).encode(
+    rows = reason_rows(flows)
+    base = measured(on_lanes(rows), "messages", "reason")
+    bars = draw_bars(base, "length", room=170).encode(
         color=picture_theme.outcome_colour(),
         tooltip=[alt.Tooltip("reason:N"), alt.Tooltip("outcome:N"), MESSAGES],
     )
     named = names(base, "label")
-    words = "format(datum.messages, ',') + ' ' + lower(datum.outcome)"
+    words = "format(datum.messages, ',') + ' ' + replace(lower(datum.outcome), /_/g, ' ')"
     numbered = draw_numbers(base, words, end="datum.length")
-    return dressed([bars, named, numbered], "Bars: the messages delayed and dropped by reason, most first.")
+    return dressed([bars, named, numbered], "Bars: the stuck messages by reason, most first.")
 
 
 def reason_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
-    """Return the rows of `reasons_of_trouble`: of each of the two outcomes the `REASONS` with most messages."""
-    rows: list[ReadRow] = []
-    for outcome in STUCK:
-        counted = [(flow.reason or NOT_KNOWN, flow.messages) for flow in flows if flow.outcome == outcome]
-        largest_places = largest(counted, REASONS, "other reasons")
-        messages: Counter[int] = Counter()
-        for reason, number in counted:
-            messages[largest_places.place[reason]] += number
-        rows += [
-            {**largest_places.named("reason", place), "outcome": outcome, "messages": messages[place]}
-            for place in range(len(largest_places.labels))
-        ]
-    rows.sort(key=lambda row: (row["others"], -row["messages"]))
-    return [{**row, "place": place} for place, row in enumerate(rows)]
+    """Return the rows of `reasons_of_trouble`."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for flow in flows:
+        if flow.end in STUCK:
+            counted[flow.why or NOT_KNOWN, flow.end] += flow.messages
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:REASONS]
+    return [
+        {"place": place, "reason": reason, "others": False, "outcome": end, "messages": messages}
+        for place, ((reason, end), messages) in enumerate(ordered)
+    ]
 
 
 def most_stuck(flows: Sequence[MessageFlow]) -> picture_theme.Picture:
-    """Draw bars: services with most delayed messages and since when, the `SERVICES` largest, others together.
+    """Draw stacked bars: the `SERVICES` with most stuck messages, and since when; all others together.
 
-    Rows of the data set ``rows``: place, service, others, messages, oldest (milliseconds since 1970, UTC).
+    Rows of the data set ``rows``: place, service, others, outcome (where they end), messages, oldest (of the whole
+    bar; milliseconds since 1970, UTC).
     """
-    base = measured(on_lanes(stuck_rows(flows)), "messages", "service")
+    rows = stuck_rows(flows)
+    base = measured(on_lanes(rows), "messages", "service")
     with_since = base.transform_calculate(since="utcFormat(datum.oldest, '%Y-%m-%d %H:%M')")
     # On a phone the day must do.
     room = f"width < {_PHONE} ? 150 : 200"
-    bars = draw_bars(with_since, "length", room=room, style="trouble").encode(
-        tooltip=[alt.Tooltip("service:N"), MESSAGES, alt.Tooltip("since:N", title="oldest (UTC)")]
+    bars = picture_theme.outcome_order(draw_bars(with_since, "length", room=room)).encode(
+        color=picture_theme.outcome_colour([row["outcome"] for row in rows]),
+        order="order:Q",
+        tooltip=[
+            *(alt.Tooltip("service:N"), alt.Tooltip("outcome:N"), MESSAGES),
+            alt.Tooltip("since:N", title="oldest (UTC)"),
+        ],
     )
-    named = names(base, "label", cut="start")
-    since = f"(width < {_PHONE} ? utcFormat(datum.oldest, '%-d %b') : datum.since)"
-    words = f"format(datum.messages, ',') + ' since ' + {since}"
-    numbered = draw_numbers(with_since, words, end="datum.length")
-    return dressed(
-        [bars, named, numbered], "Bars: the services with most delayed messages, and since when, in UTC."
+    whole = base.transform_aggregate(
+        messages="sum(messages)", length="sum(length)", groupby=["place", "label", "oldest", "others"]
     )
+    named = names(whole, "label", cut="start")
+    since = f"utcFormat(datum.oldest, width < {_PHONE} ? '%-d %b' : '%Y-%m-%d %H:%M')"
+    numbered = draw_numbers(whole, f"format(datum.messages, ',') + ' since ' + {since}", end="datum.length")
+    return dressed([bars, named, numbered], "Bars: the services with most stuck messages, and since when, in UTC.")
 
 
 def stuck_rows(flows: Sequence[MessageFlow]) -> list[ReadRow]:
     """Return the rows of `most_stuck`."""
-    stuck = [flow for flow in flows if flow.outcome == Outcome.DELAYED]
+    stuck = [flow for flow in flows if flow.end in STUCK]
     largest_places = largest(((flow.service, flow.messages) for flow in stuck), SERVICES, "other services")
-    messages: Counter[int] = Counter()
+    messages: Counter[tuple[int, str]] = Counter()
     oldest: dict[int, int] = {}
     for flow in stuck:
         place = largest_places.place[flow.service]
-        messages[place] += flow.messages
+        messages[place, flow.end] += flow.messages
         oldest[place] = min(flow.oldest, oldest.get(place, flow.oldest))
     return [
-        {**largest_places.named("service", place), "messages": messages[place], "oldest": oldest[place] // 1000}
-        for place in range(len(largest_places.labels))
+        {
+            **largest_places.named("service", place),
+            "outcome": outcome,
+            "messages": number,
+            "oldest": oldest[place] // 1000,
+        }
+        for (place, outcome), number in sorted(messages.items())
     ]
 
 
@@ -286,7 +295,7 @@ def pick_rows(shared: DialogBalance) -> list[ReadRow]:
     return [
         {
             "place": place,
-            "broker": printable(", ".join(filter(None, (pick.broker_instance, pick.owner)))),
+            "broker": picture_theme.drawn_text(", ".join(filter(None, (pick.broker_instance, pick.owner)))),
             "dialogs": pick.dialogs,
             "expected": pick.expected,
             "low": pick.low,

@@ -1,277 +1,172 @@
-"""Draw the estate: instances as boxes that hold their databases, messages as curves between them.
-
-A Vega specification, not Vega-Lite: places are computed here and the same each time, Vega draws. The page replaces
-the data sets ``estate_edges`` and ``estate_stops``; places stay.
-"""
+"""Draw the estate as a matrix: a row for each instance that sends, a column for each place where messages end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
-import vl_convert
+import altair as alt
 
-from routing.render.wording import printable
-from routing.terms import JsonObject, Outcome, TableRow
-from routing.views.page.facts import Report
-from routing.views.page.pictures import estate_marks, picture_theme
-from routing.views.page.pictures.estate_layout import MARGIN, NodeLayout, lay_out, shown_name
-from routing.views.page.pictures.estate_marks import MOST, EdgeCurve, curves_of
-from routing.views.page.report_network import (
-    NetworkEdge,
-    NetworkNode,
-    NetworkStop,
-    NodeKind,
-    ReportNetwork,
-    network_of,
-)
+from routing.render.wording import count
+from routing.terms import ReadRow
+from routing.views.page.estate_matrix import EstateMatrix, matrix_of
+from routing.views.page.facts import ENDINGS, STUCK, Report
+from routing.views.page.pictures import picture_theme
+from routing.views.page.pictures.bar_pictures import marked
 
-THINNEST, THICKEST = 1.25, 9
-_FEW = 50
-"""So many messages are no thick line, even where none is thicker."""
-_CURVED = ["path", "is_inside", "tip_x", "tip_y", "tip_angle", "number_x", "number_y"]
-# Vega's word, and no text of it is from outside.
-_EXPRESSION = "expr"
+_ROW, _SMALL_ROW = 34, 20
+"""Pixels from row to row; where cells are too small for numbers, they are coloured as a whole."""
+_WIDEST, _LEAST = 84, 16
+_NUMBERED, _EXACT = 30, 46
+"""So wide a cell has room for a rounded number, and for an exact one."""
+_NAMES = {picture_theme.WIDE: 190, picture_theme.NARROW: 96}
+"""Pixels for the names of rows."""
+_PADDING = {"left": 36, "top": 24, "right": 48, "bottom": 8}
+"""Fonts differ from reader to reader: names that stand aslant may be longer than here."""
+_LEAST_PART = 0.12
+"""Of a cell: a few messages that are stuck among many are seen."""
+Cells = Mapping[tuple[str, str], Mapping[str, int]]
+"""Messages by ending, by the titles of row and column."""
 
 
-def estate(network: ReportNetwork, palette: picture_theme.PicturePalette = picture_theme.LIGHT) -> TableRow:
-    """Return the picture of a network as Vega draws it.
+def estate_of(report: Report) -> picture_theme.Picture:
+    """Draw who sends to whom in a report, and where messages end.
 
-    Data sets that the page may replace: ``estate_edges`` with rows source, target (ids of nodes), outcome,
-    messages (`edge_rows`); ``estate_stops`` with rows node, outcome, messages (`stop_rows`). What the whole
-    picture has no place for is not drawn: edges that are not among its `MOST` largest, and ends that are new.
+    Rows of the data set ``rows``: row and column (numbers from 0 on), outcome (where messages end), messages, from
+    and to (names), x and x2 (the part of the row's width that they take), href (None).
     """
-    layout = lay_out(network)
-    return {
-        "$schema": "https://vega.github.io/schema/vega/v6.json",
-        "description": description(network),
-        "background": palette.paper,
-        "width": layout.width,
-        "height": layout.height,
-        "padding": 0,
-        "autosize": "none",
-        "config": {"text": {"font": picture_theme.FONT, "fill": palette.ink}},
-        "data": [*_places(network, layout), *_messages(network)],
-        "scales": estate_marks.scales(palette),
-        "marks": estate_marks.drawn(palette),
-    }
+    matrix = matrix_of(report.flows, report.places)
+    cells: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for flow in report.flows:
+        counts = cells[matrix.place(flow)]
+        counts[flow.end] = counts.get(flow.end, 0) + flow.messages
+    return draw_matrix(matrix, cells)
 
 
-def description(network: ReportNetwork) -> str:
-    """Describe the picture for screen readers."""
-    kinds = [node.kind for node in network.nodes]
-    words = {
-        NodeKind.INSTANCE: ("instance", "instances"),
-        NodeKind.DATABASE: ("database", "databases"),
-        NodeKind.ADDRESS: ("address outside", "addresses outside"),
+def fits(matrix: EstateMatrix, width: int) -> bool:
+    """Return True if the matrix has room for numbers in so many pixels."""
+    return len(matrix.columns) * _NUMBERED <= width - _NAMES[width]
+
+
+def draw_matrix(
+    matrix: EstateMatrix,
+    cells: Cells,
+    links: Mapping[tuple[str, str], str] | None = None,
+    width: int = picture_theme.WIDE,
+) -> picture_theme.Picture:
+    """Draw a matrix whose cells are coloured by where messages end; ``links`` are what cells lead to, if known."""
+    rows = list(cell_rows(matrix, cells, links or {}))
+    room, many = width - _NAMES[width], max(1, len(matrix.columns))
+    cell = min(_WIDEST, max(_LEAST, room / many))
+    is_numbered = cell >= _NUMBERED
+    step = _ROW if is_numbered else _SMALL_ROW
+    wide, high = cell * many, step * max(1, len(matrix.rows))
+    scales = {
+        "x": alt.Scale(domain=[0, many], range=[0, wide], nice=False),
+        "y": alt.Scale(domain=[0, max(1, len(matrix.rows))], range=[0, high], nice=False),
     }
-    counts = ((kinds.count(kind), *names) for kind, names in words.items())
-    counted = ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
-    return (
-        f"The estate: {counted}. Curves are messages between them by outcome; marks say how many were delivered,"
-        " delayed or dropped where. The table has the same numbers."
+    y = alt.Y("middle:Q", axis=None, scale=scales["y"])
+    base = alt.Chart(picture_theme.named(rows)).transform_calculate(middle="datum.row + 0.5")
+    thick, offset = (7, 9) if is_numbered else (step - 4, 0)
+    strip = alt.MarkDef(type="bar", height=thick, yOffset=offset)
+    parts = marked(base, strip).encode(
+        x=alt.X("x:Q", axis=None, scale=scales["x"]),
+        x2="x2:Q",
+        y=y,
+        color=picture_theme.outcome_colour([row["outcome"] for row in rows], orient="bottom"),
+        tooltip=[alt.Tooltip(f"{name}:N") for name in ("from", "to", "outcome")]
+        + [alt.Tooltip("messages:Q", format=",")],
     )
+    whole = base.transform_aggregate(
+        messages="sum(messages)", groupby=["row", "column", "middle", "href", "words"]
+    ).transform_calculate(at="datum.column + 0.5")
+    layers = [*_lines(matrix, scales, wide, high), parts]
+    if is_numbered:
+        number = alt.MarkDef(type="text", style="number", align="center", dy=-6)
+        shape = "," if cell >= _EXACT else ".2~s"
+        text = alt.Text("messages:Q", format=shape)
+        layers.append(marked(whole, number).encode(x=alt.X("at:Q", axis=None), y=y, text=text))
+    layers += _names(matrix, scales, _NAMES[width])
+    if links:
+        # The whole cell leads to its rows, and is called what a reader hears of it.
+        cover = alt.MarkDef(type="rect", width=cell - 1, height=step - 1, fillOpacity=0, aria=True)
+        layers.append(
+            marked(whole.transform_filter("datum.href !== null"), cover).encode(
+                x=alt.X("at:Q", axis=None), y=y, href="href:N", description="words:N"
+            )
+        )
+    instances, places = count(len(matrix.rows), "instance"), count(len(matrix.columns), "place")
+    words = f"A matrix: {instances} that send, and {places} where messages end, coloured by how they end."
+    picture = alt.layer(*layers).properties(height=high, padding=_PADDING)
+    return picture_theme.dressed(picture, words).properties(width=wide)
 
 
-def edge_rows(edges: Sequence[NetworkEdge]) -> list[TableRow]:
-    """Return the rows of ``estate_edges``: one for each curve, with its points, colour and tip."""
-    return [asdict(edge) for edge in edges]
+def cell_rows(matrix: EstateMatrix, cells: Cells, links: Mapping[tuple[str, str], str]) -> Iterable[ReadRow]:
+    """Yield the rows of `estate_of`, in the order of rows and columns."""
+    rows = {title: place for place, title in enumerate(matrix.rows)}
+    columns = {title: place for place, title in enumerate(matrix.columns)}
+    for (source, target), counts in sorted(cells.items(), key=lambda one: (rows[one[0][0]], columns[one[0][1]])):
+        place, whole = columns[target], sum(counts.values())
+        stuck = sum(counts.get(word, 0) for word in STUCK)
+        names = {"from": picture_theme.drawn_text(source), "to": picture_theme.drawn_text(target)}
+        said = f"{whole:,} messages from {names['from']} to {names['to']}, {stuck:,} of them stuck"
+        shared = {"row": rows[source], "column": place, **names, "words": said}
+        begin = 0.04
+        for word, part in _parts(counts).items():
+            ends = begin + 0.92 * part
+            yield {
+                **shared,
+                "outcome": word,
+                "messages": counts[word],
+                "x": place + begin,
+                "x2": place + ends,
+                "href": links.get((source, target)),
+            }
+            begin = ends
 
 
-def stop_rows(stops: Sequence[NetworkStop]) -> list[TableRow]:
-    """Return the rows of ``estate_stops``: one for each mark of messages that stop at a node."""
-    return [asdict(stop) for stop in stops]
+def _parts(counts: Mapping[str, int]) -> dict[str, float]:
+    """Return the part of a cell that each ending takes, no one less than can be seen; what is stuck first."""
+    ordered = [word for word in (*STUCK, *ENDINGS) if counts.get(word)]
+    whole = sum(counts.values())
+    parts = {word: max(_LEAST_PART, counts[word] / whole) for word in ordered}
+    every = sum(parts.values())
+    return {word: part / every for word, part in parts.items()}
 
 
-def _places(network: ReportNetwork, layout: NodeLayout) -> list[TableRow]:
-    """Return the data sets that stay: nodes, boxes, curves, the room for marks, the legend."""
-    titles = network.titles
-    nodes = [_node_row(node, layout, titles) for node in network.nodes]
-    rooms = [
-        {"room": f"{one.node} {one.outcome}", "x": one.x, "y": one.y, "width": one.width} for one in layout.marks
-    ]
+def _lines(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], wide: float, high: float) -> list[alt.Chart]:
+    """Return the lines between rows and columns."""
+    across = alt.Chart(alt.InlineData(values=[{"at": place} for place in range(len(matrix.rows) + 1)]))
+    down = alt.Chart(alt.InlineData(values=[{"at": place} for place in range(len(matrix.columns) + 1)]))
+    line = alt.MarkDef(type="rule", style="base")
     return [
-        {"name": "estate_nodes", "values": nodes},
-        {"name": "estate_boxes", "values": [row for row in nodes if row["id"] in layout.heights]},
-        {"name": "estate_ways", "values": [_way_row(curve) for curve in curves_of(network.edges, layout)]},
-        {"name": "estate_rooms", "values": rooms},
-        {"name": "estate_legend", "values": _legend_rows(network)},
-    ]
-
-
-def _node_row(node: NetworkNode, layout: NodeLayout, titles: Mapping[str, str]) -> TableRow:
-    spot = layout.spots[node.id]
-    return {
-        "id": node.id,
-        "box": node.inside or node.id,
-        "kind": str(node.kind),
-        "name": shown_name(node, spot.name_width),
-        "title": printable(titles[node.id]),
-        "told": _tooltip(node, printable(titles[node.id])),
-        "x": spot.x,
-        "y": spot.y,
-        "height": layout.heights.get(node.id, spot.height),
-        "middle": spot.middle,
-        "name_x": spot.name_x,
-        "name_width": spot.name_width,
-    }
-
-
-def _tooltip(node: NetworkNode, title: str) -> str:
-    """Write the tip of a node."""
-    words = {
-        NodeKind.INSTANCE: f"instance {title}",
-        NodeKind.DATABASE: f"database {title}",
-        NodeKind.ADDRESS: f"{title}, the address of no known instance, or of several",
-    }
-    return words.get(node.kind, title) + (f", and {node.folded:,} of its databases" if node.folded else "")
-
-
-def _way_row(curve: EdgeCurve) -> TableRow:
-    (tip_x, tip_y), (number_x, number_y) = curve.points[-1], curve.number or (None, None)
-    return {
-        "way": f"{curve.edge.source} {curve.edge.target} {curve.edge.outcome}",
-        "path": curve.path,
-        "is_inside": curve.is_inside,
-        "tip_x": tip_x,
-        "tip_y": tip_y,
-        "tip_angle": 90 if curve.is_rightwards else -90,
-        "number_x": number_x,
-        "number_y": number_y,
-    }
-
-
-def _legend_rows(network: ReportNetwork) -> list[TableRow]:
-    """List the legend from left to right; last, where edges are left out, the note that says so."""
-    shown = {edge.outcome for edge in network.edges} | {stop.outcome for stop in network.stops}
-    rows: list[TableRow] = []
-    x = MARGIN + 12.0
-    for outcome in reversed(picture_theme.OUTCOMES):
-        if outcome in shown:
-            words = outcome.lower().replace("_", " ")
-            rows.append({"outcome": outcome, "words": words, "x": x})
-            x += 38 + 7 * len(words)
-    if len(network.edges) > MOST:
-        rows.append({"outcome": None, "words": f"the {MOST} largest of {len(network.edges):,} curves", "x": x})
-    return rows
-
-
-def _messages(network: ReportNetwork) -> list[TableRow]:
-    """Return the data sets that the page may replace, and what is drawn of them where there is a place for it."""
-    largest = max([_FEW, *(edge.messages for edge in network.edges)])
-    return [
-        {"name": "estate_edges", "values": edge_rows(network.edges)},
-        {"name": "estate_stops", "values": stop_rows(network.stops)},
-        _derived("estate_drawn", "estate_edges", *_curved(largest)),
-        _derived("estate_inside", "estate_drawn", _only("datum.is_inside")),
-        _derived("estate_across", "estate_drawn", _only("!datum.is_inside")),
-        _derived("estate_delivered", "estate_edges", *_delivered(), *_ended()),
-        _derived("estate_stopped", "estate_stops", *_ended()),
-        *_touched(),
-    ]
-
-
-def _touched() -> list[TableRow]:
-    """Return the nodes; ``is_idle`` where no message begins, ends or stops, nor at a database of an instance."""
-    ends = {"type": "fold", "fields": ["source", "target"], "as": ["end", "id"]}
-    return [
-        _derived("estate_ends", "estate_edges", ends),
-        _derived("estate_stays", "estate_stops", _formula("id", "datum.node")),
-        _derived(
-            "estate_touched",
-            ["estate_ends", "estate_stays"],
-            _lookup("estate_nodes", "id", "id", ["box"], ["box"]),
+        marked(across, line).encode(
+            x=alt.value(0), x2=alt.value(wide), y=alt.Y("at:Q", axis=None, scale=scales["y"])
         ),
-        _derived(
-            "estate_names",
-            "estate_nodes",
-            _lookup("estate_touched", "id", "id", ["id"], ["itself"]),
-            _lookup("estate_touched", "box", "id", ["id"], ["within"]),
-            _formula("is_idle", "!isValid(datum.itself) && !isValid(datum.within)"),
+        marked(down, line).encode(
+            y=alt.value(0), y2=alt.value(high), x=alt.X("at:Q", axis=None, scale=scales["x"])
         ),
     ]
 
 
-def _curved(largest: int) -> list[TableRow]:
-    """Return an edge's curve, as wide as its messages are many; twice as wide is four times as many."""
+def _names(matrix: EstateMatrix, scales: Mapping[str, alt.Scale], room: int) -> list[alt.Chart]:
+    """Return the names of rows on the left, and those of columns above, aslant."""
+    rows, columns = (
+        alt.Chart(
+            alt.InlineData(
+                values=[
+                    {"at": place + 0.5, "name": picture_theme.drawn_text(name)}
+                    for place, name in enumerate(titles)
+                ]
+            )
+        )
+        for titles in (matrix.rows, matrix.columns)
+    )
+    left = alt.MarkDef(type="text", style="name", align="right", dx=-8, limit=0.8 * (room - 12), fontSize=12)
+    above = alt.MarkDef(type="text", style="name", align="left", angle=315, dx=4, dy=-4, limit=110, fontSize=12)
     return [
-        _formula("way", "datum.source + ' ' + datum.target + ' ' + datum.outcome"),
-        _lookup("estate_ways", "way", "way", _CURVED, _CURVED),
-        _only("isValid(datum.path)"),
-        _lookup("estate_nodes", "id", "source", ["title"], ["from"]),
-        _lookup("estate_nodes", "id", "target", ["title"], ["to"]),
-        _formula("title", "datum.from + ' → ' + datum.to"),
-        _formula("thick", f"max({THINNEST}, {THICKEST} * sqrt(datum.messages / {largest}))"),
-        *_worded(),
+        marked(rows, left).encode(x=alt.value(0), y=alt.Y("at:Q", axis=None, scale=scales["y"]), text="name:N"),
+        marked(columns, above).encode(
+            y=alt.value(0), x=alt.X("at:Q", axis=None, scale=scales["x"]), text="name:N"
+        ),
     ]
-
-
-def _delivered() -> list[TableRow]:
-    """Sum the messages delivered at each node, from wherever."""
-    summed = {"ops": ["sum"], "fields": ["messages"], "as": ["messages"]}
-    return [
-        _only(f"datum.outcome === '{Outcome.DELIVERED}'"),
-        {"type": "aggregate", "groupby": ["target", "outcome"], **summed},
-        _formula("node", "datum.target"),
-    ]
-
-
-def _ended() -> list[TableRow]:
-    """Return the room of what ended at a node."""
-    room = ["x", "y", "width"]
-    return [
-        _formula("room", "datum.node + ' ' + datum.outcome"),
-        _lookup("estate_rooms", "room", "room", room, room),
-        _only("isValid(datum.x)"),
-        _lookup("estate_nodes", "id", "node", ["title"], ["title"]),
-        *_worded(),
-    ]
-
-
-def _worded() -> list[TableRow]:
-    """Return the number as it is written, and its tip."""
-    outcome = "lower(replace(datum.outcome, '_', ' '))"
-    return [
-        _formula("number", "format(datum.messages, datum.messages < 1e5 ? ',' : '.3s')"),
-        _formula("told", f"datum.title + ': ' + format(datum.messages, ',') + ' ' + {outcome}"),
-    ]
-
-
-def _derived(name: str, source: str | list[str], *steps: TableRow) -> TableRow:
-    return {"name": name, "source": source, "transform": list(steps)}
-
-
-def _formula(name: str, formula: str) -> TableRow:
-    return {"type": "formula", "as": name, _EXPRESSION: formula}
-
-
-def _only(condition: str) -> TableRow:
-    return {"type": "filter", _EXPRESSION: condition}
-
-
-def _lookup(source: str, key: str, field: str, values: Sequence[str], names: Sequence[str]) -> TableRow:
-    return {"type": "lookup", "from": source, "key": key, "fields": [field], "values": values, "as": names}
-
-
-# The estate as a picture for notebooks: what Vega draws, as an image.
-
-
-# For screens that have twice the pixels.
-_SCALE = 2
-
-
-@dataclass(frozen=True)
-class DrawnPicture:
-    """A specification of Vega that a notebook shows as PNG, drawn here without a network."""
-
-    spec: JsonObject
-
-    def _repr_png_(self) -> tuple[bytes, JsonObject]:
-        """Return the image for IPython, and the size at which to show it."""
-        drawn = vl_convert.vega_to_png(dict(self.spec), scale=_SCALE)
-        return drawn, {name: self.spec[name] for name in ("width", "height")}
-
-
-def estate_of(report: Report) -> DrawnPicture:
-    """Draw instances and databases as nodes, messages between them by outcome, and where messages stop."""
-    return DrawnPicture(estate(network_of(report.flows, report.places)))

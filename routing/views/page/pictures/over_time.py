@@ -1,4 +1,4 @@
-"""Draw messages over time: by outcome, and the delays of single services."""
+"""Draw messages over time: where they end, and what is stuck of single services."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import altair as alt
 
 from routing.render.wording import count
 from routing.rules.timeline import SECOND, moment_of
-from routing.terms import Outcome, ReadRow
-from routing.views.page.facts import MessageSeries
+from routing.terms import ReadRow
+from routing.views.page.facts import STUCK, MessageSeries
 from routing.views.page.pictures import bar_pictures, picture_theme
 from routing.views.page.pictures.bar_pictures import largest
 
@@ -27,7 +27,7 @@ _WHEN = "utcFormat(datum.at, '%Y-%m-%d %H:%M')"
 
 
 def outcomes_over_time(series: MessageSeries) -> picture_theme.Picture:
-    """Draw stacked bars: the messages of each step of time by outcome.
+    """Draw stacked bars: where the messages of each step of time end.
 
     Rows of the data set ``rows``: at and until (milliseconds since 1970, UTC), outcome, messages; a row for each
     step and outcome that there is.
@@ -49,7 +49,7 @@ def outcomes_over_time(series: MessageSeries) -> picture_theme.Picture:
         order="order:Q",
         tooltip=[_FROM, alt.Tooltip("outcome:N"), bar_pictures.MESSAGES],
     )
-    words = f"Stacked bars: messages in steps of {_span(series.seconds)}, by outcome, times in UTC."
+    words = f"Stacked bars: messages in steps of {_span(series.seconds)}, by where they end, times in UTC."
     return picture_theme.dressed(picture.properties(height=_HEIGHT), words)
 
 
@@ -57,7 +57,7 @@ def time_rows(series: MessageSeries) -> list[ReadRow]:
     """Return the rows of `outcomes_over_time`."""
     counted: Counter[tuple[int, str]] = Counter()
     for point in series.points:
-        counted[point.at, point.outcome] += point.messages
+        counted[point.at, point.end] += point.messages
     return [
         {**_step(at, series), "outcome": outcome, "messages": messages}
         for (at, outcome), messages in sorted(counted.items())
@@ -65,9 +65,9 @@ def time_rows(series: MessageSeries) -> list[ReadRow]:
 
 
 def delays_by_service(series: MessageSeries) -> picture_theme.Picture:
-    """Draw a strip a service: its delayed messages over time, on its own scale, with its highest number.
+    """Draw a strip a service: its stuck messages over time, on its own scale, with its highest number.
 
-    The `STRIPS` services with most delayed messages. Rows of the data set ``rows``: place (number of the strip,
+    The `STRIPS` services with most stuck messages. Rows of the data set ``rows``: place (number of the strip,
     from 0 on), service, at and until (milliseconds since 1970, UTC), messages; in the order of the places.
     """
     strips = bar_pictures.on_lanes(delay_rows(series)).transform_joinaggregate(
@@ -87,21 +87,21 @@ def delays_by_service(series: MessageSeries) -> picture_theme.Picture:
     most = alt.MarkDef(type="text", style="number", align="right", dy=_WORDS)
     at_most = bar_pictures.marked(whole.transform_calculate(words="'at most ' + format(datum.highest, ',')"), most)
     numbered = at_most.encode(x=alt.value("width"), text="words:N")
-    words = f"Strips: delayed messages in steps of {_span(series.seconds)}, one strip a service, times in UTC."
+    words = f"Strips: stuck messages in steps of {_span(series.seconds)}, one strip a service, times in UTC."
     return bar_pictures.dressed([base, bars, named, numbered], words, step=_STRIP)
 
 
 def delay_rows(series: MessageSeries) -> list[ReadRow]:
     """Return the rows of `delays_by_service`."""
-    delayed = [
+    stuck = [
         (point.service, point)
         for point in series.points
         # Services that are not told apart have no strip.
-        if point.outcome == Outcome.DELAYED and point.service is not None
+        if point.end in STUCK and point.service is not None
     ]
-    largest_places = largest(((service, point.messages) for service, point in delayed), STRIPS, None)
+    largest_places = largest(((service, point.messages) for service, point in stuck), STRIPS, None)
     counted: Counter[tuple[int, int]] = Counter()
-    for service, point in delayed:
+    for service, point in stuck:
         if service in largest_places.place:
             counted[largest_places.place[service], point.at] += point.messages
     return [

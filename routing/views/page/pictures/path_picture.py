@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from routing.render.wording import printable
 from routing.terms import NOT_KNOWN, Outcome, ReadRow
 from routing.views.page.facts import STUCK
 from routing.views.page.pictures import bar_pictures, picture_theme
@@ -70,15 +69,15 @@ def _stations_of(way_row: ReadRow, hops: Sequence[ReadRow]) -> Iterator[ReadRow]
     for hop in hops:
         goes_on = hop["outcome"] in _ON
         yield {
-            "instance": printable(hop["instance_name"]),
-            "below": printable(hop["scope"]) if goes_on else _end(way_row),
-            "route": printable(hop["route_name"] or "") if goes_on else None,
+            "instance": picture_theme.drawn_text(hop["instance_name"]),
+            "below": picture_theme.drawn_text(hop["scope"]) if goes_on else _end(way_row),
+            "route": picture_theme.drawn_text(hop["route_name"] or "") if goes_on else None,
             "outcome": hop["outcome"],
             "is_stuck": hop["outcome"] in STUCK,
         }
     if not hops or hops[-1]["outcome"] in _ON:
         # Where the message goes to nobody knows, or it has been there before.
-        place = printable(way_row["instance_name"] or way_row["address"] or "")
+        place = picture_theme.drawn_text(way_row["instance_name"] or way_row["address"] or "")
         end = {"instance": place, "below": way_row["outcome"], "route": None, "outcome": NOT_KNOWN}
         yield {**end, "is_stuck": False}
 
@@ -87,7 +86,7 @@ def _end(way_row: ReadRow) -> str:
     """Write the outcome at the last station."""
     if way_row["outcome"] in STUCK:
         return f"{way_row['outcome']}\n{way_row['reason']}"
-    return f"{way_row['outcome']}\nto {printable(way_row['database_name'] or '')}"
+    return f"{way_row['outcome']}\nto {picture_theme.drawn_text(way_row['database_name'] or '')}"
 
 
 def _cut(stations: list[ReadRow]) -> list[ReadRow]:

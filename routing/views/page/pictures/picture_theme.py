@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import altair as alt
 import vl_convert
 
+from routing.render.wording import printable
 from routing.terms import NOT_KNOWN, JsonObject, Outcome, ReadRow
+from routing.views.page.facts import CONNECTION_FAILS, LOOP, NO_RETURN_PATH
 
 # What is wrong stands next to the axis, where it can be compared.
-OUTCOMES = (*map(str, (Outcome.DROPPED, Outcome.DELAYED)), NOT_KNOWN)
-OUTCOMES += tuple(map(str, (Outcome.FORWARDED, Outcome.SENT, Outcome.DELIVERED)))
+OUTCOMES = (
+    *(str(Outcome.DROPPED), LOOP, str(Outcome.DELAYED), NO_RETURN_PATH, CONNECTION_FAILS, NOT_KNOWN),
+    *map(str, (Outcome.FORWARDED, Outcome.SENT, Outcome.DELIVERED)),
+)
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 WIDTH = 680
 """In pixels, where nothing says how wide a picture's place is: on the page it is as wide as what holds it."""
+
+_LONGEST = 256
 
 Picture: TypeAlias = "alt.Chart | alt.LayerChart | alt.FacetChart"
 
@@ -33,8 +39,8 @@ class PicturePalette:
     outcomes: Mapping[str, str]
 
 
-_LIGHT = ("#a8233a", "#d47a10", "#7d8590", "#6b5aa8", "#2f6db3", "#3f9b6c")
-_DARK = ("#e8637a", "#eba04a", "#949ca8", "#a395e4", "#5f9fe6", "#4fb681")
+_LIGHT = ("#a8233a", "#b8508f", "#d47a10", "#93801a", "#8a4b20", "#7d8590", "#6b5aa8", "#2f6db3", "#3f9b6c")
+_DARK = ("#e8637a", "#e08fc4", "#eba04a", "#cdb84e", "#c98d63", "#949ca8", "#a395e4", "#5f9fe6", "#4fb681")
 LIGHT = PicturePalette("#1c2430", "#56606e", "#d9dee5", "#ffffff", dict(zip(OUTCOMES, _LIGHT, strict=True)))
 DARK = PicturePalette("#e8ebf0", "#a7b0bd", "#353d49", "#14181f", dict(zip(OUTCOMES, _DARK, strict=True)))
 
@@ -86,20 +92,31 @@ def config(palette: PicturePalette) -> JsonObject:
     }
 
 
-def outcome_colour(shown: Sequence[str] = (), offset: int = 14) -> alt.Color:
+def outcome_colour(
+    shown: Sequence[str] = (), offset: int = 14, orient: Literal["top", "bottom"] = "top"
+) -> alt.Color:
     """Return the colour of field ``outcome``, the same for a word everywhere, and a legend of the words shown."""
-    plain = "replace(lower(datum.label), '_', ' ')"
-    many = alt.ExprRef("clamp(floor(width / 95), 2, 6)")
-    top = alt.Legend(
-        title=None, orient="top", columns=many, offset=offset, labelExpr=plain, values=_ordered(shown)
+    plain = "replace(lower(datum.label), /_/g, ' ')"
+    many = alt.ExprRef("clamp(floor(width / 130), 2, 7)")
+    words = alt.Legend(
+        title=None, orient=orient, columns=many, offset=offset, labelExpr=plain, values=_ordered(shown)
     )
-    legend = top if shown else None
+    legend = words if shown else None
     return alt.Color("outcome:N", scale=alt.Scale(domain=list(OUTCOMES), range="category"), legend=legend)
 
 
 def outcome_order(chart: alt.Chart) -> alt.Chart:
     """Return the chart with field ``order``: which outcome stands next to the axis."""
     return chart.transform_calculate(order=f"indexof({list(OUTCOMES)}, datum.outcome)")
+
+
+def drawn_text(text: str) -> str:
+    """Return a text of the data as pictures have it: printable, not endless, and without what cannot be drawn.
+
+    Vega cuts texts between the halves of characters that UTF-16 writes as two, and then fails.
+    """
+    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return "".join(sign if sign < "\U00010000" else "\ufffd" for sign in printable(cut))
 
 
 def named(rows: Sequence[ReadRow]) -> alt.InlineData:
@@ -133,41 +150,40 @@ def _kebab(word: str) -> str:
     return word.lower().replace("_", "-")
 
 
-# What the page needs to draw pictures: each compiled to Vega, and Vega's own runtime, which asks no network.
-#
-# Vega's expressions are read by its interpreter, so that the page's policy may forbid what turns text into
-# code.
+# Pictures on the page: drawn here, in the colours of its style sheet.
 
 
-_DRAW = """
-const words = value => Object.entries(value || {}).map(([name, said]) => `${name}: ${said}`).join("\\n");
-window.draw = (element, spec) => vegaEmbed(element, spec, {
-  mode: "vega", ast: true, actions: false, defaultStyle: false, renderer: "svg", logLevel: 1,
-  tooltip: (handler, event, item, value) => element.setAttribute("title", words(value))
-}).then(embedded => embedded.view);
-"""
+WIDE, NARROW = 900, 336
+"""The widths of a picture in pixels: for windows, and for phones."""
+_QUIET = re.compile(
+    r' (?:aria-hidden="true"|opacity="1"|role="graphics-object"|aria-roledescription="[^"]*"|class="[^"]*")'
+)
+_LONG = re.compile(r"(\d+\.\d\d)\d+")
+_LINK = re.compile(r'href="[^"#]*#')
+_EMPTY = re.compile(r"<g[^<>]*></g>|<g></g>")
+_FONT = f' font-family="{FONT}"'
 
 
-def to_vega(picture: Picture) -> JsonObject:
-    """Convert the picture to Vega: as wide as its container, in the colours of the page's style sheet.
+def to_svg(picture: Picture, width: int | None) -> str:
+    """Draw a picture as SVG for the page, which scales it down where it has less room.
 
-    Its rows are the data set ``rows``.
+    Args:
+        picture: the picture.
+        width: its width in pixels; None for its own.
     """
     # The pictures' tests look whether they are right, which takes longer than all else.
     spec = picture.to_dict(validate=False)
-    spec |= {"width": "container", "config": config(by_style_sheet()) | {"background": None}}
-    compiled: JsonObject = vl_convert.vegalite_to_vega(spec)
-    return compiled
-
-
-@cache
-def javascript() -> str:
-    """Return the script of ``draw(element, spec)``, which draws Vega as SVG and promises its view.
-
-    The script has no `</script`; it makes no request and needs no `unsafe-eval`.
-    """
-    # The bundle is a module of many short names: none of them shall be the page's.
-    return f"(()=>{{{vl_convert.javascript_bundle(_DRAW)}}})();"
+    spec |= {"config": config(by_style_sheet()) | {"background": None}}
+    spec |= {} if width is None else {"width": width}
+    svg: str = vl_convert.vegalite_to_svg(spec)
+    svg = svg.replace('xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ', "")
+    for verbose, short in ((_FONT, ""), ("xlink:href=", "href="), ('"graphics-symbol"', '"img"')):
+        svg = svg.replace(verbose, short)
+    # A link is to a place on the page, and not on a server of Vega's.
+    svg = _LINK.sub('href="#', _LONG.sub(r"\1", _QUIET.sub("", svg)))
+    while _EMPTY.search(svg):
+        svg = _EMPTY.sub("", svg)
+    return svg
 
 
 # Pictures in notebooks, without a network.

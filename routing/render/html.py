@@ -1,0 +1,78 @@
+"""Write a document as HTML: what is data is escaped, and long names break after ``/``, ``.`` and ``-``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from html import escape
+from itertools import groupby
+
+from routing.document import (
+    Block,
+    Cell,
+    DataTable,
+    Document,
+    DocumentHeading,
+    LabelledFact,
+    ListItem,
+    SqlStatement,
+    TonedText,
+    Words,
+)
+from routing.render.wording import count, format_value, printable, printable_lines
+
+_BREAK_AFTER = re.compile(r"(?<=\w)([/.-])(?=\w)")
+
+
+def write_words(words: Words) -> str:
+    """Return words as HTML; a line may break after the signs between the parts of a name, as after a blank."""
+    if isinstance(words, str):
+        return _BREAK_AFTER.sub(r"\1<wbr>", escape(printable(words)))
+    if isinstance(words, TonedText):
+        return f'<span class="{words.tone.value}">{write_words(words.text)}</span>'
+    return "".join(map(write_words, words))
+
+
+def write_html(document: Document, heading: int = 4) -> str:
+    """Return a document as HTML, its headings at a level; statements keep their lines."""
+    parts = []
+    for is_list, alike in groupby(document, lambda block: isinstance(block, ListItem)):
+        blocks = list(alike)
+        parts += [_list(blocks)] if is_list else [_block(block, heading) for block in blocks]
+    return "\n".join(parts)
+
+
+def _list(items: Iterable[Block]) -> str:
+    """Write the items of a list; those that are deeper than others stand to the right."""
+    lines = (
+        f'<li class="depth{item.indent}">{write_words(item.words)}</li>'
+        for item in items
+        if isinstance(item, ListItem)
+    )
+    return f"<ul>{''.join(lines)}</ul>"
+
+
+def _block(block: Block, heading: int) -> str:
+    if isinstance(block, DocumentHeading):
+        return f"<h{heading}>{write_words(block.words)}</h{heading}>"
+    if isinstance(block, LabelledFact):
+        return f"<p><b>{write_words(block.label)}:</b> {write_words(block.words)}</p>"
+    if isinstance(block, SqlStatement):
+        return f"<pre>{escape(printable_lines(block.text))}</pre>"
+    if isinstance(block, DataTable):
+        return "".join(_table(block))
+    return f"<p>{write_words(block.words)}</p>"
+
+
+def _table(block: DataTable) -> Iterator[str]:
+    heads = "".join(f'<th scope="col">{write_words(column.name)}</th>' for column in block.columns)
+    yield f'<table class="plain"><thead><tr>{heads}</tr></thead><tbody>'
+    for row in block.rows:
+        yield f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>"
+    yield "</tbody></table>"
+    if block.more:
+        yield f"<p>and {count(block.more, 'more row')}</p>"
+
+
+def _cell(value: Cell) -> str:
+    return write_words(value if isinstance(value, str | TonedText) else format_value(value))

@@ -1,0 +1,100 @@
+"""Who sends to whom: the places of an estate as the rows and columns of a matrix, by where messages end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from routing.render.wording import count
+from routing.rules import text
+from routing.rules.estate import SqlInstance, list_instances
+from routing.rules.network import EstateNetwork
+from routing.tables.table_columns import TableColumns
+from routing.views.page.facts import CONNECTION_FAILS, LEAVES, STUCK, EstateInstance, MessageFlow
+
+MOST_INSTANCES = 40
+"""So many instances have a row and a column of their own: those with most trouble."""
+MOST_ADDRESSES = 10
+"""So many addresses outside the estate have a column of their own."""
+UNKNOWN = "(not known)"
+
+
+@dataclass(frozen=True)
+class EstateMatrix:
+    """``rows`` are instances that decide, ``columns`` the places where their messages end, by their titles.
+
+    ``title_of`` has the title of each instance and of each address as it is compared.
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    title_of: Mapping[str, str]
+    network: EstateNetwork
+
+    def place(self, flow: MessageFlow) -> tuple[str, str]:
+        """Return the titles of the row and the column of a flow."""
+        end = _end_of(flow, self.network)
+        return self.title_of[flow.instance], UNKNOWN if end is None else self.title_of[end]
+
+
+def list_places(tables: Mapping[str, TableColumns]) -> list[EstateInstance]:
+    """Return the instances with their addresses and databases, in the order of their names."""
+    databases: dict[str, list[str]] = {}
+    for instance, name in tables["databases"].rows("instance_name", "name"):
+        databases.setdefault(instance, []).append(name)
+    return [
+        EstateInstance(instance, tuple(filter(None, addresses or ())), tuple(sorted(databases.get(instance, ()))))
+        for instance, addresses in sorted(tables["instances"].rows("instance_name", "addresses"))
+    ]
+
+
+def matrix_of(flows: Iterable[MessageFlow], places: Iterable[EstateInstance]) -> EstateMatrix:
+    """Return the matrix of some flows; places without messages have no row and no column."""
+    network = EstateNetwork(list_instances([(one.instance, None, one.addresses) for one in places], ()))
+    messages: Counter[str] = Counter()
+    trouble: Counter[str] = Counter()
+    senders, ends, addresses = set[str](), set[str | None](), set[str]()
+    known: dict[tuple[object, ...], str | None] = {}
+    for flow in flows:
+        key = flow.instance, flow.outcome, flow.address, flow.end, flow.ending_instance
+        if key not in known:
+            known[key] = _end_of(flow, network)
+        end = known[key]
+        senders.add(flow.instance)
+        ends.add(end)
+        if end is not None and end != flow.ending_instance and end not in network.instances:
+            addresses.add(end)
+        for place in {flow.instance, end} - {None}:
+            messages[str(place)] += flow.messages
+            trouble[str(place)] += flow.messages if flow.end in STUCK else 0
+    instances = {*senders, *(end for end in ends if end is not None)} - (addresses - senders)
+    ranked = sorted(instances, key=lambda name: (-trouble[name], -messages[name], name))
+    outside = sorted(addresses - senders, key=lambda name: (-trouble[name], -messages[name], name))
+    titles = _titles(ranked, MOST_INSTANCES, "other instance")
+    titles |= _titles(outside, MOST_ADDRESSES, "other address", "other addresses")
+    rows = dict.fromkeys(titles[name] for name in ranked if name in senders)
+    columns = dict.fromkeys(titles[name] for name in (*ranked, *outside) if name in ends)
+    return EstateMatrix(list(rows), [*columns, *([UNKNOWN] if None in ends else [])], titles, network)
+
+
+def _titles(ranked: Sequence[str], most: int, noun: str, plural: str | None = None) -> dict[str, str]:
+    """Return each name's title: its own among the first, one for all others together."""
+    others = count(len(ranked) - most, noun, plural)
+    return {name: name if place < most else others for place, name in enumerate(ranked)}
+
+
+def _end_of(flow: MessageFlow, network: EstateNetwork) -> str | None:
+    """Return the instance or the address at which messages end; None if it is not known.
+
+    If nobody knows how messages end that leave the estate, they end at the address that they were sent to.
+    """
+    if flow.outcome not in LEAVES:
+        # What is decided here ends here, unless nothing is known of it.
+        return flow.instance if flow.reason is not None else flow.ending_instance
+    if flow.ending_instance is not None and flow.end != CONNECTION_FAILS:
+        return flow.ending_instance
+    if flow.address is None:
+        return None
+    owners = network.owners(flow.address, network.instances.get(flow.instance, SqlInstance(flow.instance)))
+    return owners[0].name if len(owners) == 1 else text.comparable_address(flow.address)

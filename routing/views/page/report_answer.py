@@ -1,0 +1,40 @@
+"""The answer that a report begins with: how many messages are stuck, and since when."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from routing.render.wording import count, format_duration
+from routing.terms import NOT_KNOWN
+from routing.views.page.facts import STUCK, Report
+from routing.views.page.page_tables import instant
+
+
+def state_answer(report: Report) -> str:
+    """Return the answer of a report: how many messages are stuck, and of how many the ending is not known."""
+    if report.answer is not None:
+        return report.answer
+    total, stuck = sum(report.endings.values()), count_endings(report, *STUCK)
+    if not total:
+        return "There are no messages."
+    unknown = count_endings(report, NOT_KNOWN)
+    parts = [f"{stuck:,} of {count(total, 'message')} {'is' if stuck == 1 else 'are'} stuck" if stuck else ""]
+    parts.append(
+        f"where {count(unknown, 'message')} {'ends' if unknown == 1 else 'end'} is not known" if unknown else ""
+    )
+    line = "; ".join(filter(None, [parts[0] or "no message is stuck", parts[1]]))
+    return f"{line[:1].upper()}{line[1:]}."
+
+
+def state_waiting(report: Report) -> str:
+    """State since when the oldest stuck message waits; empty if none is stuck."""
+    oldest = min((flow.oldest for flow in report.flows if flow.end in STUCK), default=None)
+    if oldest is None:
+        return ""
+    age = format_duration(timedelta(microseconds=report.made_at - oldest))
+    return f"The oldest stuck message was enqueued at {instant(oldest)}, {age} ago."
+
+
+def count_endings(report: Report, *endings: str) -> int:
+    """Count the messages of a report that have one of some endings."""
+    return sum(report.endings.get(word, 0) for word in endings)

@@ -1,0 +1,109 @@
+"""Where messages end that left their instance: followed from their address, once for each distinct key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from routing.engines.traffic_tables import SentKey
+from routing.lint.lint_estate import with_keys
+from routing.plan.checked_inputs import instances_of
+from routing.plan.paths import PathPlanner
+from routing.rules import text
+from routing.rules.estate import SqlInstance
+from routing.rules.following import HopPath, TracedMessage
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.tables.table_columns import TableColumns
+from routing.terms import NOT_KNOWN, Ending, Reason
+from routing.views.page.facts import LEAVES, LOOP
+
+_MOST_INTERVALS = 100
+"""So many changes of the estate are looked at between the first and the last message of a key."""
+_KNOWN = {Ending.DELIVERED, Ending.DELAYED, Ending.DROPPED, Ending.LOOP}
+
+
+class FlowEnd(NamedTuple):
+    """An ending, and its reason and instance if they are known."""
+
+    ending: str
+    reason: str | None = None
+    instance: str | None = None
+
+
+_UNKNOWN = FlowEnd(NOT_KNOWN)
+
+
+@dataclass
+class FlowEndings:
+    """Finds where messages end in an estate.
+
+    Messages of one key may end differently: at other times, or by their dialogs. Then it is not known.
+    """
+
+    network: EstateNetwork
+    _known: dict[object, list[tuple[int, int | None, FlowEnd]]] = field(default_factory=dict)
+
+    @cached_property
+    def _planner(self) -> PathPlanner:
+        return PathPlanner(self.network)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, TableColumns]) -> FlowEndings:
+        """Return the endings by a configuration, routes with all their versions."""
+        return cls(EstateNetwork(instances_of(with_keys(settings))))
+
+    def find(self, key: SentKey, first: int, last: int) -> FlowEnd | None:
+        """Return where the messages of a key end that were decided between two times; None if they never left."""
+        if key.outcome not in LEAVES:
+            return None
+        sender = self.network.instances.get(key.instance)
+        if sender is None or key.address is None:
+            return _UNKNOWN
+        found: FlowEnd | None = None
+        t: int | None = first
+        for _ in range(_MOST_INTERVALS):
+            if t is None or t > last:
+                break
+            t, end = self._at(key, sender, key.address, t)
+            if found is not None and end != found:
+                # They agree on less: that they are all delivered, if not where.
+                end = FlowEnd(end.ending) if end.ending == found.ending else _UNKNOWN
+            found = end
+            if found == _UNKNOWN:
+                break
+        return _UNKNOWN if found is None or (t is not None and t <= last) else found
+
+    def _at(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
+        """Return where messages end that are decided at a time, and until when that holds."""
+        owners = tuple(owner.name for owner in self.network.owners(address, sender))
+        place = owners or text.comparable_address(address)
+        intervals = self._known.setdefault((place, key.service, key.broker_instance, key.is_initiator), [])
+        for since, until, end in intervals:
+            if since <= t and (until is None or t < until):
+                return until, end
+        until, end = self._follow(key, sender, address, t)
+        intervals.append((t, until, end))
+        return until, end
+
+    def _follow(self, key: SentKey, sender: SqlInstance, address: str, t: int) -> tuple[int | None, FlowEnd]:
+        message = TracedMessage(ServiceAddress.of_name(key.service), key.is_initiator, t, 0)
+        times, ends = list[int](), set[FlowEnd]()
+        for followed in self._planner.follow_sent(sender, address, message, key.broker_instance):
+            if followed.until is not None:
+                times.append(followed.until)
+            ends.add(_UNKNOWN if followed.trace.is_cut else _end_of(followed.trace.hop_paths[0]))
+        if len(ends) > 1 and len({end.ending for end in ends}) == 1:
+            ends = {FlowEnd(end.ending) for end in ends}
+        return min(times, default=None), ends.pop() if len(ends) == 1 else _UNKNOWN
+
+
+def _end_of(way: HopPath) -> FlowEnd:
+    """Return the end of the first way."""
+    # The requests for routes on record are not read.
+    if way.ending not in _KNOWN or way.reason is Reason.ROUTE_REQUESTED:
+        return _UNKNOWN
+    if way.ending is Ending.LOOP:
+        return FlowEnd(LOOP, str(Reason.ROUTING_LOOP), way.instance)
+    return FlowEnd(str(way.ending), None if way.reason is None else str(way.reason), way.instance)

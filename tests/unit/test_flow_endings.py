@@ -1,0 +1,101 @@
+"""Where messages of a report end, beside the tests' own walk of each message, and by hand."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+
+from routing.engines.traffic_tables import SentKey
+from routing.rules.timeline import micros_of
+from routing.schemas import INPUTS, RESOLVED_ROUTES
+from routing.tables.table_columns import TableColumns
+from routing.views.report.flow_endings import FlowEnd, FlowEndings
+from routing.views.report.flows import count_all
+from tests.estate_rows import SALES, database, estate, instance, route, service
+from tests.frames import arrow_of, moment
+from tests.random_estates import AS_OF, networks
+from tests.reference.paths import path_rows
+from tests.reference.resolver import resolve
+
+pytest.importorskip("pyarrow")
+SETTINGS = ("instances", "databases", "services", "routes")
+NOON, EVENING = (micros_of(moment(f"2026-01-05T{hour}:00:00Z")) for hour in (12, 18))
+
+
+def endings(tables: dict[str, list[dict[str, Any]]]) -> FlowEndings:
+    return FlowEndings.of({key: TableColumns.of_rows(tables[key], INPUTS[key]) for key in SETTINGS})
+
+
+@pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
+def test_what_is_said_of_messages_that_left_is_what_becomes_of_each(as_of: Any) -> None:
+    """By the first way of each message; what its hops and requests on record change, a report cannot know."""
+    tables = networks()
+    rows = resolve(tables, as_of=as_of).resolved_routes
+    walked = {(row["instance_name"], row["message_id"]): row for row in path_rows(tables, as_of)}
+    limited = {
+        (row["instance_name"], row["message_id"])
+        for row in tables["messages"]
+        if row.get("hops_remaining") is not None
+    }
+    found = endings(tables)
+    by_key: dict[SentKey, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["outcome"] in ("SENT", "FORWARDED"):
+            names = ("instance_name", "to_service_name", "outcome", "address", "broker_instance", "is_initiator")
+            by_key[SentKey(*(row[name] for name in names))].append(row)
+    known = unknown = 0
+    for key, theirs in by_key.items():
+        times = [micros_of(row["decided_at"]) for row in theirs]
+        end = found.find(key, min(times), max(times))
+        assert end is not None
+        places = {(row["instance_name"], row["message_id"]) for row in theirs} - limited
+        ends = {
+            (walked[one]["outcome"], walked[one]["reason"], walked[one]["final_instance_name"]) for one in places
+        }
+        outcomes = {outcome for outcome, _, _ in ends}
+        if end.ending == "NOT_KNOWN":
+            is_clear = outcomes <= {"DELIVERED", "DELAYED", "DROPPED", "LOOP"} and len(ends) == 1
+            unknown += len(theirs) if is_clear and "ROUTE_REQUESTED" not in str(ends) else 0
+            continue
+        known += len(theirs)
+        assert outcomes <= {end.ending}, key
+        if end.instance is not None and end.ending != "LOOP":
+            assert {place for _, _, place in ends} <= {end.instance}, key
+    assert known > 200
+    assert unknown < 0.1 * known
+
+
+def test_an_ending_that_changes_meanwhile_is_not_known() -> None:
+    far = {"instance_name": "far"}
+    tables = estate(
+        instances=[instance("near"), instance("far", "tcp://far:4022")],
+        databases=[database("Sales", SALES, instance_name="near"), database("Stock", SALES[::-1], **far)],
+        services=[service("Stock", "//stock", **far)],
+        routes=[
+            route("Local", None, "LOCAL", **far, database_name="msdb", valid_to=moment("2026-01-05T15:00:00Z")),
+        ],
+    )
+    key = SentKey("near", "//stock", "SENT", "tcp://far:4022", None, True)
+    delivered, delayed = FlowEnd("DELIVERED", "LOCAL_SERVICE", "far"), FlowEnd("DELAYED", "NO_ROUTE", "far")
+    found = endings(tables)
+    assert found.find(key, NOON, NOON + 1) == delivered
+    assert found.find(key, EVENING, EVENING) == delayed
+    assert found.find(key, NOON, EVENING) == FlowEnd("NOT_KNOWN")
+    assert found.find(key._replace(address="tcp://elsewhere:4022"), NOON, NOON) == FlowEnd("NOT_KNOWN")
+    assert found.find(key._replace(outcome="DELIVERED", address="LOCAL"), NOON, NOON) is None
+
+
+def test_flows_and_points_have_the_same_endings() -> None:
+    tables = networks()
+    rows = resolve(tables, as_of=AS_OF).resolved_routes
+    flows, series = count_all(arrow_of(rows, RESOLVED_ROUTES), find_end=endings(tables).find)
+    counts: list[Counter[tuple[str, str]]] = [Counter(), Counter()]
+    for flow in flows:
+        counts[0][flow.outcome, flow.end] += flow.messages
+    for point in series.points:
+        counts[1][point.outcome, point.end] += point.messages
+    assert counts[0] == counts[1]
+    assert sum(flow.messages for flow in flows) == len(rows)
+    assert {"DELIVERED", "NOT_KNOWN"} < {end for outcome, end in counts[0] if outcome in ("SENT", "FORWARDED")}
