@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, ready, to_fill_in
@@ -141,13 +142,11 @@ def correct_address(stuck: StuckMessage) -> Remedy | None:
     cause = f"Route {named(route.name)} of {named(stuck.last.scope)} leads to {named(route.address)}, but {fault}."
     target = stuck.target()
     address = None if target is None else stuck.address_of(target)
-    actions: tuple[str, ...] = ()
-    if target is None or address is None:
-        actions = ("Find out the right address first.",)
-    elif stuck.cannot_forward:
-        actions = ("Let the sender's route lead there, or enable message forwarding here too.",)
+    actions = ("Find out the right address first.",) if address is None else ()
     remedy = _correct_route(stuck, address, cause, actions) or lead_to(stuck, address, cause, actions)
-    # While forwarding is off the statement does not help alone.
+    if stuck.cannot_forward:
+        too = "Message forwarding is off here: enable it too, or let the sender's route lead to the right address."
+        remedy = replace(remedy, actions=(*remedy.actions, too))
     return remedy.with_confidence_at_most(Confidence.LIKELY)
 
 

@@ -103,21 +103,21 @@ def part_copies(
     reached: RemedyPlace,
     service: str,
     sender: RemedyPlace | None = None,
+    *,
     met: Collection[str] | None = None,
 ) -> list[Remedy]:
     """Return the remedies where messages end at one of several databases that share a broker instance.
 
-    ``reached`` is where messages to the service end. ``sender`` is the database that sent, where an
-    acknowledgement ends at another one. No view tells which of them is the copy, so that there is a remedy for
-    each; none where no other one holds the service. ``met``: only copies count that routes connect with one of
-    these instances.
+    ``reached`` is where messages to the service end. ``sender`` is the database that an acknowledgement is for. No
+    view tells which of them is the copy, so that there is a remedy for each; none where no other one holds the
+    service. ``met``: only copies count that routes connect with one of these instances.
     """
     others = [
         RemedyPlace(name, each.name)
         for name, each in _copies_of(estate, reached, service)
         if met is None or _are_connected(estate, name, met)
     ]
-    if sender is not None and sender not in others:
+    if sender is not None and sender not in (reached, *others):
         others.append(sender)
     if not others:
         return []

@@ -87,7 +87,7 @@ def _part_copies_at(
     reached, sender = RemedyPlace(hop_path.instance, hop_path.database), RemedyPlace(sent.instance, sent.database)
     if not one.is_return:
         return part_copies(estate, reached, sent.service, met=met)
-    return part_copies(estate, reached, sent.from_service or "", None if reached == sender else sender)
+    return part_copies(estate, reached, sent.from_service or "", sender)
 
 
 def _remedies_of(one: PathWay, sent: SentMessage, estate: AdviceEstate) -> Iterator[tuple[StuckMessage, Remedy]]:

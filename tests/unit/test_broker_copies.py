@@ -67,6 +67,7 @@ def test_each_copy_can_get_another_broker_instance_or_none(
         assert "ends all conversations" in (remedy.risk or "")
         assert "stops its messages" in (remedy.risk or "")
         assert (remedy.is_complete, remedy.confidence) == (False, Confidence.TO_BE_CHECKED)
+        assert remedy.cause.startswith("The acknowledgement ends at ")
         assert "same broker instance" in remedy.cause
     assert "every hop is right" not in print_check(done)
     assert [one.text.count("SET NEW_BROKER") for one in list_statements(done)] == [1, 1]

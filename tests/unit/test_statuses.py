@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from routing.advice.status_meanings import CAUSES, StatusTrouble, find_trouble
-from routing.advice.trouble_catalogue import STATUSES
+from routing.advice.trouble_catalogue import REASONS, STATUSES
 from routing.importing.catalog.conversation_rows import error_number
 from routing.rules.observed import NUMBERS
 
@@ -140,6 +142,13 @@ def test_the_number_tells_what_the_text_does_not(
 
 def test_every_known_number_has_a_trouble_whatever_its_text_says() -> None:
     assert [number for number in sorted(NUMBERS) if find_trouble(number, "?") is StatusTrouble.OTHER_NUMBER] == []
+
+
+def test_every_entry_has_a_cause_of_one_sentence_and_actions() -> None:
+    for entry in (*REASONS.values(), *STATUSES.values()):
+        assert re.findall(r"\.(?= [A-Z]|$)", entry.cause) == ["."], entry
+        assert entry.actions
+        assert all(re.fullmatch(r"[A-Z].*[.]", action) for action in (*entry.actions, entry.risk or "X."))
 
 
 def test_every_trouble_has_words_and_numbers() -> None:
