@@ -10,7 +10,7 @@ None knows a rule: they start, read and write by as little code as possible, and
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,13 @@ def opened(table: str) -> Any:
 
 def main() -> None:
     """Be one of them."""
-    which, *given = sys.argv[1:]
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.bare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("which", choices=("spark", "copy", "group", "reader"))
+    parser.add_argument("given", nargs="+", help="folders and tables")
+    options = parser.parse_args()
+    which, given = options.which, options.given
     if which == "spark":
         data, out = given
         with_spark(Path(data), Path(out))
@@ -98,10 +104,8 @@ def main() -> None:
         copy(*given)
     elif which == "group":
         group(*given)
-    elif which == "reader":
-        with_deltalake(given)
     else:
-        raise SystemExit(f"spark, copy, group or reader, not {which}")
+        with_deltalake(given)
 
 
 if __name__ == "__main__":

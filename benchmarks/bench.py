@@ -61,7 +61,7 @@ class Result:
 
 def main() -> int:
     """Make what is missing, measure, print."""
-    given = _parser().parse_args()
+    given = make_parser().parse_args()
     shape = Shape(**{f.name: getattr(given, f.name) for f in fields(Shape)})
     options = Options(
         wanted=tuple(given.only or ALL),
@@ -145,8 +145,9 @@ def _differences(spark: SparkSession, kept: Stored, shape: Shape, out: Path) -> 
     return differences(found, wanted, shape.messages)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+def make_parser(prog: str = "make bench", description: str | None = __doc__) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark that passes its arguments to this one."""
+    parser = argparse.ArgumentParser(prog=prog, description=description)
     usual = Options()
     for field in fields(Shape):
         parser.add_argument(

@@ -7,8 +7,8 @@ prints the differences of two tables as JSON: so a process that measures others 
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -85,10 +85,14 @@ def unequal(found: dict[str, int], wanted: dict[str, int]) -> list[str]:
 
 def main() -> None:
     """Compare two tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.comparing", description=__doc__)
+    for name in ("found", "wanted"):
+        parser.add_argument(name)
+    given = parser.parse_args()
     from routing.sessions.session import settle_java_logs, start
 
     spark = start({"spark.driver.memory": "4g"})
-    found, wanted = (spark.read.format("delta").load(table) for table in sys.argv[1:])
+    found, wanted = (spark.read.format("delta").load(table) for table in (given.found, given.wanted))
     print(json.dumps(differences(found, wanted, wanted.count())))
     settle_java_logs(ended_well=True)
 

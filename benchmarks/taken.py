@@ -8,6 +8,7 @@ process's peak also what its parent held when it was started. Linux only.
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import json
 import os
@@ -46,9 +47,13 @@ def taken_by(name: str, command: Sequence[str]) -> Taken:
 
 def main() -> int:
     """Be the parent of the command and of its orphans."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.taken", description=__doc__)
+    parser.add_argument("command", help="the program to run")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    given = parser.parse_args()
     ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     at, begun = time.time(), time.monotonic()
-    process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([given.command, *given.arguments], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.monotonic() - begun
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -5,18 +5,21 @@ TABLES are the input tables by key, as JSON. The engine writes the table OUT, by
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
 from importlib import import_module
 
 
 def main() -> None:
     """Resolve once."""
-    engine, threads, tables, out = sys.argv[1:]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description=__doc__)
+    for name in ("engine", "threads", "tables", "out"):
+        parser.add_argument(name)
+    given = parser.parse_args()
     # Polars looks at this when it is imported.
-    os.environ["POLARS_MAX_THREADS"] = os.environ["SBROUTE_BENCH_THREADS"] = threads
-    import_module(f"benchmarks.with_{engine}").resolve(json.loads(tables), out)
+    os.environ["POLARS_MAX_THREADS"] = os.environ["SBROUTE_BENCH_THREADS"] = given.threads
+    import_module(f"benchmarks.with_{given.engine}").resolve(json.loads(given.tables), given.out)
 
 
 if __name__ == "__main__":

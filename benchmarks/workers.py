@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bench import make_parser
 from routing.document import DataTable, make_columns
 from routing.render.text import write_text
 from tests.platforms.standalone import standalone
@@ -24,6 +25,7 @@ _COLUMNS = ("workers", "resolve s", "keys s", "write s", "copy s", "× copy")
 
 def main() -> int:
     """Measure on one worker, then on two; print."""
+    make_parser("python -m benchmarks.workers", __doc__).parse_args()
     rows = [_measured(workers, sys.argv[1:]) for workers in (1, 2)]
     table = DataTable(make_columns(_COLUMNS, _COLUMNS), rows, "Workers of one core each")
     print(write_text([table], width=120))

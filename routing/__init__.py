@@ -33,10 +33,9 @@ def __getattr__(name: str) -> _Any:
     if name.startswith("_") or name not in _public_names():
         # Python asks for each module of the package too, before it imports one.
         raise _unknown(name)
-    from importlib import import_module
-
     module, name_there = _public_names()[name]
-    return getattr(import_module(module), name_there)
+    # As `from module import name_there` does it, which also imports a module of a package.
+    return getattr(__import__(module, fromlist=[name_there]), name_there)
 
 
 def __dir__() -> list[str]:

@@ -33,6 +33,7 @@ from routing.views.diff.diffing import diff as diff
 from routing.views.explain.explaining import explain as explain
 from routing.views.messages.message_filter import ask as ask
 from routing.views.messages.message_list import list_messages as list_messages
+from routing.views.page import pictures as pictures
 from routing.views.page.facts import MessageFlow as MessageFlow
 from routing.views.page.facts import Report as Report
 from routing.views.page.page_file import write_page as write_page

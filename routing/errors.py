@@ -6,12 +6,11 @@ Messages are one sentence, built in one place, and bounded: lists are cut, value
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import PurePath
 
-from routing.storage_faults import LASTING, find_lasting_fault
+from routing.storage_faults import find_lasting_fault, hint_of, join_tree, name_lasting_fault
 
 EXIT_DONE = 0
 EXIT_FOUND = 1
@@ -328,17 +327,18 @@ class OutputError(ContractError):
     @classmethod
     def no_page(cls, file: str, why: str) -> OutputError:
         """Say that the file of a page cannot be written."""
-        return cls(f"{quote(file)} cannot be written: {why}", "name a file in a folder that is there")
+        hint = hint_of(why) or "name a file in a folder that is there"
+        return cls(f"{quote(file)} cannot be written: {why}", hint)
 
     @classmethod
     def folder_not_writable(cls, folder: str, why: str) -> OutputError:
         """Say that the folder of a command's own cannot be made or written."""
-        return cls(f"{quote(folder)} cannot be written: {why}", "name another folder with --out")
+        return cls(f"{quote(folder)} cannot be written: {why}", hint_of(why) or "name another folder with --out")
 
     @classmethod
     def not_writable(cls, key: str, location: str, why: str) -> OutputError:
         """Say that the location cannot be written to."""
-        return cls(f"output.{key}: {quote(location)} cannot be written: {why}")
+        return cls(f"output.{key}: {quote(location)} cannot be written: {why}", hint_of(why))
 
     @classmethod
     def full_run_needed(cls, key: str, location: str, why: str) -> OutputError:
@@ -467,9 +467,7 @@ class StorageError(RoutingError):
     @classmethod
     def failed(cls, doing: str, why: str) -> StorageError:
         """Say that Spark or the storage failed while the command was doing something."""
-        hints = {os.strerror(number): hint for number, hint in LASTING.items()}
-        hint = next((hint for words, hint in hints.items() if why.startswith(words)), "once the cause is gone")
-        return cls(f"the run failed while {doing}: {why}", f"run again {hint}")
+        return cls(f"the run failed while {doing}: {why}", hint_of(why) or "run again once the cause is gone")
 
     @classmethod
     def damaged_log(cls, location: str, version: int) -> StorageError:
@@ -533,15 +531,11 @@ def first_sentence(error: BaseException) -> str:
 
     A fault of the disk comes before the words of the libraries around it.
     """
-    lines = (str(error).strip() or type(error).__name__).splitlines()
+    lines = (join_tree(str(error).strip()) or type(error).__name__).splitlines()
     line = lines[0].strip()
     if line.startswith("An error occurred while calling"):
         # py4j's own words say nothing; what went wrong is in the last cause.
         causes = [text for text in lines if text.startswith((": ", "Caused by: "))]
         line = causes[-1].removeprefix(": ").removeprefix("Caused by: ").strip() if causes else line
-    fault = find_lasting_fault(error)
-    if fault is not None and not isinstance(error, OSError):
-        words = os.strerror(fault)
-        before = line.partition(words)[0].rstrip(": ").rpartition(": ")[2] if words in line else line
-        line = f"{words} ({before})" if before else words
+    line = name_lasting_fault(error, line) or line
     return line[: 2 * _SHOWN_CHARACTERS] + ("…" if len(line) > 2 * _SHOWN_CHARACTERS else "")

@@ -20,13 +20,47 @@ LASTING = {
     errno.ENOTDIR: "with a location whose parents are folders",
     errno.ENAMETOOLONG: "with a shorter location",
 }
-"""The numbers of lasting faults, each with the end of a hint that begins with "run again"."""
+"""The numbers of lasting faults, each with the end of a hint that begins with "run again" (`hint_of`)."""
 # Rust writes "(os error 28)" and Arrow "[errno 28]". Java writes the words after a colon, or the exception's name.
 _WORDS = {os.strerror(number).lower(): number for number in LASTING}
 _DENIED = ("accessdeniedexception", "accesscontrolexception")
 _TEXT = re.compile(
     rf"\(os error (\d+)\)|\[errno (\d+)\]|(?:^|: )({'|'.join(_WORDS)})\b|({'|'.join(_DENIED)})", re.I | re.M
 )
+
+
+def find_fault_of_folder(folder: str | os.PathLike[str]) -> str | None:
+    """Return the reason why this user cannot write into a folder, or None where nothing speaks against it."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+    return os.strerror(errno.EROFS if is_read_only else errno.EACCES)
+
+
+def hint_of(why: str) -> str | None:
+    """Return the hint for a reason that begins with the words of a lasting fault."""
+    return next((f"run again {hint}" for n, hint in LASTING.items() if why.startswith(os.strerror(n))), None)
+
+
+# How delta-rs writes the causes of an error, and what Python and Arrow write before its words.
+_TREE = re.compile(r"\s*\n\s*(?:\x1b\[[0-9;]*m)*\u21b3(?:\x1b\[[0-9;]*m)*\s*")
+_NUMBER = re.compile(r"\[errno \d+\] ?", re.IGNORECASE)
+
+
+def join_tree(text: str) -> str:
+    """Return the text of an error with the causes that delta-rs writes below it in one line."""
+    return _TREE.sub(": ", text)
+
+
+def name_lasting_fault(error: BaseException, line: str) -> str | None:
+    """Return the words of the lasting fault in an error, and its file or what ``line`` says before the words."""
+    fault = find_lasting_fault(error)
+    if fault is None:
+        return None
+    words = os.strerror(fault)
+    before = _NUMBER.sub("", line).partition(words)[0].rstrip(":, ").rpartition(": ")[2]
+    where = getattr(error, "filename", None) or before.removesuffix(". Detail")
+    return f"{words} ({where})" if where else words
 
 
 def find_lasting_fault(error: BaseException) -> int | None:

@@ -72,6 +72,17 @@ class Ending(Word):
     NOT_KNOWN = "NOT_KNOWN"
 
 
+class PathEnd(Word):
+    """The joint end of a message over all its ways; DELIVERED only if its acknowledgement comes back as well."""
+
+    DELIVERED = "DELIVERED"
+    DELAYED = "DELAYED"
+    DROPPED = "DROPPED"
+    LOOP = "LOOP"
+    NO_RETURN_PATH = "NO_RETURN_PATH"
+    NOT_KNOWN = "NOT_KNOWN"
+
+
 class Reason(Word):
     """Name why a message has its outcome: the words of column ``reason`` of ``resolved_routes``.
 

@@ -133,9 +133,25 @@ def many_messages(folder: Path, count: int, services: int) -> Path:
     )
 
 
+def many_asking_databases(folder: Path, count: int) -> Path:
+    """Databases that each hold a service, and ask for routes to all services of the instance but one."""
+    ask = "SQL/ServiceBroker/BrokerConfiguration"
+    return _shop(
+        folder,
+        _many_databases(count),
+        routes={
+            "msdb": _LOCAL,
+            **_by_number(lambda each: [route("Ask", ask), route("Here", f"//service{each}")], count),
+        },
+        services={"msdb": [], **_by_number(lambda each: [{"name": f"//service{each}"}], count)},
+        transmission_queue={"msdb": []},
+    )
+
+
 LARGE: Mapping[str, Callable[[Path, int], Path]] = {
     "databases": many_databases,
     "unread databases": many_unread_databases,
+    "asking databases": many_asking_databases,
     "doubtful findings": many_doubtful_findings,
     "holders": many_holders,
     "broken holders": many_broken_holders,

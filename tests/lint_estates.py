@@ -154,7 +154,7 @@ HAS: tuple[Estate, ...] = (
     Estate("SBR031", sales("tcp://far", "Elsewhere"), _R),
     Estate("SBR032", sales("tcp://two:5022", "Stock"), _R),
     Estate("SBR032", sales("tcp://localhost:5022", "Elsewhere"), _R),
-    Estate("SBR033", configuration(named=False), [("one", "Sales", "Sales")]),
+    Estate("SBR033", configuration(named=False), [("one", "Sales", "Ask")]),
     Estate("SBR034", with_disabled("one", "Sales"), [("one", "Sales", "Sales")]),
     Estate("SBR035", with_disabled("one", "msdb"), [("one", "msdb", "msdb")]),
     Estate("SBR036", pair, [("one", "msdb", "AutoCreatedLocal"), ("two", "msdb", "AutoCreatedLocal")]),

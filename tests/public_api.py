@@ -27,8 +27,10 @@ from tests.estate_rows import conversation, small_estate
 from tests.frames import Tables
 from tests.stored import save_estate
 
-NAMES = [name for name in dir(routing) if not name.startswith("_")]
-"""The public names."""
+MODULES = ("pictures",)
+"""The public module, whose names stand in its ``__all__``."""
+NAMES = [name for name in dir(routing) if not name.startswith("_") and name not in MODULES]
+"""The public names, without the module."""
 GIVEN = ("spark", "tables")
 """What an example may use without having made it, besides ``routing``."""
 SECTIONS = ("Args", "Returns", "Raises", "Example")

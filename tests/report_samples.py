@@ -101,13 +101,12 @@ BALANCES = (
         at("2026-01-05T00:00"),
         None,
         (
-            BalancedInstance(IDS[0], f"{HUB}.Stock", 48, 50.0, 37.0, 63.0),
-            BalancedInstance(IDS[1], f"{SPOKE}.Stock", 52, 50.0, 37.0, 63.0),
-            BalancedInstance(IDS[2], None, 80, 50.0, 37.0, 63.0),
-            BalancedInstance(IDS[3], f"{EDGE}.{SCRIPT}", 20, 50.0, 37.0, 63.0),
+            BalancedInstance(IDS[0], f"{HUB}.Stock", 48, 50.0, 37, 63),
+            BalancedInstance(IDS[1], f"{SPOKE}.Stock", 52, 50.0, 37, 63),
+            BalancedInstance(IDS[2], None, 80, 50.0, 37, 63),
+            BalancedInstance(IDS[3], f"{EDGE}.{SCRIPT}", 20, 50.0, 37, 63),
         ),
         (NeverPicked(IDS[4], QUOTES, "EXPIRED", "the route's lifetime ended at 2026-01-01 00:00:00"),),
-        0.0000012,
         None,
     ),
     DialogBalance(
@@ -117,14 +116,13 @@ BALANCES = (
         None,
         None,
         (
-            BalancedInstance(IDS[0], f"{HUB}.Stock", 3, 2.5, 0.0, 5.0),
-            BalancedInstance(IDS[1], None, 2, 2.5, 0.0, 5.0),
+            BalancedInstance(IDS[0], f"{HUB}.Stock", 3, 2.5, None, None),
+            BalancedInstance(IDS[1], None, 2, 2.5, None, None),
         ),
         (
             NeverPicked(IDS[2], "Twice", "DOUBLED", "another database of the estate has the same id"),
             NeverPicked(IDS[3], "Behind", "SHADOWED", "the route Nearer has the same service and comes before"),
         ),
-        None,
         "the expected number of dialogs is below 5",
     ),
 )
@@ -240,7 +238,7 @@ def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> 
     finding = dict(zip(FINDINGS.names, _FINDINGS[1], strict=True))
     # Each shares a service out to three hundred ids, and to as many that are never picked.
     picks = [
-        BalancedInstance(f"{IDS[0][:-4]}{number:04d}", f"{names[-1]}.Sales", number, 150.0, 127.0, 174.0)
+        BalancedInstance(f"{IDS[0][:-4]}{number:04d}", f"{names[-1]}.Sales", number, 150.0, 127, 174)
         for number in range(300)
     ]
     never = [
@@ -256,7 +254,7 @@ def huge_report(instances: int = 2_000, services: int = 20, steps: int = 96) -> 
         places=[EstateInstance(name, (f"tcp://{name}:4022",), ("Sales", "Stock")) for name in names],
         series=MessageSeries(_HOUR, points),
         balances=[
-            DialogBalance(name, "Sales", f"//{name}/shared", None, None, picks, never, 0.5, None) for name in names
+            DialogBalance(name, "Sales", f"//{name}/shared", None, None, picks, never, None) for name in names
         ],
         findings=SchemaRows(FINDINGS, tuple({**finding, "instance_name": name} for name in names)),
         coverage=SchemaRows(

@@ -12,10 +12,10 @@ from routing.advice.route_remedies import lead_past, pin_anew
 from routing.advice.service_remedies import part_copies
 from routing.advice.stuck_groups import StuckGroup
 from routing.cases.near_misses import NearMiss
-from routing.cases.path_ends import MessagePath, PathEnd, PathWay
 from routing.rules.following import PathHop
+from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.resolving import Verdict
-from routing.terms import Ending, Outcome, Reason
+from routing.terms import Ending, Outcome, PathEnd, Reason
 
 __all__ = ["CASES", "MessageRemedy", "RemedyCase", "StuckGroup", "remedy_of"]
 
@@ -210,7 +210,7 @@ AskStuck = Callable[[HopToMend, bool], StuckGroup]
 """What bears on the remedy at a hop, on the way back or not."""
 
 
-def find_remedies(path: MessagePath, sender: str, ask: AskStuck) -> tuple[list[NearMiss], list[PlacedRemedy]]:
+def find_remedies(path: JudgedPath, sender: str, ask: AskStuck) -> tuple[list[NearMiss], list[PlacedRemedy]]:
     """Find near misses and remedies where messages of a path get stuck, each once.
 
     ``sender`` is the instance that sent them.
@@ -224,7 +224,7 @@ def find_remedies(path: MessagePath, sender: str, ask: AskStuck) -> tuple[list[N
     return list(near), list(remedies)
 
 
-def remedy_of_silence(path: MessagePath, sender: str, ask: AskStuck) -> PlacedRemedy:
+def remedy_of_silence(path: JudgedPath, sender: str, ask: AskStuck) -> PlacedRemedy:
     """Return the remedy for messages that are not acknowledged although no hop is known to fail."""
     arriving = [one for one in path.there if one.hop_path.ending is Ending.DELIVERED]
     if path.end is PathEnd.DELIVERED and arriving:

@@ -51,7 +51,7 @@ class OneSide:
 
     @property
     def moment(self) -> datetime:
-        """The time of its decisions. Raises OverflowError outside the years 1 to 9999."""
+        """The time of its decisions."""
         return moment_of(self.at)
 
     def to_arrow(self) -> dict[str, pyarrow.Table]:

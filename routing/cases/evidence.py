@@ -95,8 +95,9 @@ def spots_of_export(views: Mapping[str, Sequence[TableRow]]) -> dict[SubjectKey,
         units = {(row["instance_name"], row.get("database_name")): row for row in reversed(rows)}
         for row in rows if view in _NAMED else units.values():
             spot = (row["place"].rpartition(", row ")[0] or row["place"], None)
-            for name in (row.get("name"), None):
-                spots.setdefault(subject_key(view, row["instance_name"], row.get("database_name"), name), spot)
+            named = subject_key(view, row["instance_name"], row.get("database_name"), row.get("name"))
+            spots.setdefault(named, spot)
+            spots.setdefault(SubjectKey(view, named.instance, named.database, ""), spot)
     return spots
 
 

@@ -18,11 +18,8 @@ from routing.importing.import_files import as_shown, list_files, on_this_disk
 from routing.importing.spelling import NameSpelling, say_servers
 from routing.importing.tsql.script_reader import ReadScript, read_comments, read_file, servers_in
 from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
-from routing.render.wording import printable
+from routing.render.wording import format_time, printable
 from routing.terms import MSDB
-
-UNNAMED_DATABASE = "(not named)"
-"""A database of whose exports nothing tells the name: statements do not name it."""
 
 # Whose an export is and of what time, where neither a column nor an option says it: its place and file do.
 #
@@ -230,7 +227,7 @@ def _say_taken(
 ) -> Iterator[str]:
     """Yield a note on each kind of thing that no column says."""
     if times:
-        shown = [f"{file}: {at:%Y-%m-%dT%H:%M:%SZ}" for file, at in times.items()]
+        shown = [f"{file}: {format_time(at.replace(microsecond=0))}" for file, at in times.items()]
         yield f"no column says when it was exported, the time of the file counts (--exported-at): {_files(shown)}"
     for name, files in _by_name(instances).items():
         yield f"no column says the instance, it is taken as {quote(name)} (--instance): {_files(files)}"
@@ -501,3 +498,7 @@ def _find_instance(server: str, own_instance: str | None, known_instances: Seque
     is_own = is_local(server) if own_instance is None else is_same_server(server, own_instance)
     known_name = find_instance(server, known_instances)
     return known_name or (own_instance if is_own else without_port(server))
+
+
+UNNAMED_DATABASE = "(not named)"
+"""A database of whose exports nothing tells the name: statements do not name it."""

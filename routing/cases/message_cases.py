@@ -13,12 +13,12 @@ from routing.cases.evidence import CONFIGURATION, FileEvidence
 from routing.cases.judged_questions import message_of
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
-from routing.cases.path_ends import MessagePath
 from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
 from routing.plan.verdicts import KnownDialogs, MessageJudge
 from routing.rules import text
 from routing.rules.estate import SharedTuple, SqlInstance
+from routing.rules.judging import JudgedPath
 from routing.rules.network import EstateNetwork
 from routing.rules.observed import ReasonComparison
 from routing.rules.resolving import NO_DIALOG, DialogFacts, RoutedMessage, Verdict
@@ -102,7 +102,7 @@ class MessageResult:
     verdict: Verdict | None
     gaps: tuple[KnowledgeGap, ...] = ()
     message: RoutedMessage | None = None
-    path: MessagePath | None = None
+    path: JudgedPath | None = None
     possible: tuple[Verdict, ...] = ()
 
     @property

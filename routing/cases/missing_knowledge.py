@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from routing.render.phrases import where
+from routing.rules.judging import JudgedPath
 
 
 class MissingKnowledge(Enum):
@@ -71,6 +72,12 @@ class KnowledgeGap:
     def place(self) -> tuple[str, str, str]:
         """Its place in a list."""
         return (self.instance, self.database or "", self.what.name)
+
+
+def gaps_on(path: JudgedPath) -> list[KnowledgeGap]:
+    """Return the gaps in what was read of the instances on a path."""
+    gaps = {gap for way in path.all_ways for gap in way.gaps if isinstance(gap, KnowledgeGap)}
+    return sorted(gaps, key=lambda gap: gap.place)
 
 
 def gap_sentence(gap: KnowledgeGap) -> str:

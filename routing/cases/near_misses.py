@@ -16,7 +16,7 @@ from routing.rules.estate import (
 )
 from routing.rules.locating import has_id
 from routing.rules.matching import UNNAMED
-from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, likeness, list_name_differences
+from routing.rules.text import BROKER_OFF, EXPIRED, NOT_YET, OTHER_BROKER, SpelledName, likeness
 from routing.terms import SortKey
 
 ROUTE, SERVICE = "route", "service"
@@ -180,8 +180,10 @@ class NearMisses:
     ) -> Iterator[NearMiss]:
         table = self._table(instance, scope)
         live = table.live_names(t)
-        for route in table.near(service):
-            route_differences = list_name_differences(service, route.service or "")
+        asked, near = SpelledName(service), table.near(service)
+        spellings = {named: asked.list_differences(named) for named in {route.service or "" for route in near}}
+        for route in near:
+            route_differences = list(spellings[route.service or ""])
             if broker is not None and route.broker not in (None, broker):
                 route_differences.append(OTHER_BROKER)
             if not route.is_live(t):
@@ -199,7 +201,8 @@ class NearMisses:
         # An id that a known holder of the service has is no old one.
         with_id = near.by_broker.get(broker, [])
         is_current = any(held_service == service for _, _, held_service in with_id)
-        spellings = {held: list_name_differences(service, held) for held in near.by_service}
+        asked = SpelledName(service)
+        spellings = {held: asked.list_differences(held) for held in near.by_service}
         # Of holders of the service itself only those with the id can differ then.
         others = (one for held, holders in near.by_service.items() if held != service for one in holders)
         own = with_id if is_current else near.by_service.get(service, [])

@@ -10,16 +10,16 @@ from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import SAID_EVERY, CheckedEstate, MessageResult
 from routing.cases.missing_knowledge import KnowledgeGap
-from routing.cases.path_ends import NO_WAY_FOLLOWED, JudgedWays, MessagePath, PathEnd, PathWay, judge_ways
 from routing.plan.paths import PathPlanner
 from routing.rules import text
 from routing.rules.estate import SqlInstance, own_addresses, places_of
 from routing.rules.following import MOST_WAYS, HopPath, MessageTrace
 from routing.rules.hashing import dialog_id_hash
+from routing.rules.judging import LEAVES, NO_WAY_FOLLOWED, JudgedPath, PathWay, judge_path
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.pathing import PathSender
 from routing.rules.resolving import RoutedMessage, Verdict
-from routing.terms import MSDB, Ending, Outcome
+from routing.terms import MSDB, Ending
 
 # Which addresses instances are taken to have by their names, where no export tells their own.
 
@@ -92,7 +92,6 @@ def _written_addresses(evidence: FileEvidence) -> Iterator[str]:
             yield address
 
 
-LEAVES = frozenset([Outcome.SENT, Outcome.FORWARDED])
 _Names = tuple[Hashable, ...]
 
 
@@ -125,13 +124,13 @@ class MessageFollower:
         self._assumed = AssumedAddresses.of_estate(estate.knowledge)
         self._network = EstateNetwork(self._assumed.added_to(estate.instances))
         self._planner = PathPlanner(self._network, is_exact=True, most_ways=most_ways)
-        self._found: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
+        self._found: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
         self._ways_left: dict[_Names, int] = defaultdict(lambda: most_ways)
-        self._of_unnamed: dict[_Names, list[tuple[int, int, MessagePath]]] = defaultdict(list)
-        self._distinct: dict[MessagePath, MessagePath] = {}
+        self._of_unnamed: dict[_Names, list[tuple[int, int, JudgedPath]]] = defaultdict(list)
+        self._distinct: dict[JudgedPath, JudgedPath] = {}
         self._named_services = frozenset(_named_services(estate.instances))
 
-    def follow(self, result: MessageResult) -> MessagePath | None:
+    def follow(self, result: MessageResult) -> JudgedPath | None:
         """Return the path of a message; None where it does not leave its instance, or has no verdict."""
         message, verdict = result.message, result.verdict
         if message is None or verdict is None or verdict.outcome not in LEAVES:
@@ -156,7 +155,7 @@ class MessageFollower:
 
     def _follow_once(
         self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
-    ) -> tuple[int, MessagePath]:
+    ) -> tuple[int, JudgedPath]:
         """Follow a message, those to services that nothing names once: they go the same ways."""
         is_named = message.service in self._named_services or text.address_in_name(message.service) is not None
         names = _names_of(message, verdict, from_service)
@@ -172,27 +171,19 @@ class MessageFollower:
 
     def _follow(
         self, message: RoutedMessage, verdict: Verdict, from_service: str | None, hashed: int
-    ) -> tuple[int, MessagePath]:
+    ) -> tuple[int, JudgedPath]:
         """Return the path of a message, and for hashes congruent by how many picks it is right."""
         here = self._network.instances[message.instance]
         back_to = None if from_service is None else ServiceAddress.of_name(from_service)
         sender = PathSender(here, message.database, message.is_initiator, back_to)
         followed = self._planner.follow(sender, message, verdict, hashed)
-        replies = _Replies(self._planner, self._knowledge, sender, message.t)
-        there = tuple(replies.judge(one) for one in cut_ways(self._knowledge, followed.trace))
-        judged, back = judge_ways(there), tuple(replies.return_ways)
-        is_cut = followed.trace.is_cut or replies.is_cut
-        path = MessagePath(
-            there=there,
-            back=back,
-            failing=(*judged.failing, *replies.failing_after(judged.failing)),
-            end=PathEnd.NOT_KNOWN if is_cut and not judged.failing else judged.end,
-            is_cut=is_cut,
-            has_multiple_targets=followed.trace.has_multiple_targets,
-            is_back_unknown=replies.is_unknown,
-            assumed=tuple(dict.fromkeys(self._assumed_on((*there, *back)))),
+        path = judge_path(
+            followed.trace,
+            (here.name, message.database),
+            lambda delivered: self._planner.follow_reply(sender, delivered, message.t),
+            lambda trace, is_return: cut_ways(self._knowledge, trace, is_return=is_return),
         )
-        return followed.picks, path
+        return followed.picks, replace(path, assumed=tuple(dict.fromkeys(self._assumed_on(path.all_ways))))
 
     def _assumed_on(self, path_ways: Iterable[PathWay]) -> Iterator[tuple[str, str]]:
         """Yield the addresses on ways whose instances are known by their names alone, with these."""
@@ -203,53 +194,6 @@ class MessageFollower:
                 owner = self._assumed.owner_of(hop.address)
                 if owner is not None and owner == there and hop.address is not None:
                     yield hop.address, owner
-
-
-class _Replies:
-    """The acknowledgements of one message: from each database that a way of it is delivered to."""
-
-    def __init__(self, planner: PathPlanner, knowledge: EstateKnowledge, sender: PathSender, t: int) -> None:
-        self._planner, self._knowledge, self._sender, self._t = planner, knowledge, sender, t
-        self._judged: dict[tuple[str | None, str | None], JudgedWays] = {}
-        self.return_ways: list[PathWay] = []
-        self.is_unknown = self.is_cut = False
-
-    def judge(self, one: PathWay) -> PathWay:
-        """Return a way there with its end, which hangs on the acknowledgement where it is delivered."""
-        if one.hop_path.ending is not Ending.DELIVERED:
-            return one
-        place = one.hop_path.instance, one.hop_path.database
-        if place not in self._judged:
-            self._judged[place] = self._follow(one.hop_path)
-        back = self._judged[place]
-        return replace(one, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
-
-    def failing_after(self, failing: Iterable[PathWay]) -> Iterator[PathWay]:
-        """Yield the ways back that fail of ways there that fail for that."""
-        places = {(one.hop_path.instance, one.hop_path.database): None for one in failing}
-        for place in places:
-            if place in self._judged:
-                yield from self._judged[place].failing
-
-    def _follow(self, delivered: HopPath) -> JudgedWays:
-        trace = self._planner.follow_reply(self._sender, delivered, self._t)
-        if trace is None:
-            self.is_unknown = True
-            return JudgedWays(PathEnd.NOT_KNOWN, ())
-        self.is_cut |= trace.is_cut
-        return_ways = [self._at_sender(one) for one in cut_ways(self._knowledge, trace, is_return=True)]
-        self.return_ways += return_ways
-        return judge_ways(return_ways)
-
-    def _at_sender(self, one: PathWay) -> PathWay:
-        """Return a way back with its end; one that is delivered to another database than the sender is none."""
-        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != (
-            self._sender.instance.name,
-            self._sender.database,
-        )
-        if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
-            return replace(one, end=PathEnd.NO_RETURN_PATH)
-        return one
 
 
 def cut_ways(knowledge: EstateKnowledge, trace: MessageTrace, *, is_return: bool = False) -> list[PathWay]:
@@ -284,11 +228,24 @@ def _cut(
         unread_gaps = gaps[id(hop.verdict)]
         if unread_gaps:
             known_part = HopPath(hop_path.hops[:number], Ending.NOT_KNOWN, instance=hop.instance_name)
-            return PathWay.of_way(known_part, is_return=is_return, gaps=unread_gaps)
+            return _as_way(known_part, unread_gaps, is_return=is_return)
     unread: list[KnowledgeGap | None] = []
     if hop_path.ending is Ending.NOT_KNOWN and hop_path.instance is not None:
         unread = [knowledge.databases(hop_path.instance), knowledge.routes(hop_path.instance, MSDB)]
-    return PathWay.of_way(hop_path, is_return=is_return, gaps=[gap for gap in unread if gap is not None])
+    return _as_way(hop_path, [gap for gap in unread if gap is not None], is_return=is_return)
+
+
+def _as_way(hop_path: HopPath, gaps: Iterable[KnowledgeGap], *, is_return: bool) -> PathWay:
+    """Return a way as it ends by itself.
+
+    Hops are without broker instances, and the first one there without its step: messages that are bound to several
+    ids may go the same way.
+    """
+    hops = [replace(hop, broker_instance=None) for hop in hop_path.hops]
+    if hops and not is_return:
+        hops[0] = replace(hops[0], matching_step=None)
+    way = PathWay.of(replace(hop_path, hops=tuple(hops)), is_return=is_return)
+    return replace(way, gaps=tuple(gaps))
 
 
 def _named_services(instances: Mapping[str, SqlInstance]) -> Iterator[str | None]:

@@ -107,14 +107,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
         _print(done, options, console)
     if options.html is not None:
         _write_page(done, options.html, console)
-    # Scripts to try are judged as they are in force.
-    judged = done.tried or done
-    return EXIT_FOUND if any(_is_found(judged, what) for what in options.fail_on) else EXIT_DONE
+    return EXIT_FOUND if any(_is_found(done.shown, what) for what in options.fail_on) else EXIT_DONE
 
 
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
     """Print a check, or what is said of one message, in the form that was asked for."""
-    from routing.commands import checked_message as explained_message
+    from routing.commands import checked_message
     from routing.render.text import write_sql
     from routing.render.wording import write_json
     from routing.views.check import check_report
@@ -123,16 +121,16 @@ def _print(done: Check, options: argparse.Namespace, console: Console) -> None:
         from routing.views.check.check_json import as_object
 
         is_one = options.message is not None
-        values = explained_message.explain_as_object(done, options.message) if is_one else as_object(done)
+        values = checked_message.explain_as_object(done.shown, options.message) if is_one else as_object(done)
         console.result(write_json(values))
     elif options.format == STATEMENTS_ALONE:
-        asked = None if options.message is None else explained_message.find_messages(done, options.message)
+        asked = None if options.message is None else checked_message.find_messages(done.shown, options.message)
         statements = check_report.list_statements(done, asked)
         console.result(write_sql(statements, "There is nothing to paste: no problem has a statement."))
     else:
         limits = check_report.EVERYTHING if options.verbose else None
         if options.message is not None:
-            console.document(explained_message.explain_messages(done, options.message, limits))
+            console.document(checked_message.explain_messages(done.shown, options.message, limits))
         else:
             console.document(check_report.make_document(done, with_all=options.all, limits=limits))
 
@@ -147,7 +145,7 @@ def _write_page(done: Check, file: str, console: Console) -> None:
 
 def _is_found(done: Check, what: str) -> bool:
     """Return whether the check has any result that ``--fail-on`` names."""
-    from routing.cases.path_ends import IS_DELAYED, IS_DROPPED
+    from routing.rules.judging import IS_DELAYED, IS_DROPPED
     from routing.views.check.checking import count_severities
 
     if what in ("error", "warning"):

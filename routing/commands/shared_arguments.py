@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.cases.questions import Question, question
+from routing.cases.questions import DescribedMessage, Question, QuestionError, StoredMessage
 from routing.commands.command_context import Console, moment, moment_or_none
 from routing.errors import EXIT_DONE, EXIT_FOUND, InputError, quote
 from routing.terms import ReadRow
@@ -132,31 +132,63 @@ def add_question(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return described
 
 
-def question_of(
-    options: argparse.Namespace, *, from_service: str | None = None, hops_remaining: int | None = None
-) -> Question:
-    """Build the question that the options describe. Raises QuestionError."""
-    return question(
-        message_id=options.message_id,
-        instance=options.instance,
-        database=options.database,
-        from_network=options.from_network,
-        service=options.service,
-        broker_instance=options.broker_instance,
-        conversation=options.conversation,
-        is_target=options.is_target,
-        at=moment_or_none(options.at, "--at"),
-        now=datetime.now(timezone.utc),
-        from_service=from_service,
-        hops_remaining=hops_remaining,
-    )
+_NAMING = {"--message-id": "message_id", "--instance": "instance"}
+_DESCRIBING = {
+    "--database": "database",
+    "--from-network": "from_network",
+    "--service": "service",
+    "--broker-instance": "broker_instance",
+    "--conversation": "conversation",
+    "--is-target": "is_target",
+    "--from-service": "from_service",
+    "--hops": "hops",
+}
+"""Options that name or describe a message, with their attributes; some commands have not all of them."""
 
 
 def named_options(options: argparse.Namespace) -> list[str]:
-    """List the options that describe a message and were given."""
-    named = ("message_id", "instance", "database", "from_network", "service", "broker_instance", "conversation")
-    values = vars(options)
-    return [f"--{name.replace('_', '-')}" for name in (*named, "is_target") if values[name] not in (None, False)]
+    """List the options that name or describe a message and were given."""
+    return [*_list_given(options, _NAMING), *_list_given(options, _DESCRIBING)]
+
+
+def _list_given(options: argparse.Namespace, names: Mapping[str, str]) -> list[str]:
+    return [option for option, name in names.items() if getattr(options, name, None) not in (None, False)]
+
+
+def question_of(options: argparse.Namespace) -> Question:
+    """Build the question that the options describe. Raises QuestionError."""
+    described, at = _list_given(options, _DESCRIBING), moment_or_none(options.at, "--at")
+    for option, name in {**_NAMING, **_DESCRIBING}.items():
+        value = getattr(options, name, None)
+        # Halves of surrogates stand for such bytes; Spark cannot take them.
+        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+            raise QuestionError.no_text(option)
+    if options.message_id is not None:
+        if described:
+            raise QuestionError.mixed(described)
+        return StoredMessage(options.message_id, options.instance, at)
+    if described == ["--conversation"]:
+        return StoredMessage(None, options.instance, at, options.conversation)
+    if options.instance is None and not described:
+        raise QuestionError.neither()
+    if options.from_network and options.database is not None:
+        raise QuestionError.both_origins()
+    missing = [] if options.instance is not None else ["--instance"]
+    missing += [] if options.from_network or options.database is not None else ["--database or --from-network"]
+    missing += [] if options.service is not None else ["--service"]
+    if missing:
+        raise QuestionError.incomplete(missing)
+    return DescribedMessage(
+        options.instance,
+        options.database,
+        options.service,
+        at or datetime.now(timezone.utc),
+        options.broker_instance,
+        options.conversation,
+        options.is_target,
+        getattr(options, "from_service", None),
+        getattr(options, "hops", None),
+    )
 
 
 def tell_others(others: int, console: Console) -> None:

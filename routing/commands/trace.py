@@ -82,12 +82,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def _question(options: argparse.Namespace) -> Question | None:
     """Build the question of the options; None for all messages. Raises QuestionError."""
     if not options.all:
-        return question_of(options, from_service=options.from_service, hops_remaining=options.hops)
-    message_options = named_options(options)
-    message_options += [] if options.from_service is None else ["--from-service"]
-    message_options += [] if options.hops is None else ["--hops"]
-    if message_options:
-        raise QuestionError.all_but_named(message_options)
+        return question_of(options)
+    if named_options(options):
+        raise QuestionError.all_but_named(named_options(options))
     return None
 
 

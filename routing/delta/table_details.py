@@ -14,6 +14,7 @@ from routing.delta import commits, file_systems
 from routing.delta.commits import is_local
 from routing.delta.local_tables import find_id
 from routing.errors import OutputError
+from routing.storage_faults import find_fault_of_folder
 from routing.tables import sql_statements
 
 if TYPE_CHECKING:
@@ -108,8 +109,11 @@ def check_writable(key: str, location: TableLocation) -> None:
         return
     folder = Path(location.text)
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise OutputError.not_writable(key, str(location), f"{nearest} is not a folder that can be written to")
+    if not nearest.is_dir():
+        raise OutputError.not_writable(key, str(location), f"{nearest} is not a folder")
+    fault = find_fault_of_folder(nearest)
+    if fault is not None:
+        raise OutputError.not_writable(key, str(location), f"{fault} ({nearest})")
 
 
 def relative_path(start: str, to: str) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from routing.lint.address_rules import catches_all
 from routing.lint.endpoint_hazards import Hazards, OpenChoice, OpenMessageFollower
-from routing.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names
+from routing.lint.lint_estate import LintEstate, LintFinding, finding, is_users, list_names, show_names
 from routing.lint.probing import ProbeAnswers, is_caught, owners_of, scopes_that_ask
 from routing.rules import text
 from routing.rules.choosing import distinct_routes, has_mirror, tier_of
@@ -276,10 +276,10 @@ _STOPPED = (Ending.DELAYED, Ending.DROPPED, Ending.LOOP)
 
 def needless_requests(probe_answers: ProbeAnswers) -> Iterator[LintFinding]:
     """Find SBR033: step 4 comes before a LOCAL route for any service (D15)."""
-    for verdict in probe_answers.asking:
-        if any(search.asks for search in verdict.searches):
-            sentence = "an open message for it opens a route request, though the service is in this instance"
-            yield finding("SBR033", verdict.place, verdict.asked.service, sentence)
+    for asked in probe_answers.asking:
+        names = show_names(asked.first, asked.total)
+        sentence = "an open message for %s opens a route request, though this instance has the service"
+        yield finding("SBR033", asked.place, asked.route, sentence, names)
 
 
 def lost_requests(estate: LintEstate, follower: OpenMessageFollower) -> Iterator[LintFinding]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -131,8 +131,6 @@ class InstancesRow(NamedTuple):
         return self.instance_name, None, self.instance_name
 
 
-_FIRST = datetime.min.replace(tzinfo=timezone.utc)
-_LAST = datetime.max.replace(tzinfo=timezone.utc)
 Subject = tuple["str | None", "str | None", "str | None"]
 """Instance, database and object of a finding."""
 ROWS = (RoutesRow, DatabasesRow, ServicesRow, InstancesRow)
@@ -190,13 +188,7 @@ def _rows(columns: TableColumns, key: str) -> list[TableRow]:
 
 
 def _moment(micros: int | None) -> datetime | None:
-    """Return a time; one outside the years 1 to 9999 becomes the first or last time of these years."""
-    if micros is None:
-        return None
-    try:
-        return moment_of(micros)
-    except OverflowError:
-        return _LAST if micros > 0 else _FIRST
+    return None if micros is None else moment_of(micros)
 
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_-]{0,40}[0-9]\Z")

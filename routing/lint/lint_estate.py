@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -152,7 +152,8 @@ def is_users(service: str) -> bool:
 
 Place = tuple["str | None", "str | None"]
 """Instance and database."""
-_SHOWN = 5
+MOST_SHOWN = 5
+"""Names in a message."""
 
 
 class LintFinding(NamedTuple):
@@ -181,8 +182,12 @@ def finding(
 def list_names(names: Iterable[str]) -> str:
     """Write names as text: sorted, each once, at most five shown and the rest counted."""
     distinct = sorted(set(names))
-    rest = len(distinct) - _SHOWN
-    shown = ", ".join(distinct[:_SHOWN])
+    return show_names(distinct[:MOST_SHOWN], len(distinct))
+
+
+def show_names(first: Sequence[str], total: int) -> str:
+    """Write the first of so many names as text."""
+    shown, rest = ", ".join(first), total - len(first)
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 

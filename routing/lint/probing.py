@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
-from routing.lint.lint_estate import LintEstate, LiveRoute, ServiceHolder, is_users, sender_of
+from routing.lint.lint_estate import MOST_SHOWN, LintEstate, LiveRoute, ServiceHolder, is_users, sender_of
 from routing.rules import matching, text
 from routing.rules.choosing import is_local, is_network
 from routing.rules.deciding import RouteSearch, RoutingKey, scope_of
@@ -67,6 +67,18 @@ class RouteSelector(NamedTuple):
         return self.instance, self.database
 
 
+class AskedServices(NamedTuple):
+    """The services of an instance for which a scope asks for a route: the first by name, and their number.
+
+    ``route`` is the BrokerConfiguration route.
+    """
+
+    place: tuple[str, str]
+    route: str | None
+    first: tuple[str, ...]
+    total: int
+
+
 class ProbeAnswers(NamedTuple):
     """The verdicts by the reason for asking.
 
@@ -81,7 +93,7 @@ class ProbeAnswers(NamedTuple):
     contested: Mapping[RouteSelector, Sequence[EstateRoute]]
     routes: Sequence[ProbeVerdict]
     arrivals: Sequence[ProbeVerdict]
-    asking: Sequence[ProbeVerdict]
+    asking: Sequence[AskedServices]
     returns: Sequence[ProbeVerdict]
     local: Sequence[ProbeVerdict]
     catching: Sequence[ProbeVerdict]
@@ -193,12 +205,36 @@ def scopes_that_ask(estate: LintEstate) -> Iterable[tuple[str, str]]:
     }
 
 
-def _for_asking(estate: LintEstate) -> Iterator[ProbeVerdict]:
-    """Probe the services of an instance in each scope that has a BrokerConfiguration route."""
+def _for_asking(estate: LintEstate) -> Iterator[AskedServices]:
+    """Probe the services of an instance in each scope that has a BrokerConfiguration route.
+
+    What a scope does with one service that it does not name, it does with all of them.
+    """
+    sorted_services: dict[str, list[str]] = {}
     for name, database in scopes_that_ask(estate):
-        for service in estate.services_of_users(estate.instances[name]):
-            asked = ProbeQuestion(name, sender_of(database), service, None)
-            yield ProbeVerdict(asked, searches_of(estate, asked))
+        instance = estate.instances[name]
+        if name not in sorted_services:
+            sorted_services[name] = sorted(estate.services_of_users(instance))
+        services = sorted_services[name]
+
+        named = {
+            service: _asks(estate, name, database, service)
+            for service in instance.routes[database]
+            if service is not None and service in instance.holders and is_users(service)
+        }
+        other = next((service for service in services if service not in named), None)
+        others_ask = other is not None and _asks(estate, name, database, other)
+        total = sum(named.values()) + (len(services) - len(named)) * others_ask
+        if total:
+            asking = (service for service in services if named.get(service, others_ask))
+            [route, *_] = instance.naming(database, BROKER_CONFIGURATION_SERVICE)
+            yield AskedServices((name, database), route.name, tuple(islice(asking, MOST_SHOWN)), total)
+
+
+def _asks(estate: LintEstate, instance: str, scope: str, service: str) -> bool:
+    """Return True if an open message for a service opens a request in a scope."""
+    asked = ProbeQuestion(instance, sender_of(scope), service, None)
+    return any(search.asks for search in searches_of(estate, asked))
 
 
 def _for_local_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
@@ -229,7 +265,13 @@ def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
             and any(holder.is_enabled for holder in instance.holders_of(service))
         ]
         scopes = [database for database in sorted(instance.databases) if database != ARRIVALS]
-        catching = dict.fromkeys(scope for scope in scopes if _catches(estate, instance, scope, services))
+        # Its own service comes first: it is asked for again below.
+        own = {holder.name: service for service in services for holder in instance.holders_of(service)}
+        catching = dict.fromkeys(
+            scope
+            for scope in scopes
+            if _catches(estate, instance, scope, chain([own[scope]] if scope in own else [], services))
+        )
         for service in services:
             holding_databases = (holder.name for holder in instance.holders_of(service) if holder.name in catching)
             scope = next(
@@ -240,7 +282,7 @@ def _for_catching_routes(estate: LintEstate) -> Iterator[ProbeVerdict]:
                 yield ProbeVerdict(asked, searches_of(estate, asked))
 
 
-def _catches(estate: LintEstate, instance: SqlInstance, scope: str, services: Sequence[str]) -> bool:
+def _catches(estate: LintEstate, instance: SqlInstance, scope: str, services: Iterable[str]) -> bool:
     """Return True if a database's routes for any service deliver the first service here that it does not name."""
     for service in services:
         if not instance.naming(scope, service):

@@ -19,6 +19,7 @@ from routing.plan.key_rows import (
     ADDRESS_ELSEWHERE,
     FROM_FACTOR,
     FROM_NETWORK,
+    HOPS_LEFT,
     KEY,
     KNOWN,
     NO_ADDRESS,
@@ -28,6 +29,7 @@ from routing.plan.key_rows import (
     READ,
     SERVICE_FACTOR,
     TEXTS,
+    most_hops,
 )
 from routing.schemas import KEYS
 from routing.tables import spark_forms
@@ -190,10 +192,15 @@ def count_keys(messages: DataFrame, lookups: RunLookups, keying: MessageKeying, 
     Unless it ``is_exact`` no more is read of the messages than what their key is made of. Messages that cannot be
     resolved count under a key of nulls. They are grouped first by what their key is made of, as read, so that each
     lookup is made once for a group; the groups are as many as the configuration's keys, and the names and ids that
-    nothing names.
+    nothing names. Keys of a whole estate have the hops that their messages have left beside them, a list.
     """
     sound = F.when(spark_forms.is_well_formed(), 1) if is_exact else F.lit(1)
-    groups = messages.groupBy(*keying.read, "dialog_broker").agg(
+    hops = []
+    if keying.is_wide:
+        left, hops = F.col("hops_remaining"), [HOPS_LEFT]
+        is_limit = left < most_hops(len(lookups.checked.instances))
+        messages = messages.withColumn(HOPS_LEFT, F.when(is_limit, F.greatest(left, F.lit(0))))
+    groups = messages.groupBy(*keying.read, "dialog_broker", *hops).agg(
         F.count(F.lit(1)).alias("rows"), F.count(sound).alias("valid")
     )
     known_groups = add_scope(_read_names(groups), lookups)
@@ -202,7 +209,8 @@ def count_keys(messages: DataFrame, lookups: RunLookups, keying: MessageKeying, 
     marked = keying.add(bind(known_groups.withColumn("valid", valid)), lookups)
     key = [F.when(F.col("valid") > 0, F.col(name)).alias(name) for name in keying.columns]
     sums = [F.sum(name).alias(name) for name in ("rows", "valid")]
-    return marked.select(*key, "rows", "valid").groupBy(*keying.columns).agg(*sums)
+    lists = [F.collect_set(name).alias(name) for name in hops]
+    return marked.select(*key, "rows", "valid", *hops).groupBy(*keying.columns).agg(*sums, *lists)
 
 
 def add_keys(messages: DataFrame, lookups: RunLookups) -> DataFrame:

@@ -9,7 +9,7 @@ from routing.messages.dialog_hash import DialogHash
 from routing.messages.job import TIMELINE, RequestSides, ResolveJob, RoutingPlan
 from routing.messages.keying import look_up
 from routing.messages.validate import add_reasons
-from routing.plan.key_rows import CHOICE, PATH, READS_ADDRESS
+from routing.plan.key_rows import CHOICE, HOPS_LEFT, PATH, READS_ADDRESS
 from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, HopRow, PathRow
 from routing.rules.resolving import VERDICT_COLUMNS
 from routing.schemas import HOPS, MESSAGE_PATHS, REJECTED_MESSAGES, RESOLVED_ROUTES
@@ -201,7 +201,7 @@ def message_paths(job: ResolveJob) -> DataFrame:
     messages = cut(job.choices)
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
-    messages = messages.withColumn("path", _by_hops(F.col("choice.paths")))
+    messages = messages.withColumn("path", _by_hops(F.col("choice")))
     path, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
     if requests is not None:
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
@@ -220,11 +220,12 @@ def message_paths(job: ResolveJob) -> DataFrame:
     return in_shape(messages, MESSAGE_PATHS, values)
 
 
-def _by_hops(paths: Column) -> Column:
-    """Return the path of a message by the hops that it has left: the last is that of all that have more."""
-    most = F.size(paths) - 1
-    left = F.greatest(F.coalesce("hops_remaining", most), F.lit(0))
-    return F.get(paths, F.least(left, most).cast("int"))
+def _by_hops(choice: Column) -> Column:
+    """Return the path of a message by the hops that it has left: the first is that of all that have enough."""
+    left = F.greatest(F.coalesce("hops_remaining", choice["most_hops"]), F.lit(0))
+    place = F.array_position(choice[HOPS_LEFT], left)
+    is_known = (left >= choice["most_hops"]) | (place > 0)
+    return F.when(is_known, F.get(choice["paths"], place.cast("int"))).otherwise(F.raise_error(F.lit(UNSEEN)))
 
 
 def _with_address(values: dict[str, Column], reads: Column, address: Column) -> dict[str, Column]:
@@ -252,6 +253,7 @@ def _path_of_first_hop(first: FirstHop, scope: Column) -> Column:
         "hops": F.array(hop).cast(str(HOPS)),
         "ways_agree": F.lit(True),
         "multiple_targets": F.lit(False),
+        "joint_ending": _literal(str(first.joint_ending)),
     }
     return F.struct(*(values.get(name, F.lit(None)).alias(name) for name in PATH.names))
 

@@ -53,6 +53,17 @@ PATH_KEY = (
     *("instance_name", "key_database", "key_service", "key_broker", "key_from", "key_kind"),
     "key_conversation",
 )
+HOPS_LEFT = "hops_left"
+"""The numbers of hops that the messages of a `PATH_KEY` have left, a list beside the columns of the key."""
+
+
+def most_hops(instances: int) -> int:
+    """Return a number of hops that is more than any path has in an estate of so many instances.
+
+    A path comes twice to an instance: while its dialog is open, and bound to a broker instance.
+    """
+    return 2 * instances + 2
+
 
 # Service classes: a known name; other names without an address, with one elsewhere, with an own address.
 CLASSES = 4
@@ -177,8 +188,16 @@ PATH = Schema(
         Field(READS_ADDRESS, ColumnKind.BOOLEAN),
     )
 )
-"""A path, by the hops that the message has left, and whether its last address is that of its own service name."""
-_PATH_CHOICE = Schema((*_ASKS, Field("paths", ArrayOf(PATH))))
+"""A path, and whether its last address is that of the message's own service name."""
+_PATH_CHOICE = Schema(
+    (
+        *_ASKS,
+        Field("most_hops", ColumnKind.INT),
+        Field(HOPS_LEFT, ArrayOf(ColumnKind.INT)),
+        Field("paths", ArrayOf(PATH)),
+    )
+)
+"""The first path is that of messages with ``most_hops`` left or more, then there is one for each `HOPS_LEFT`."""
 _OWN, _IN_MSDB = 0, 1
 _READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
 _HOPS = PATH.names.index("hops")
@@ -300,19 +319,24 @@ class KeyDecider:
 
 
 def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
-    """Follow every distinct key there and back.
+    """Follow every distinct key there and back, with the hops that its messages have left.
 
-    ``keys`` have the columns of `PATH_KEY`; ``network`` is what is known for the services that they name.
+    ``keys`` have the columns of `PATH_KEY` and `HOPS_LEFT`; ``network`` is what is known for the services that
+    they name.
     """
     planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
     with no_search_for_cycles():
-        for row in keys.rows(*PATH_KEY):
+        for *row, hops_left in keys.rows(*PATH_KEY, HOPS_LEFT):
             key = path_key_of(*row)
             sender = key.sender(network.instances[key.instance])
             timeline = planner.timeline(sender, key.to, key.broker)
+            most = timeline.most_hops() if hops_left else 0
+            left = tuple(sorted(hops for hops in hops_left if hops < most))
             intervals = (
-                TimeInterval(one.valid_from, one.valid_to, tuple(map(_path_choice, one.choices)))
-                for one in timeline.intervals()
+                TimeInterval(
+                    one.valid_from, one.valid_to, tuple([_path_choice(choice, left) for choice in one.choices])
+                )
+                for one in timeline.intervals((None, *left))
             )
             numbers.append(shared.add(intervals, scope_of(key.database)))
     return DecidedKeys(PATH_KEY, _PATH_CHOICE, numbers, shared.timelines, shared.uses)
@@ -377,10 +401,10 @@ def _size_of(choice: Choice) -> int:
     return _CHOICE + _ALTERNATIVE * len(choice[_ALTERNATIVES] or ())
 
 
-def _path_choice(choice: PathChoice) -> Choice:
+def _path_choice(choice: PathChoice, left: tuple[int, ...]) -> Choice:
     """Return the fields of `_PATH_CHOICE`."""
     paths = tuple([(*path_row(path), reads_address(path.there)) for path in choice.paths])
-    return choice.decision.asks, choice.decision.asks_again, paths
+    return choice.decision.asks, choice.decision.asks_again, choice.hops, left, paths
 
 
 def _path_reads_address(choice: Choice) -> bool:

@@ -5,10 +5,9 @@ Names and broker instances that nothing in the estate names count alike, so that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import TypeVar
 
 from routing.plan.planner import MOST_KEYS, Planner
 from routing.rules import hashing
@@ -34,18 +33,19 @@ from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 _EVER = -(2**63)
 """Before every time (microseconds since 1970)."""
-_Chosen = TypeVar("_Chosen")
 
 
 @dataclass(frozen=True)
 class PathChoice:
     """The paths that a dialog's hash chooses.
 
-    ``decision`` is that of the first hop. ``paths`` are those of messages with 0, 1, … hops left, the last one for
-    all that have more; they hold where step 4 does not end its way at the first hop, and its dialog has not ended.
+    ``decision`` is that of the first hop; from ``hops`` left on, more change nothing. ``paths`` are those of the
+    hops left that were asked for; they hold where step 4 does not end its way at the first hop, and its dialog has
+    not ended.
     """
 
     decision: Decision
+    hops: int
     paths: tuple[PathWithReturn, ...]
 
 
@@ -63,46 +63,34 @@ class PathTimeline:
         self.network, self.deciding, self.sender, self.to, self.broker = network, deciding, sender, to, broker
         self.key = to.key(sender.instance, sender.database, broker, is_initiator=sender.is_initiator)
 
-    def intervals(self) -> Iterator[TimeInterval[PathChoice]]:
-        """Yield the paths of all messages, in the order of time."""
-        return over_time(self.at)
+    def intervals(self, left: Sequence[int | None], at: int | None = None) -> Iterator[TimeInterval[PathChoice]]:
+        """Yield the paths of messages with these hops left (None: no limit), in the order of time.
 
-    def at(self, t: int) -> TimeInterval[PathChoice]:
-        """Return the paths of all messages at a time, and until when they stay; one choice for each hash."""
-        return self._choose(t, _PathsAtTime.choice)
+        Where all messages are decided ``at`` one time, its interval stands for every time.
+        """
+        start: int | None = None
+        while True:
+            interval = self.at((_EVER if start is None else start) if at is None else at, left)
+            ends = None if at is not None else interval.valid_to
+            yield replace(interval, valid_from=start, valid_to=ends)
+            start = ends
+            if start is None:
+                return
 
-    def paths_at(self, t: int, left: int | None) -> TimeInterval[PathWithReturn]:
-        """Return the paths of the messages that have ``left`` hops left at a time, one for each hash."""
-        return self._choose(
-            t, lambda one, decision, hashed, is_cut: one.path(decision, hashed, left, is_cut=is_cut)
-        )
+    def most_hops(self, at: int | None = None) -> int:
+        """Return the number of hops from which on more change nothing, at every time or ``at`` one."""
+        return max(choice.hops for one in self.intervals((), at) for choice in one.choices)
 
-    def hops_at(self, t: int) -> TimeInterval[int]:
-        """Return for each hash the number of hops from which on more hops change nothing."""
-        return self._choose(t, lambda one, decision, hashed, _: one.follow(decision, hashed, None).hops)
-
-    def _choose(
-        self, t: int, choose: Callable[[_PathsAtTime, Decision, int, bool], _Chosen]
-    ) -> TimeInterval[_Chosen]:
+    def at(self, t: int, left: Sequence[int | None]) -> TimeInterval[PathChoice]:
+        """Return the paths at a time, and until when they stay; one choice for each hash."""
         decided = self.deciding(self.key, self.sender.instance, t)
         one = _PathsAtTime(self, t)
         picks = _count_picks(one, decided)
         is_cut = picks is None
         # Which dialog goes which way is not found out where there are too many: all of them have too many.
         hashes = range(len(decided.choices) if picks is None else picks)
-        choices = tuple([choose(one, decided.pick(hashed), hashed, is_cut) for hashed in hashes])
+        choices = tuple([one.choice(decided.pick(hashed), hashed, left, is_cut=is_cut) for hashed in hashes])
         return TimeInterval(t, earliest(decided.valid_to, one.until), choices)
-
-
-def over_time(at: Callable[[int], TimeInterval[_Chosen]]) -> Iterator[TimeInterval[_Chosen]]:
-    """Yield the intervals of all times in their order; ``at`` returns the one that begins at a time."""
-    start: int | None = None
-    while True:
-        interval = at(_EVER if start is None else start)
-        yield replace(interval, valid_from=start)
-        start = interval.valid_to
-        if start is None:
-            return
 
 
 def _count_picks(one: _PathsAtTime, decided: TimeInterval[Decision]) -> int | None:
@@ -127,13 +115,12 @@ class _PathsAtTime:
         self.until: int | None = None
         self._followed: dict[tuple[int, int | None], FollowedTrace] = {}
 
-    def choice(self, decision: Decision, hashed: int, is_cut: bool) -> PathChoice:
+    def choice(self, decision: Decision, hashed: int, left: Sequence[int | None], *, is_cut: bool) -> PathChoice:
         """Return the paths of a hash, by the hops that its messages have left."""
-        hops = self.follow(decision, hashed, None).hops
-        paths = (self.path(decision, hashed, left, is_cut=is_cut) for left in (*range(hops), None))
-        return PathChoice(decision, tuple(paths))
+        paths = tuple([self._path(decision, hashed, hops, is_cut=is_cut) for hops in left])
+        return PathChoice(decision, self.follow(decision, hashed, None).hops, paths)
 
-    def path(self, decision: Decision, hashed: int, left: int | None, *, is_cut: bool) -> PathWithReturn:
+    def _path(self, decision: Decision, hashed: int, left: int | None, *, is_cut: bool) -> PathWithReturn:
         """Return the path of the messages of a hash that have so many hops left."""
         trace = self.follow(decision, hashed, left).trace
         return self.add_reply(replace(trace, is_cut=True) if is_cut else trace)

@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timedelta, timezone
 
 from routing.document import Cell, Tone, TonedText, Words
-from routing.terms import NOT_KNOWN, REJECTED, Ending, Outcome
+from routing.terms import NOT_KNOWN, REJECTED, Ending, Outcome, PathEnd
 
 _TONES: dict[str, Tone] = {
     str(Outcome.DELIVERED): Tone.GOOD,
@@ -19,6 +19,7 @@ _TONES: dict[str, Tone] = {
     str(Ending.LOOP): Tone.BAD,
     str(Ending.LEFT_ESTATE): Tone.WAITING,
     str(Ending.TOO_MANY_WAYS): Tone.WAITING,
+    str(PathEnd.NO_RETURN_PATH): Tone.WAITING,
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 # From an hour on durations are in whole minutes, from a day on in whole hours.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from routing.rules.deciding import Decision, RoutingKey
@@ -17,9 +17,10 @@ from routing.rules.following import (
     TracedMessage,
     follow,
 )
+from routing.rules.judging import JudgedPath, Place, judge_path
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.rules.resolving import Verdict, requested, requested_again, verdict_of
-from routing.terms import Ending, MatchingStep, Outcome, Reason
+from routing.terms import Ending, MatchingStep, Outcome, PathEnd, Reason
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,12 @@ class PathSender:
 class PathWithReturn:
     """The path of a message, and that of the reply to it.
 
-    ``back`` is None where there is no trace of it: nothing was delivered, or ``is_back_unknown``.
+    ``back`` is None if there is no trace of it: nothing was delivered, or ``is_back_unknown``. ``judged`` is the
+    same path judged over all its ways (D17).
     """
 
     there: MessageTrace
+    judged: JudgedPath = field(compare=False, repr=False)
     back: MessageTrace | None = None
     is_back_unknown: bool = False
 
@@ -70,15 +73,22 @@ def trace_back(
 ) -> tuple[PathWithReturn, int | None]:
     """Return the path of a message that was traced there, with its reply; and the time before which it holds.
 
-    The reply goes from where the first way was delivered.
+    The reply in the table goes from where the first way was delivered; the joint end follows one from each place.
     """
-    delivered = there.delivered
-    if delivered is None:
-        return PathWithReturn(there), None
-    back = trace_reply(network, deciding, sender, delivered, t)
-    if back is None:
-        return PathWithReturn(there, is_back_unknown=True), None
-    return PathWithReturn(there, back.trace), back.until
+    replies: dict[Place, FollowedTrace | None] = {}
+
+    def follow_reply(delivered: HopPath) -> MessageTrace | None:
+        place = delivered.instance, delivered.database
+        if place not in replies:
+            replies[place] = trace_reply(network, deciding, sender, delivered, t)
+        reply = replies[place]
+        return None if reply is None else reply.trace
+
+    judged = judge_path(there, (sender.instance.name, sender.database), follow_reply)
+    first = there.delivered
+    back = None if first is None else follow_reply(first)
+    until = earliest(*(reply.until for reply in replies.values() if reply is not None))
+    return PathWithReturn(there, judged, back, is_back_unknown=first is not None and back is None), until
 
 
 def trace_reply(
@@ -145,7 +155,10 @@ class HopRow(NamedTuple):
 
 
 class PathRow(NamedTuple):
-    """A path as the table has it. ``reason`` and the end's place are null where there is none (`HopPath`)."""
+    """A path as the table has it. ``reason`` and the end's place are null where there is none (`HopPath`).
+
+    ``joint_ending`` is the `PathEnd` over all ways there and back; null in rows of releases before 0.3.0.
+    """
 
     outcome: str
     reason: str | None
@@ -160,6 +173,7 @@ class PathRow(NamedTuple):
     return_instance_name: str | None
     return_database_name: str | None
     return_ways_agree: bool | None
+    joint_ending: str | None
 
 
 def path_row(path: PathWithReturn) -> PathRow:
@@ -182,6 +196,7 @@ def path_row(path: PathWithReturn) -> PathRow:
         None if reply is None else reply.instance,
         None if reply is None else reply.database,
         None if back is None else back.ways_agree,
+        str(path.judged.end),
     )
 
 
@@ -197,11 +212,12 @@ class FirstHop(NamedTuple):
     ending: Ending
     reason: Reason
     step: MatchingStep | None
+    joint_ending: PathEnd
 
 
-EXPIRED = FirstHop(Ending.DROPPED, Reason.DIALOG_EXPIRED, None)
+EXPIRED = FirstHop(Ending.DROPPED, Reason.DIALOG_EXPIRED, None, PathEnd.DROPPED)
 """A message of an expired dialog."""
-REQUESTED = FirstHop(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST)
+REQUESTED = FirstHop(Ending.DELAYED, Reason.ROUTE_REQUESTED, MatchingStep.ROUTE_REQUEST, PathEnd.DELAYED)
 """A message that opens a request for a route."""
 
 
@@ -210,7 +226,8 @@ def end_at_first_hop(first: FirstHop, instance: str, scope: str) -> PathRow:
     step = None if first.step is None else int(first.step)
     ending, reason = str(first.ending), str(first.reason)
     hops = (HopRow(instance, scope, step, None, None, ending, reason),)
-    return PathRow(ending, reason, instance, None, None, hops, True, False, None, None, None, None, None)
+    end = str(first.joint_ending)
+    return PathRow(ending, reason, instance, None, None, hops, True, False, None, None, None, None, None, end)
 
 
 def _hop(hop: PathHop) -> HopRow:

@@ -135,19 +135,27 @@ _EDGE = f"{BLANKS}/"
 _NO_BLANKS = str.maketrans("", "", BLANKS)
 
 
-def list_name_differences(asked: str, named: str) -> list[str]:
-    """List the differences of a service name from the message's, empty where there are none.
+class SpelledName:
+    """A service name with which others are compared; it may be very long, and is looked at once."""
 
-    CASE, AROUND and SLASH for names that differ in case, blanks around or slashes after alone;
-    OTHER_SERVICE alone for all others.
-    """
-    if likeness(asked) != likeness(named):
-        return [OTHER_SERVICE]
-    (before, after), (its_before, its_after) = name_edges(asked), name_edges(named)
-    blanks = (before, after.replace("/", "")) != (its_before, its_after.replace("/", ""))
-    slashes = [end.translate(_NO_BLANKS) for end in (after, its_after)]
-    differing = {CASE: name_core(asked) != name_core(named), AROUND: blanks, SLASH: slashes[0] != slashes[1]}
-    return [name for name, differs in differing.items() if differs]
+    def __init__(self, name: str) -> None:
+        self._core, self._edges = name_core(name), name_edges(name)
+        self._likeness = self._core.lower()
+
+    def list_differences(self, named: str) -> list[str]:
+        """List the differences of another name from this one, empty where there are none.
+
+        CASE, AROUND and SLASH for names that differ in case, blanks around or slashes after alone;
+        OTHER_SERVICE alone for all others.
+        """
+        core = name_core(named)
+        if self._likeness != core.lower():
+            return [OTHER_SERVICE]
+        (before, after), (its_before, its_after) = self._edges, name_edges(named)
+        blanks = (before, after.replace("/", "")) != (its_before, its_after.replace("/", ""))
+        slashes = [end.translate(_NO_BLANKS) for end in (after, its_after)]
+        differing = {CASE: self._core != core, AROUND: blanks, SLASH: slashes[0] != slashes[1]}
+        return [name for name, differs in differing.items() if differs]
 
 
 def likeness(name: str) -> str:

@@ -20,8 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def moment_of(micros: int) -> datetime:
-    """Convert microseconds since 1970 to an aware UTC time. Raises OverflowError outside the years 1 to 9999."""
-    return _EPOCH + timedelta(microseconds=micros)
+    """Convert microseconds since 1970 to the nearest aware UTC time of the years 1 to 9999."""
+    return _EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
 
 
 def micros_of(time: datetime) -> int:
@@ -32,6 +32,10 @@ def micros_of(time: datetime) -> int:
 def as_utc(time: datetime) -> datetime:
     """Return a time as an aware one; one without a zone is UTC."""
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+
+
+# Tables hold times of more years than Python has: the ends of the years 1 and 9999 stand for the others.
+_FIRST, _LAST = (micros_of(time.replace(tzinfo=timezone.utc)) for time in (datetime.min, datetime.max))  # noqa: DTZ901
 
 
 @dataclass(frozen=True)

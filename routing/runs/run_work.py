@@ -290,12 +290,16 @@ TRACE_ALL = "trace --all"
 
 @dataclass(frozen=True)
 class WrittenPaths:
-    """The version of the table, how many messages by how they end, and notes."""
+    """The version of the table, how many messages end where, and notes.
+
+    ``ends`` counts joint endings (`PathEnd`), ``outcomes`` the endings of the first ways.
+    """
 
     version: int
     read: int
     rejected: int
     outcomes: Mapping[str, int]
+    ends: Mapping[str, int]
     notes: tuple[str, ...] = ()
 
     @property
@@ -306,10 +310,12 @@ class WrittenPaths:
 
 def count_paths(paths: Table, version: int, read: int, rejected: int, notes: Iterable[str] = ()) -> WrittenPaths:
     """Count the stored paths. Raises InternalError where the counts do not add up."""
-    outcome_counts = sorted(count_by(paths, ["outcome"]).items())
-    done = WrittenPaths(
-        version, read, rejected, {str(outcome): count for (outcome,), count in outcome_counts}, tuple(notes)
-    )
+    outcomes: Counter[str] = Counter()
+    ends: Counter[str] = Counter()
+    for (outcome, end), count in sorted(count_by(paths, ["outcome", "joint_ending"]).items()):
+        outcomes[str(outcome)] += count
+        ends[str(end)] += count
+    done = WrittenPaths(version, read, rejected, dict(outcomes), dict(sorted(ends.items())), tuple(notes))
     if done.traced + done.rejected != done.read:
         raise InternalError.paths(done.read, done.traced, done.rejected)
     return done

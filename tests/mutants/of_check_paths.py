@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _TABLE = ("tests/unit/test_check_paths.py",)
 _EACH = ("tests/unit/test_check_each_message.py",)
 _BOUNDS = ("tests/unit/test_check_path_bounds.py",)
-_ENDS, _FOLLOWING = "routing/cases/path_ends.py", "routing/cases/path_following.py"
+_ENDS, _FOLLOWING = "routing/rules/judging.py", "routing/cases/path_following.py"
 _GROUPS = "routing/views/check/grouping.py"
 
 MUTANTS = (
@@ -23,14 +23,14 @@ MUTANTS = (
         "check-one-route-is-enough",
         "check: each of several routes has to arrive",
         _ENDS,
-        "    if failing:\n        return JudgedWays(failing[0].end, failing)\n",
-        "    if failing and len(failing) == len(judged):\n        return JudgedWays(failing[0].end, failing)\n",
+        "    if failing:\n        return JudgedWays(failing[0].end, failing, spared)\n",
+        "    if len(failing) == len(judged) > 0:\n        return JudgedWays(failing[0].end, failing, spared)\n",
         _TABLE,
     ),
     Mutant(
         "check-no-acknowledgement",
         "check: a message arrives once its acknowledgement comes back",
-        _FOLLOWING,
+        _ENDS,
         "end=PathEnd.NO_RETURN_PATH if back.failing else back.end)",
         "end=PathEnd.DELIVERED)",
         _TABLE,
@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         "check-acknowledged-anywhere",
         "check: the acknowledgement comes back to the database that sent",
-        _FOLLOWING,
+        _ENDS,
         "if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:",
         "if one.hop_path.ending is Ending.DELIVERED and is_elsewhere and False:",
         _TABLE,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,3 +121,29 @@ def test_key_numbers_leave_room_for_the_keys_that_follow_from_them() -> None:
     assert Shape(keys=1000, dialogs=0.0).numbers == 500
     # 120 routes a scope are 20 groups of 3 services, of which the first lacks one.
     assert Shape().named_services == 59
+
+
+def test_every_benchmark_prints_its_help() -> None:
+    """One process imports each module that runs as a program, and asks it."""
+    folder = Path(BASELINE).parent
+    names = sorted(file.stem for file in folder.glob("*.py") if "__main__" in file.read_text(encoding="utf-8"))
+    assert {"bare", "bench", "workers"} <= set(names)
+    ask = (
+        "import runpy, sys\n"
+        "for name in sys.argv.pop(1).split():\n"
+        "    sys.argv[1:] = ['--help']\n"
+        "    try: runpy.run_module(f'benchmarks.{name}', run_name='__main__')\n"
+        "    except SystemExit as end: print('ended', name, end.code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ask, " ".join(names)],
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line for line in done.stdout.splitlines() if line.startswith("ended ")] == [
+        f"ended {name} 0" for name in names
+    ]
+    assert done.stdout.count("usage: ") == len(names)

@@ -107,6 +107,11 @@ def test_the_page_on_reports_shows_one() -> None:
     assert len(words) > 40
 
 
+def test_every_image_stands_on_a_page() -> None:
+    shown = {file for page in DOCS for file in re.findall(r"images/([\w.-]+)\)", page.read_text(encoding="utf-8"))}
+    assert {file.name for file in (ROOT / "docs" / "images").iterdir()} == shown
+
+
 def test_every_configuration_of_the_project_loads() -> None:
     files = sorted((ROOT / "conf").glob("*.yaml"))
     assert files

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from routing.views.page import pictures
+from routing import pictures
 from tests import public_api
 from tests.notebook_outputs import MOST_BYTES, NOTEBOOKS, normalize
 from tests.small_png import SIGNATURE
@@ -124,6 +124,18 @@ def test_an_answer_is_a_few_lines(name: str) -> None:
 
 
 @by_notebook
+def test_of_the_package_it_imports_public_names_only(name: str) -> None:
+    imports = [
+        node for cell in _code(name) for node in ast.walk(cell) if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    modules = [node.module for node in imports if isinstance(node, ast.ImportFrom)]
+    plain = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
+    assert {one for one in (*modules, *plain) if one and one.partition(".")[0] == "routing"} == {"routing"}
+    taken = [node.names for node in imports if isinstance(node, ast.ImportFrom) and node.module == "routing"]
+    assert {alias.name for names in taken for alias in names} <= {*public_api.NAMES, *public_api.MODULES}
+
+
+@by_notebook
 def test_what_it_calls_is_public_and_documented(name: str) -> None:
     cells = _code(name)
     used = {"routing": _of(cells, "routing"), "pictures": _of(cells, "pictures")}
@@ -133,6 +145,11 @@ def test_what_it_calls_is_public_and_documented(name: str) -> None:
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     calls = [f"{module}.{attribute}" for module, names in used.items() for attribute in names]
     assert [call for call in calls if re.search(rf"\b{re.escape(call)}\b", pages) is None] == []
+
+
+def test_every_public_picture_is_in_a_notebook() -> None:
+    """A picture that none shows is to be deleted."""
+    assert set().union(*(_of(_code(name), "pictures") for name in NOTEBOOKS)) == set(pictures.__all__)
 
 
 @by_notebook

@@ -11,6 +11,7 @@ from typing import Any
 
 from .deciding import Book, Decision, searches
 from .instances import MSDB, Instance, Rows, read_instances
+from .joint import Place, joint_end
 from .messages import Message
 from .requests import Asked, End, Moment, end_of
 from .text import LOOPBACK_HOSTS, address_key
@@ -74,27 +75,39 @@ class Network:
     def trace(self, message: Message, requests: Book, answer_to: str | None) -> Path:
         """Follow a message, which may open a request in the book, and the reply to the service that sent it."""
         there = self.follow(message, requests)
+        sender = None if message.database is None else message.instance.databases[message.database].broker
+        traced: dict[Place, Trace | None] = {}
+
+        def reply_from(place: Place) -> Trace | None:
+            if place not in traced:
+                traced[place] = self._reply(message, place, answer_to, sender)
+            return traced[place]
+
+        joint = joint_end(there, (message.instance.name, message.database), reply_from)
         delivered = [way for way in there.ways if way.end == "DELIVERED"]
         if not delivered:
-            return Path(there, None, None)
-        sender = None if message.database is None else message.instance.databases[message.database].broker
+            return Path(there, None, None, joint)
+        back = reply_from((delivered[0].instance, delivered[0].database))
+        return Path(there, back, "NOT_KNOWN" if back is None else back.end, joint)
+
+    def _reply(self, message: Message, place: Place, answer_to: str | None, sender: str | None) -> Trace | None:
+        """Follow the reply from a place; null where nobody knows whom to answer."""
         if not answer_to or sender is None:
-            return Path(there, None, "NOT_KNOWN")
-        assert delivered[0].instance is not None
+            return None
+        assert place[0] is not None
         reply = replace(
             message,
             message_id="",
             is_initiator=not message.is_initiator,
-            instance=self.instances[delivered[0].instance],
-            database=delivered[0].database,
+            instance=self.instances[place[0]],
+            database=place[1],
             service=answer_to,
             own_broker=sender,
             broker=sender,
             hops=None,
             dialog_expired=False,
         )
-        back = self.follow(reply, self.on_record)
-        return Path(there, back, back.end)
+        return self.follow(reply, self.on_record)
 
     def follow(self, message: Message, requests: Book) -> Trace:
         """Follow a message, which may open a request in the book, to all its ends."""

@@ -69,8 +69,12 @@ class Trace:
 
 @dataclass(frozen=True)
 class Path:
-    """A message's ways, and the reply's: null where nothing was delivered, or nobody knows whom to answer."""
+    """A message's ways, and the reply's: null where nothing was delivered, or nobody knows whom to answer.
+
+    `joint` is the end over all ways there and back.
+    """
 
     there: Trace
     back: Trace | None
     back_end: str | None
+    joint: str

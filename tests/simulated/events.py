@@ -30,12 +30,11 @@ class Event(dict[str, Any]):
     """An event: its instance, time and name, and its fields by their names, as text."""
 
 
-def events_of(rng: random.Random, day: Day, ahead: dict[str, timedelta]) -> list[Event]:
-    """The events of a day, some of which are lost; ``ahead``: clocks that are off, by instance."""
+def events_of(rng: random.Random, day: Day) -> list[Event]:
+    """The events of a day, some of which are lost."""
     found = []
     for hop, row in day.done:
         for event in _events(rng, day, hop, row):
-            event["at"] = event["at"] + ahead.get(event["instance"], timedelta())
             if rng.random() >= LOST:
                 found.append(event)
     return sorted(found, key=lambda event: (event["instance"], event["at"]))
@@ -137,7 +136,7 @@ def as_xml(event: Event) -> str:
     return f'<event name="{event["name"]}" package="sqlserver" timestamp="{stamp}">{data}{action}</event>'
 
 
-def queued(rng: random.Random, day: Day, ahead: dict[str, timedelta]) -> list[Row]:
+def queued(rng: random.Random, day: Day) -> list[Row]:
     """Some rows of transmission queues, a second after a try: the status of what waits, blank of what was sent."""
     rows = []
     for hop, row in day.done:
@@ -152,7 +151,7 @@ def queued(rng: random.Random, day: Day, ahead: dict[str, timedelta]) -> list[Ro
                 "conversation_id": hop.row["conversation_id"],
                 "is_initiator": True,
                 "message_id": hop.row["message_id"],
-                "observed_at": time_of(hop) + timedelta(milliseconds=1) + ahead.get(instance, timedelta()),
+                "observed_at": time_of(hop) + timedelta(milliseconds=1),
                 "source": "TRANSMISSION_QUEUE",
                 "error_number": number,
                 "status_text": None if number is None else f"number {number}",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 
-from .day import Day, Hop, decide, play
+from .day import Day, decide, play
 from .estate import NOON, Row, Tables, build
 
 LEAST = 20
@@ -24,7 +23,6 @@ class Case:
     tables: Tables
     instance: str | None = None
     words: tuple[str, ...] = ()
-    ahead: dict[str, timedelta] = field(default_factory=dict)
 
 
 def case(kind: str, seed: int) -> Case:
@@ -74,26 +72,6 @@ def _changed(rng: random.Random, tables: Tables) -> Case | None:
     return Case("ROUTE_CHANGED", day, told, route["instance_name"], (route["name"],))
 
 
-def _clock(rng: random.Random, tables: Tables) -> Case | None:
-    """A clock is five minutes off."""
-    day = _day(rng, tables)
-    instance = rng.choice(tables["instances"])["instance_name"]
-    off = rng.choice((1, -1)) * timedelta(minutes=5)
-    shifted = [
-        Hop({**hop.row, "enqueue_time": hop.row["enqueue_time"] + off}, hops=hop.hops)
-        for hop, _ in day.done
-        if hop.row["instance_name"] == instance
-    ]
-    then = [row for hop, row in day.done if hop.row["instance_name"] == instance]
-    now = [row for _, row in decide(day.tables, shifted)]
-    touched = [(one, two) for one, two in zip(then, now, strict=True) if _told(one) != _told(two)]
-    places = {(row["database_name"], row["to_service_name"]) for row, _ in touched}
-    if len({row["conversation_id"] for row, _ in touched}) < LEAST or len(places) < 2:
-        return None
-    words = (f"about 5 minutes {'ahead' if off > timedelta() else 'behind'}",)
-    return Case("CLOCK_OFF", day, day.tables, instance, words, {instance: off})
-
-
 def _instance(rng: random.Random, tables: Tables) -> Case | None:
     """An instance is left out of the tables."""
     day = _day(rng, tables)
@@ -126,7 +104,6 @@ FAULTS: dict[str, Callable[[random.Random, Tables], Case | None]] = {
     "none": _none,
     "hidden": _hidden,
     "changed": _changed,
-    "clock": _clock,
     "instance": _instance,
     "name": _name,
 }

@@ -42,7 +42,7 @@ def prove(asked: tuple[str, int]) -> Proved:
 def find_causes(made: Case, fault: str, seed: int) -> list[Row]:
     """Return the causes that reconcile names for a day."""
     rng = random.Random(f"events-{fault}-{seed}")
-    observed = [*observe(made.day, events_of(rng, made.day, made.ahead)), *queued(rng, made.day, made.ahead)]
+    observed = [*observe(made.day, events_of(rng, made.day)), *queued(rng, made.day)]
     tables = {key: arrow_of(rows, TABLES[key].optional()) for key, rows in made.tables.items()}
     done = routing.reconcile({**tables, "observed_routing": arrow_of(observed, OBSERVED_ROUTING.optional())})
     if sum(row["observations"] for row in done.counts) != len(observed):

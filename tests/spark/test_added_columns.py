@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,63 +13,63 @@ from deltalake import DeltaTable
 import routing
 from routing.errors import OutputError
 from routing.runs.spark_outputs import write_candidates
-from routing.schemas import OUTPUTS
+from routing.schemas import OUTPUTS, ROUTE_CANDIDATES
 from routing.tables.arrow_rows import arrow_schema
 from tests.estate_rows import small_estate
 from tests.stored import config_of, save_estate
-from tests.unit.test_added_columns import ADDED, add_column
+from tests.unit.test_added_columns import ADDED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from routing import Config
-
-KEYS = (
-    "resolved_routes",
-    "new_route_requests",
-    "rejected_messages",
-    "runs",
-    "pending_messages",
-    "route_candidates",
-)
-NOT_NULL = "column required is unknown and NOT NULL"
+ADDED_TO = ("new_route_requests", "rejected_messages", "runs", "pending_messages", "route_candidates")
+NULLS = "output.{}: rows of this run have NULL in added columns: comment"
 
 
-def config_in(folder: Path, mode: str) -> Config:
-    """A configuration over the stored estate, with every output that is tested."""
-    more = (f"output.{key}={folder}/out/{key}" for key in ("pending_messages", "route_candidates"))
-    return config_of(folder / "in", folder / "out", f"resolve.mode={mode}", *more)
+@pytest.fixture
+def named(spark: SparkSession) -> Iterator[str]:
+    """A name of the session's catalog for resolved_routes; its schema is gone afterwards."""
+    spark.sql("CREATE SCHEMA added_columns")
+    yield "spark_catalog.added_columns.resolved_routes"
+    spark.sql("DROP SCHEMA added_columns CASCADE")
 
 
-def test_added_columns_stay_through_runs_by_spark(spark: SparkSession, tmp_path: Path) -> None:
-    save_estate(small_estate(), tmp_path / "in")
-    full, incremental = config_in(tmp_path, "full"), config_in(tmp_path, "incremental")
-    routing.run(spark, incremental)
-    write_candidates(spark, full)
-    for key in KEYS:
-        add_column(tmp_path / "out" / key)
-    for config in (incremental, full, incremental):
-        done = routing.run(spark, config)
-        for key in KEYS[:5]:
-            note = f"output.{key}: rows of this run have NULL in added columns: {ADDED.name}"
-            assert done.notes.count(note) == 1, (key, done.notes)
-    assert (
-        write_candidates(spark, full).notes[-1].startswith("output.route_candidates: rows of this run have NULL")
+def test_added_columns_stay_through_runs_by_spark(spark: SparkSession, named: str, tmp_path: Path) -> None:
+    """One output has a name, and its column is taken away by a RESTORE; a retry of a run writes nothing."""
+    inputs, out = save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out"
+    for key in ADDED_TO:
+        create(out / key, key, ADDED.name, nullable=True)
+    outputs = [f"output.{key}={out / key}" for key in ADDED_TO] + [f"output.resolved_routes={named}"]
+    full, incremental = (
+        config_of(inputs, tmp_path / mode, f"resolve.mode={mode}", *outputs) for mode in ("full", "incremental")
     )
-    for key in KEYS:
-        rows = DeltaTable(tmp_path / "out" / key).to_pyarrow_dataset().to_table()
-        assert rows[ADDED.name].null_count == len(rows), key
-    assert DeltaTable(tmp_path / "out" / "resolved_routes").to_pyarrow_dataset().count_rows() > 0
+    first = routing.run(spark, full, run_id="first")
+    assert all(first.notes.count(NULLS.format(key)) == 1 for key in ADDED_TO[:4]), first.notes
+    spark.sql(f"ALTER TABLE {named} ADD COLUMNS ({ADDED.name} STRING)")
+    recorded = first.row["output_versions"]["resolved_routes"]
+    spark.sql(f"RESTORE TABLE {named} TO VERSION AS OF {recorded}")
+
+    second = routing.run(spark, incremental, run_id="second")
+    assert all(second.notes.count(NULLS.format(key)) == 1 for key in ADDED_TO[:4]), second.notes
+    assert NULLS.format("resolved_routes") not in second.notes
+    rows = spark.table(named)
+    assert ADDED.name not in rows.columns
+    assert rows.where("attempt = 2").count() > 0
+    assert routing.run(spark, incremental, run_id="second").row == second.row
+    assert write_candidates(spark, full).notes[-1] == NULLS.format("route_candidates")
+    for key in ADDED_TO:
+        rows = DeltaTable(out / key).to_pyarrow_dataset().to_table()
+        assert rows[ADDED.name].null_count == len(rows) > 0, key
+
+
+def create(table: Path, key: str, name: str, *, nullable: bool) -> None:
+    """Create an output with a column more."""
+    fields = [*arrow_schema({**OUTPUTS, "route_candidates": ROUTE_CANDIDATES}[key].optional())]
+    DeltaTable.create(str(table), pyarrow.schema([*fields, pyarrow.field(name, pyarrow.string(), nullable)]))
 
 
 def test_a_required_column_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    save_estate(small_estate(), tmp_path / "in")
-    config = config_in(tmp_path, "full")
-    table = tmp_path / "out" / "rejected_messages"
-    fields = [
-        *arrow_schema(OUTPUTS["rejected_messages"].optional()),
-        pyarrow.field("required", pyarrow.int32(), False),
-    ]
-    DeltaTable.create(str(table), pyarrow.schema(fields))
-    with pytest.raises(OutputError, match=NOT_NULL):
+    config = config_of(save_estate(small_estate(), tmp_path / "in", files=1), tmp_path / "out")
+    create(tmp_path / "out" / "rejected_messages", "rejected_messages", "required", nullable=False)
+    with pytest.raises(OutputError, match="column required is unknown and NOT NULL"):
         routing.run(spark, config)

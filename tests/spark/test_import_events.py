@@ -50,7 +50,7 @@ def test_spark_and_no_spark_import_the_same(spark: SparkSession, tmp_path: Path)
     from deltalake import DeltaTable
 
     made = case("none", 1)
-    rows = as_exported(events_of(random.Random(1), made.day, {}))[:250]
+    rows = as_exported(events_of(random.Random(1), made.day))[:250]
     for name in ("local", "spark"):
         (tmp_path / name).mkdir()
     file = as_csv(tmp_path, [row["event_data"] for row in rows])

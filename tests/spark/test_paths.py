@@ -17,11 +17,13 @@ from routing.runs.run_work import UntimedStages
 from routing.runs.spark_outputs import TracedPaths, trace_all, trace_with
 from routing.tables.cached_frames import FrameCache
 from tests.estate_rows import SALES, message, small_estate
-from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, rows_of
+from tests.frames import Tables, frame_of, frames, load_trace_cases, merged, moment, prefixed, rows_of
 from tests.plans import broadcast_tables, columns_read, join_keys
-from tests.random_estates import AS_OF, assert_traces, networks, own_rows, with_own_hosts
+from tests.random_estates import AS_OF, assert_same, assert_traces, networks, own_rows, with_own_hosts
+from tests.reference.paths import path_rows
 from tests.spark.test_plan_law import AS_IF_LARGE, breaches, main_path
 from tests.stored import store
+from tests.unit.test_trace_growth import chain, circle, circle_with_mirrors, circles_that_meet, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,6 +151,18 @@ def test_over_the_limit_and_at_one_time_rows_are_as_followed(
     finally:
         traced.unpersist()
         found.unpersist()
+
+
+def test_forwarders_in_chains_and_circles(spark: SparkSession) -> None:
+    """Messages with few hops left, with many, and without a limit."""
+    shapes = (circle, chain, circles_that_meet, circle_with_mirrors)
+    drawn = [prefixed(tables_of(shape(8)), f"{shape.__name__}.") for shape in shapes]
+    tables = merged([with_own_hosts(own, shape.__name__) for own, shape in zip(drawn, shapes, strict=True)])
+    for number, row in enumerate(tables["messages"]):
+        row["message_id"] = f"m{number}"
+    found = trace_all(spark, frames(spark, tables))
+    assert_same(rows_of(found.message_paths), path_rows(tables), "message_paths")
+    found.unpersist()
 
 
 @pytest.mark.usefixtures("planned_once")

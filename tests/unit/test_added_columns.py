@@ -68,6 +68,32 @@ def test_an_added_column_stays_and_is_null(name: str, tmp_path: Path, capsys: py
             assert len(rows) >= before[key]
 
 
+def test_a_restore_takes_an_added_column_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what a run of the same id finds is left as it is."""
+    job, table = job_of(tmp_path), tmp_path / "out" / "resolved_routes"
+    command, note = (
+        "resolve --engine local --run-id {}",
+        "output.resolved_routes: rows of this run have NULL in added",
+    )
+    assert run(capsys, job, command.format("first"))[0] == 0
+    recorded = DeltaTable(table).version()
+    add_column(table)
+    status, printed = run(capsys, job, command.format("second"))
+    assert (status, " ".join(printed.split()).count(note)) == (0, 1), printed
+    with_column = DeltaTable(table).version()
+    for version, has_column in ((recorded, False), (with_column, True)):
+        DeltaTable(table).restore(version)
+        restored = DeltaTable(table).version()
+        status, printed = run(capsys, job, command.format("second"))
+        assert (status, note in " ".join(printed.split())) == (0, False), printed
+        assert DeltaTable(table).version() == restored
+        status, printed = run(capsys, job, command.format(f"after-{version}"))
+        assert (status, note in " ".join(printed.split())) == (0, has_column), printed
+        rows = DeltaTable(table).to_pyarrow_dataset().to_table()
+        assert (ADDED.name in rows.column_names) is has_column
+        assert len(rows) > 0
+
+
 def in_other_case(fields: list[pyarrow.Field]) -> list[pyarrow.Field]:
     """Delta takes no two columns that differ in case alone, so one has the other's place."""
     return [pyarrow.field(fields[0].name.upper(), fields[0].type), *fields[1:]]

@@ -10,7 +10,6 @@ import pytest
 
 from routing.cases.message_cases import MessageResult
 from routing.errors import InputError
-from routing.views.check.check_json import find_changes
 from routing.views.check.checking import Check, check
 from tests.exported import AT, conversation, database, endpoint, export, handle, route, waiting, whole_shop
 
@@ -275,13 +274,15 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     file = script(tmp_path / "fix.sql", SCRIPT + "DROP ROUTE Nothing;\n")
     done = checked(folder, then=[str(file)], instance="SHOP")
     assert done.tried is not None
-    [change], unchanged = find_changes(done.results, done.tried.results)
+    assert done.trial is not None
+    [change] = done.trial.changes
+    assert change.effect == "mended"
     assert (change.before, change.after) == (
         ("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal", None, "DELAYED", None),
         ("SENT", "NETWORK_ADDRESS", "Mine", "TCP://mine:4022", "NOT_KNOWN", None),
     )
     assert [result.row["conversation_id"] for result in change.results] == [conversation(1), conversation(3)]
-    assert unchanged == 1
+    assert done.trial.unchanged == 1
     assert len(done.tried.evidence.rejected) == 1
 
 

@@ -36,49 +36,52 @@ def many(service: str, number: int, **columns: Any) -> list[dict[str, Any]]:
 ANSWERS: list[Any] = [
     pytest.param([], {}, "No message waits in the transmission queues.", id="nothing waits"),
     pytest.param(
-        [waiting(1, "//stock", **NOW)], {}, "The only message is on its way; nothing is stuck.", id="one, all well"
+        [waiting(1, "//stock", **NOW)],
+        {},
+        "The only message is on its way; nothing is stuck; it is not known where it ends.",
+        id="one, all well",
     ),
     pytest.param(
         [waiting(1, "//stock", **NOW), waiting(2, "//orders", **NOW)],
         {},
-        "All 2 messages are on their way; nothing is stuck.",
+        "All 2 messages are on their way; nothing is stuck; it is not known where 1 of them ends.",
         id="all well",
     ),
     pytest.param([waiting(1, "//nobody")], {}, "1 message is stuck for 1 reason.", id="one is stuck"),
     pytest.param(
         [waiting(1, "//nobody"), waiting(2, "//none"), waiting(3, "//none"), waiting(4, "//stock", **NOW)],
         {},
-        "3 of 4 messages are stuck for 2 reasons.",
+        "3 of 4 messages are stuck for 2 reasons; it is not known where 1 message on the way ends.",
         id="stuck for two reasons",
     ),
     pytest.param(
         [waiting(1, "//stock", transmission_status=REFUSED), waiting(2, "//stock", **NOW)],
         {},
-        "Routing keeps no message back; 1 connection fails.",
+        "2 of 2 messages are stuck for 1 reason: a connection fails; routing keeps no message back.",
         id="nothing is stuck and a connection fails",
     ),
     pytest.param(
         [waiting(1, "//nobody"), waiting(2, "//stock", transmission_status=REFUSED)],
         {},
-        "1 of 2 messages is stuck for 1 reason; 1 connection fails.",
+        "2 of 2 messages are stuck for 2 reasons: 1 waits because a connection fails.",
         id="one is stuck and a connection fails",
     ),
     pytest.param(
         [waiting(1, "//orders", transmission_status=OWNER), waiting(2, "//orders", **NOW)],
         {},
-        "Routing keeps no message back; SQL Server reports trouble with 1 of 2 messages.",
+        "SQL Server reports trouble with 1 of 2 messages; routing keeps no message back.",
         id="the owner of the database",
     ),
     pytest.param(
         [waiting(1, "//orders", transmission_status=BUSY)],
         {},
-        "Routing keeps no message back; 1 message waits for the next attempt of SQL Server.",
+        "1 message waits for the next attempt of SQL Server; routing keeps no message back.",
         id="a busy queue",
     ),
     pytest.param(
         [waiting(1, "//stock"), waiting(2, "//stock", **NOW)],
         {},
-        "Routing keeps no message back; 1 of 2 messages was sent and is not acknowledged.",
+        "1 of 2 messages was sent and is not acknowledged; routing keeps no message back.",
         id="not acknowledged",
     ),
     pytest.param(
@@ -102,7 +105,7 @@ ANSWERS: list[Any] = [
     pytest.param(
         [waiting(1, "//stock")],
         {"conversation_endpoints": {"Orders": [endpoint(1, lifetime="2026-01-05T17:00:00")]}},
-        "1 message is dropped for 1 reason.",
+        "1 message is stuck for 1 reason: it is dropped.",
         id="an expired dialog",
     ),
     pytest.param(
@@ -142,7 +145,9 @@ def test_what_sql_server_says_of_several_services_is_counted_together(tmp_path: 
     routes = {"Orders": [route("Any", None, "TCP://hub.example:4022")], "msdb": [route("L")]}
     queue = [waiting(number, f"//{number % 2}", transmission_status=REFUSED) for number in range(5)]
     text = write_text(make_document(check([str(whole_shop(tmp_path, queue, routes=routes))])), width=1_000)
-    assert text.startswith("Routing keeps no message back; 1 connection fails.\n")
+    assert text.startswith(
+        "5 of 5 messages are stuck for 1 reason: a connection fails; routing keeps no message back.\n"
+    )
     assert "fails: 5 messages from 'SHOP', database 'Orders' to 2 services\n" in text
     assert f"  why: SQL Server says of 5 messages: 9754, '{REFUSED}'\n" in text
     assert "\n2. " not in text
@@ -200,7 +205,7 @@ def test_what_a_script_would_change_comes_first(
     done = check([str(folder)], then=[str(file)], instance="SHOP")
     first, _, second, *_ = write_text(make_document(done), width=1_000).split("\n")
     assert first == line
-    assert second.startswith("Without: ")
+    assert second.startswith("Then: ")
 
 
 EXAMPLES = ["conf/examples/exports", "conf/examples/scripts/hub.sql"]
@@ -229,7 +234,7 @@ def test_colours_are_wanted_and_never_in_what_is_pasted(
     plain, coloured = run(capsys, *EXAMPLES), run(capsys, *EXAMPLES, "--color", "always")
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
-    assert "\x1b[1m4 of 8 messages are stuck for 1 reason; 1 connection fails.\x1b[0m" in coloured
+    assert "\x1b[1m6 of 8 messages are stuck for 2 reasons: 2 wait because a connection fails.\x1b[0m" in coloured
     assert "\n    USE [Orders];\n    ALTER ROUTE [ToBilling] WITH SERVICE_NAME = N'//billing';\n" in coloured
     assert "\x1b" not in run(capsys, *EXAMPLES, "--color", "always", "--format", "sql")
 

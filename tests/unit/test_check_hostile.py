@@ -251,7 +251,8 @@ def test_json_is_one_line_with_names_as_they_are(
     assert told["messages"] == sum(group["count"] for group in told["groups"]) == queue["rows"] - queue["rejected"]
     assert queue["rejected"] >= 40 * len(TOO_LONG)
     said = {one["transmission_status"] for group in told["groups"] for one in group["said"]}
-    assert said == {text.strip() for text in [*fitting, ENDLESS[:3_900]]} | {"lone \x1b[31m"}
+    # What a script sets on another way has no status yet.
+    assert said - {None} == {text.strip() for text in [*fitting, ENDLESS[:3_900]]} | {"lone \x1b[31m"}
     reasons = {group["reason"] for group in told["groups"]}
     assert reasons >= {
         *("NO_ROUTE", "BROKER_DISABLED", "SCOPE_BROKER_DISABLED", "TRANSPORT_ADDRESS_INVALID"),

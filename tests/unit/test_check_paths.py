@@ -700,7 +700,7 @@ FINDINGS = {
     "the way back by localhost stays at the target": [("SBR037", "STOCK", "Stock", "Back")],
     "one's own address leads by msdb to another instance": [("SBR034", "STOCK", "Stock", "Stock")],
     "the next instance asks for a route": [
-        ("SBR033", "STOCK", "msdb", "//stock"),
+        ("SBR033", "STOCK", "msdb", "Ask"),
         ("SBR043", "STOCK", "msdb", "Ask"),
     ],
     "localhost leads to another instance of the machine, which lacks the service": [

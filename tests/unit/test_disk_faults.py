@@ -20,6 +20,11 @@ RUST = (
 JAVA = (
     "[TASK_WRITE_FAILED] Task failed while writing rows.\nCaused by: java.io.IOException: No space left on device"
 )
+TREE = (
+    "Generic LocalFileSystem error\n          \x1b[31m\u21b3\x1b[0m Unable to copy data to file\n"
+    "           \x1b[31m\u21b3\x1b[0m No space left on device (os error 28)\n"
+)
+ARROW = "[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"
 DENIED = "Generic LocalFileSystem error: Unable to open file /out/a.parquet: Permission denied (os error 13)"
 
 
@@ -27,12 +32,14 @@ DENIED = "Generic LocalFileSystem error: Unable to open file /out/a.parquet: Per
     ("text", "number", "sentence"),
     [
         (RUST, errno.ENOSPC, "No space left on device (Unable to copy data to file)"),
+        (TREE, errno.ENOSPC, "No space left on device (Unable to copy data to file)"),
+        (ARROW, errno.ENOSPC, "No space left on device (Error writing bytes to file)"),
         (JAVA, errno.ENOSPC, "No space left on device ([TASK_WRITE_FAILED] Task failed while writing rows.)"),
         (DENIED, errno.EACCES, "Permission denied (Unable to open file /out/a.parquet)"),
         (
             "Cannot write, [Errno 30] Read-only file system",
             errno.EROFS,
-            "Read-only file system (Cannot write, [Errno 30])",
+            "Read-only file system (Cannot write)",
         ),
         ("the service timed out", None, "the service timed out"),
         ("no module for Permission denied messages", None, "no module for Permission denied messages"),
@@ -48,6 +55,16 @@ def test_a_fault_is_found_in_the_causes() -> None:
     error = RuntimeError("Generic LocalFileSystem error")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     assert first_sentence(error) == "No space left on device (Generic LocalFileSystem error)"
+
+
+def test_a_file_that_python_names_is_named() -> None:
+    error = OSError(errno.EROFS, "Read-only file system", "/out/diff.creating")
+    assert first_sentence(error) == "Read-only file system (/out/diff.creating)"
+    tree = OSError(TREE)
+    assert (find_lasting_fault(tree), first_sentence(tree)) == (errno.ENOSPC, first_sentence(RuntimeError(TREE)))
+    assert first_sentence(RuntimeError(TREE.replace("No space left on device (os error 28)", "it timed out"))) == (
+        "Generic LocalFileSystem error: Unable to copy data to file: it timed out"
+    )
 
 
 def test_a_fault_has_its_own_hint() -> None:

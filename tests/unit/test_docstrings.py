@@ -21,7 +21,7 @@ _WORDS = (
     "Forget Group Guard Handle Ignore Import Inspect Join Judge Keep Leave Lint List Load Locate Lock Look "
     "Make Mark Match Measure Merge Move Name Note Number Open Parse Predict Prepare Print Probe Quote "
     "Raise Rank Read Reconcile Record Redirect Reduce Refuse Register Reject Release Remember Remove Rename "
-    "Replace Report Require Resolve Restore Return Roll Run Sample Say Search Select Send Set Share Show Skip "
+    "Replace Report Require Resolve Restore Return Roll Run Say Search Select Send Set Share Show Skip "
     "Sort Split Start State Stop Sum Undo Use Validate Write Yield"
 )
 VERBS = frozenset(_WORDS.split())

@@ -71,7 +71,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "OutputError.not_printable": ("No space left on device",),
     "OutputError.no_page": ("pages/today.html", "there is no such folder"),
     "OutputError.folder_not_writable": ("/data/demo", "Permission denied"),
-    "OutputError.not_writable": ("runs", "/out/runs", "/out is not a folder that can be written to"),
+    "OutputError.not_writable": ("runs", "/out/runs", "Read-only file system (/out)"),
     "OutputError.full_run_needed": (
         "resolved_routes",
         "/out/resolved_routes",

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from routing import cli
-from routing.cases.questions import DescribedMessage, QuestionError, StoredMessage, question
+from routing.cases.questions import DescribedMessage, Question, QuestionError, StoredMessage
 from routing.cli import CommandParser
-from routing.commands import explain
+from routing.commands import explain, trace
+from routing.commands.shared_arguments import question_of
 from tests.golden_texts import assert_golden, assert_golden_help
 
-NOW = datetime(2026, 1, 5, 10, tzinfo=timezone.utc)
 GUID = "c0000001-5555-4000-8000-000000000001"
-NOTHING: dict[str, Any] = {
-    "message_id": None,
-    "instance": None,
-    "database": None,
-    "from_network": False,
-    "service": None,
-    "broker_instance": None,
-    "conversation": None,
-    "is_target": False,
-    "at": None,
-    "now": NOW,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -109,18 +96,23 @@ def test_a_stored_message_is_named_in_one_way() -> None:
             StoredMessage(message_id, conversation=conversation)
 
 
+def _asked(*arguments: str) -> Question:
+    command = CommandParser().add_subparsers()
+    trace.add(command, argparse.ArgumentParser(add_help=False))
+    return question_of(command.choices["trace"].parse_args(["--config", "f", *arguments]))
+
+
 def test_what_the_options_ask() -> None:
-    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    assert question(**{**NOTHING, "message_id": "m1"}) == StoredMessage("m1", None, None)
-    stored = {**NOTHING, "message_id": "m1", "instance": "hub", "at": at}
-    assert question(**stored) == StoredMessage("m1", "hub", at)
-    of_one = {**NOTHING, "conversation": GUID}
-    assert question(**of_one) == StoredMessage(conversation=GUID)
-    narrowed = {**of_one, "instance": "hub", "at": at}
-    assert question(**narrowed) == StoredMessage(None, "hub", at, GUID)
-    sent = {**NOTHING, "instance": "hub", "database": "Sales", "service": "S"}
-    assert question(**sent) == DescribedMessage("hub", "Sales", "S", NOW)
-    arrived = {**NOTHING, "instance": "hub", "from_network": True, "service": "S", "at": at, "is_target": True}
-    assert question(**arrived) == DescribedMessage("hub", None, "S", at, is_target=True)
-    bound = {**sent, "broker_instance": "b", "conversation": "c"}
-    assert question(**bound) == DescribedMessage("hub", "Sales", "S", NOW, "b", "c")
+    at, when = datetime(2026, 1, 1, tzinfo=timezone.utc), ("--at", "2026-01-01T00:00:00Z")
+    assert _asked("--message-id", "m1") == StoredMessage("m1", None, None)
+    assert _asked("--message-id", "m1", "--instance", "hub", *when) == StoredMessage("m1", "hub", at)
+    assert _asked("--conversation", GUID) == StoredMessage(conversation=GUID)
+    assert _asked("--conversation", GUID, "--instance", "hub", *when) == StoredMessage(None, "hub", at, GUID)
+    here = ("--instance", "hub", "--service", "S", *when)
+    assert _asked(*here, "--database", "Sales") == DescribedMessage("hub", "Sales", "S", at)
+    assert _asked(*here, "--from-network", "--is-target") == DescribedMessage("hub", None, "S", at, is_target=True)
+    bound = _asked(*here, "--database", "Sales", "--broker-instance", "b", "--conversation", "c", "--hops", "0")
+    assert bound == DescribedMessage("hub", "Sales", "S", at, "b", "c", hops_remaining=0)
+    now = _asked("--instance", "hub", "--service", "S", "--database", "Sales")
+    assert isinstance(now, DescribedMessage)
+    assert datetime.now(timezone.utc) - now.at < timedelta(minutes=1)

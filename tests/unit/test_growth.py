@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -18,16 +19,25 @@ from routing.cases import judged_questions as judging
 from routing.cases.exported_files import FileOptions
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.missing_knowledge import KnowledgeGap
+from routing.engines.arrow.message_keys import MessageRows
+from routing.engines.arrow.resolved_batches import BatchResolver, MessageScan
 from routing.importing.catalog import StandIns, delimited, typed_rows
 from routing.importing.catalog.cell_values import TimeForm, read_cell
 from routing.importing.catalog.result_files import read_sources
 from routing.importing.catalog.views import CellKind
 from routing.lint.file_linting import lint_files
+from routing.plan.checked_inputs import DialogSurvey, check_inputs
+from routing.rules import text
+from routing.rules.estate import Database
 from routing.rules.resolving import Verdict
-from routing.rules.text import likeness
+from routing.rules.text import likeness, name_core
+from routing.tables.read_rows import read_settings
 from routing.views.check import check_report
 from routing.views.check.checking import check
+from tests.estate_rows import database, estate, instance, message, route, service
+from tests.frames import arrow
 from tests.large_estates import LARGE, many_messages
+from tests.unit.explained_rows import KnownRows
 
 SMALL = 25
 MOST_GROWTH = 6.0
@@ -139,3 +149,62 @@ def test_a_long_name_is_folded_once_however_many_names_it_is_compared_with(
     assert judging.find_spellings([*names, asked.lower(), asked, None], asked) == [asked.lower()]
     assert folded.count(asked) == 2
     assert len(folded) == 53
+
+
+@pytest.mark.parametrize("kind", ["one instance", "an instance for each"])
+def test_resolve_grows_as_its_databases_do(kind: str) -> None:
+    """Each database holds the same service, sends to it, and is named again by nothing but its rows."""
+    looked = 0
+
+    class Counted(dict[str, Database]):
+        def __iter__(self) -> Iterator[str]:
+            nonlocal looked
+            looked += len(self)
+            return super().__iter__()
+
+    def look_ups(size: int) -> int:
+        nonlocal looked
+        names = ["hub"] * size if kind == "one instance" else [f"i{number}" for number in range(size)]
+        places = [{"instance_name": name, "database_name": f"d{n}"} for n, name in enumerate(names)]
+        tables = arrow(
+            estate(
+                instances=[instance(name) for name in sorted({*names})],
+                databases=[
+                    database(f"d{n}", f"{n:08x}-aaaa-bbbb-cccc-000000000000", instance_name=name)
+                    for n, name in enumerate(names)
+                ],
+                services=[service(name="//s", **place) for place in places],
+                routes=[route("Any", None, "LOCAL", **place) for place in places],
+                messages=[message(n, "//s", **place) for n, place in enumerate(places)],
+            )
+        )
+        checked = check_inputs(read_settings(tables), None, DialogSurvey())
+        vars(checked)["instances"] = {
+            name: replace(one, databases=Counted(one.databases)) for name, one in checked.instances.items()
+        }
+        looked = 0
+        scan = MessageScan.of(MessageRows.of(tables["messages"], None), None, checked)
+        resolver = BatchResolver(scan)
+        assert sum(len(resolver.key(batch).rows) for batch in scan.batches()) == size
+        return looked
+
+    assert 0 < look_ups(400) <= MOST_GROWTH * look_ups(100)
+
+
+def test_a_long_name_is_spelled_once_however_many_routes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of a name of five million characters for each of many routes would take minutes."""
+    asked = "//Stock" + "x" * 1_000
+    cores: list[str] = []
+
+    def core(name: str) -> str:
+        cores.append(name)
+        return name_core(name)
+
+    monkeypatch.setattr(text, "name_core", core)
+    tables = estate(
+        routes=[route(f"r{number}", f"//other{number}", "LOCAL") for number in range(100)]
+        + [route(f"near{number}", asked.upper(), "LOCAL", broker_instance=f"b{number}") for number in range(100)]
+    )
+    explained = KnownRows({**tables, "messages": [message(1, asked)]}).explain(message(1, asked))
+    assert explained.remedy is not None
+    assert cores.count(asked) + cores.count(asked.upper()) <= 10

@@ -17,6 +17,7 @@ from routing.lint.catalogue import FINDINGS
 from routing.lint.lint_settings import LintSuppression
 from routing.lint.linting import LintResult, lint
 from routing.schemas import RESOLVED_ROUTES
+from routing.terms import BROKER_CONFIGURATION_SERVICE
 from tests.frames import arrow, arrow_of, load_cases, merged
 from tests.golden_texts import assert_golden
 from tests.lint_drafts import NOW, Tables, apart, pair, together
@@ -237,3 +238,24 @@ def test_an_instance_that_is_not_listed_is_asked_nothing() -> None:
     draft.route("ghost", "A", "S", "tcp://far", "Stock")
     done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
     assert {row["code"] for row in done.findings} == {"SBR019", "SBR031"}
+
+
+def test_a_scope_that_asks_for_many_services_is_one_finding() -> None:
+    """A route that names the service ends the search before a request, be it bound to an id or not."""
+    draft = EstateDraft()
+    draft.instance("one", "tcp://one:4022")
+    draft.database("one", "msdb", "id-msdb")
+    draft.database("one", "Sales", "id-sales", *(f"S{number}" for number in range(9)))
+    draft.database("one", "Off", "id-off", "S9", enabled=False)
+    for database in ("Sales", "Off", "msdb"):
+        draft.route("one", database, "Ask", "tcp://far:4022", BROKER_CONFIGURATION_SERVICE)
+    draft.route("one", "Sales", "Open", "LOCAL", "S0")
+    draft.route("one", "Sales", "Bound", "LOCAL", "S2", "id-sales")
+    draft.route("one", "Sales", "Elsewhere", "tcp://far:4022", "T0")
+    done = lint(arrow(cast("Tables", draft.tables)), now=NOW)
+    found = {row["database_name"]: row["message"] for row in done.findings if row["code"] == "SBR033"}
+    told = "an open message for %s opens a route request, though this instance has the service"
+    assert found == {
+        "Sales": told % "S1, S3, S4, S5, S6 and 3 more",
+        "msdb": told % "S0, S1, S2, S3, S4 and 5 more",
+    }

@@ -68,11 +68,10 @@ SHARED = DialogBalance(
     None,
     None,
     (
-        BalancedInstance("ID-1", None, 40, 50.0, 37.0, 63.0),
-        BalancedInstance("ID-2", f"HQ.{HOSTILE}", 1_060, 50.0, 37.0, 63.0),
+        BalancedInstance("ID-1", None, 40, 50.0, 37, 63),
+        BalancedInstance("ID-2", f"HQ.{HOSTILE}", 1_060, 50.0, 37, 63),
     ),
     (),
-    None,
     None,
 )
 EIGHT, NINE, ELEVEN, NOON = (1_767_600_000_000, 1_767_603_600_000, 1_767_610_800_000, 1_767_614_400_000)
@@ -92,7 +91,7 @@ EMPTY = {
     "stuck": pictures.most_stuck([]),
     "over time": pictures.outcomes_over_time(MessageSeries(HOUR, [])),
     "delays": pictures.delays_by_service(MessageSeries(HOUR, [])),
-    "balance": pictures.balance(DialogBalance("HQ", "Sales", "//a", None, None, (), (), None, None)),
+    "balance": pictures.balance(DialogBalance("HQ", "Sales", "//a", None, None, (), (), None)),
     "estate": pictures.estate_of(Report("", (), 0, (), ())),
 }
 named = pytest.mark.parametrize("name", list(PICTURES))
@@ -215,16 +214,25 @@ def test_no_more_than_eight_strips() -> None:
 
 
 def test_rows_of_balance() -> None:
-    chance = {"expected": 50.0, "low": 37.0, "high": 63.0}
+    band = {"expected": 50.0, "low": 37, "high": 63}
     assert bar_pictures.pick_rows(SHARED) == [
-        {"place": 0, "broker": f"ID-2, HQ.{HARMLESS}", "dialogs": 1_060, **chance},
-        {"place": 1, "broker": "ID-1", "dialogs": 40, **chance},
+        {"place": 0, "broker": f"ID-2, HQ.{HARMLESS}", "dialogs": 1_060, **band},
+        {"place": 1, "broker": "ID-1", "dialogs": 40, **band},
     ]
 
 
-def test_of_many_ids_those_furthest_from_chance_are_shown() -> None:
-    picks = [BalancedInstance(f"{n:02d}", None, 50 + n, 60.0, 55.0, 65.0) for n in range(21)]
-    rows = bar_pictures.pick_rows(DialogBalance("HQ", "Sales", "//a", None, None, picks, (), None, None))
+def test_a_balance_without_bands_is_drawn() -> None:
+    pick = BalancedInstance("ID-1", None, 3, 2.5, None, None)
+    svg = vl_convert.vegalite_to_svg(
+        pictures.balance(DialogBalance("HQ", "Sales", "//a", None, None, (pick,), (), "too few")).to_dict()
+    )
+    assert {"ID-1", "3, fair 2.5"} <= set(_words(svg))
+    assert "NaN" not in svg
+
+
+def test_of_many_ids_those_furthest_from_an_even_share_are_shown() -> None:
+    picks = [BalancedInstance(f"{n:02d}", None, 50 + n, 60.0, 55, 65) for n in range(21)]
+    rows = bar_pictures.pick_rows(DialogBalance("HQ", "Sales", "//a", None, None, picks, (), None))
     assert [row["broker"] for row in rows] == [f"{n:02d}" for n in range(20, -1, -1) if n != 10]
 
 

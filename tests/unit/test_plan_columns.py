@@ -36,7 +36,7 @@ hub = instance({"Orders": []})
              "key_kind": [1]}), {"hub": hub}).timelines
 choice = dict(zip(CHOICE.names, timeline.rows[0][2][0]))
 planner = PathPlanner(EstateNetwork({"hub": hub}))
-[paths] = planner.timeline(PathSender(hub, "Orders", True), ServiceAddress.of_name("S"), None).at(10).choices
+[paths] = planner.timeline(PathSender(hub, "Orders", True), ServiceAddress.of_name("S"), None).at(10, [None]).choices
 [hop] = hop_rows(paths.paths[:1]).rows
 message = {"message_id": "m", "conversation_id": "a" * 8 + "-0000-4000-8000-" + "a" * 12, "is_initiator": True,
            "enqueue_time": datetime(2026, 1, 5), "instance_name": "hub", "database_name": "Orders",

@@ -67,8 +67,8 @@ def _said_by_everything(order: Order) -> Mapping[str, Said]:
     judge = MessageJudge(network)
     verdict = judge.keyed(sent, NO_DIALOG).verdict_of(decision, None)
     sender, to = PathSender(hub, "Orders", True), ServiceAddress.of_name(order.service)
-    [found] = PathPlanner(network).timeline(sender, to, order.broker).at(10).choices
-    hop = found.paths[-1].there.hop_paths[0].hops[0]
+    [found] = PathPlanner(network).timeline(sender, to, order.broker).at(10, (None,)).choices
+    hop = found.paths[0].there.hop_paths[0].hops[0]
     answers = (
         (decision.last.step, decision.asks, decision.last.route_name),
         _planned(order, hub),

@@ -110,10 +110,13 @@ def test_completion_shows_the_public_names_and_no_others() -> None:
         "shown = [name for name in dir(routing) if not name.startswith('_')]\n"
         "assert shown == sorted(routing.__all__) and len(shown) > 40, shown\n"
         "assert not {'pyspark', 'pyarrow'} & set(sys.modules)\n"
+        "assert 'pictures' in shown and 'altair' not in sys.modules\n"
         "texts = Completer({'routing': routing}).attr_matches('routing.resol')\n"
         "assert any('resolve_local' in text for text in texts), texts\n"
         "from routing import *\n"
         "assert resolve is routing.resolve and Outcome is routing.Outcome\n"
+        "assert 'altair' not in sys.modules\n"
+        "assert [name for name in pictures.__all__ if not callable(getattr(pictures, name))] == []\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

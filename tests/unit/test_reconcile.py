@@ -41,7 +41,7 @@ TOLD = [*OBSERVED, *BALANCED]
 def observed_day(fault: str) -> tuple[dict[str, list[Row]], list[Row]]:
     """The tables of a day in which something is off, and what SQL Server did."""
     made = case(fault, 1)
-    return made.tables, observe(made.day, events_of(random.Random(1), made.day, made.ahead))
+    return made.tables, observe(made.day, events_of(random.Random(1), made.day))
 
 
 def reconciled(rows: list[Row], **tables: list[Row]) -> Reconciliation:
@@ -138,7 +138,7 @@ def in_buckets(
     [
         pytest.param(hostile, 5, id="told by hand"),
         pytest.param(asking, 1, id="messages that ask for a route"),
-        pytest.param(lambda: observed_day("clock"), 5, id="a clock that is off", marks=pytest.mark.long),
+        pytest.param(lambda: observed_day("changed"), 5, id="a route that changed", marks=pytest.mark.long),
         pytest.param(lambda: observed_day("hidden"), 50, id="a hidden route"),
     ],
 )
@@ -322,14 +322,14 @@ def test_the_answer_comes_first(done: Reconciliation, answer: str) -> None:
 
 def test_the_kind_of_cause_that_explains_most_comes_first() -> None:
     """By the episodes of all its causes together."""
-    done = _counted([("CLOCK", 5), ("NAME", 4), ("NAME", 3)], CONTRADICTED=12)
+    done = _counted([("ROUTE", 5), ("NAME", 4), ("NAME", 3)], CONTRADICTED=12)
     lines = routing.text_of(done, width=200).splitlines()
     assert lines[2:9] == [
         "NAME explains most: 7 episodes",
         "- hub, 4 episodes: text 4",
         "- hub, 3 episodes: text 3",
         "",
-        "CLOCK: 5 episodes",
+        "ROUTE: 5 episodes",
         "- hub, 5 episodes: text 5",
         "",
     ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from routing.rules.network import EstateNetwork
-from routing.rules.reconciling import PairClass, SeenMessage
+from routing.rules.reconciling import PairClass
 from routing.terms import Outcome, Reason
-from routing.views.reconcile.cause_search import CauseSearch, Samples, find_offset, is_near
-from routing.views.reconcile.episodes import EpisodeGroup, GroupAnswers, MismatchCause, ObservedEpisode
+from routing.views.reconcile.cause_search import CauseSearch, is_near
+from routing.views.reconcile.episodes import EpisodeGroup, GroupAnswers, MismatchCause
 from tests.unit.rules.made import B, C, instance, route
 
 STOCK, STORE, MOVED, SLIP = (f"tcp://{name}:4022" for name in ("stock", "store", "moved", "slip"))
@@ -52,12 +52,10 @@ def group(
 RIGHT, WRONG = PairClass.CONFIRMED, PairClass.CONTRADICTED
 
 
-def searched(groups: Sequence[EpisodeGroup], samples: Samples | None = None) -> dict[GroupAnswers, MismatchCause]:
-    """What is found of groups, by samples whose episodes are right before minute 100."""
+def searched(groups: Sequence[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause]:
+    """What is found of groups."""
     search = CauseSearch(NETWORK)
     search.note(groups)
-    assert search.clocks_in_doubt == {"hub" for one in groups if one.answers[:4:3] == ("hub", WRONG)}
-    search.find_offsets(samples or {}, right_until(100))
     return search.find_causes(groups)
 
 
@@ -149,51 +147,6 @@ def test_what_the_tables_do_not_know() -> None:
     ):
         rest: dict[str, Any] = {**nothing, **name, "rejections": codes}
         assert kinds(group(PairClass.NOT_PREDICTED, 0, 1, **rest)) == [expected], codes
-
-
-def episode(minute: int, service: str = "//stock") -> ObservedEpisode:
-    seen, at = SeenMessage("CLASSIFY_EVENT", Outcome.SENT), minute * MINUTE
-    return ObservedEpisode("hub", "Orders", "c", True, service, None, seen.source, at, at, 1, None, False, seen)
-
-
-def sampled(
-    off: Iterable[ObservedEpisode], right: Iterable[ObservedEpisode] = ()
-) -> list[tuple[ObservedEpisode, PairClass]]:
-    return [*((one, WRONG) for one in off), *((one, RIGHT) for one in right)]
-
-
-def right_until(limit: int, right: PairClass = RIGHT) -> Any:
-    """The class of an episode whose routes change at a minute."""
-    return lambda one, t: right if t < limit * MINUTE else WRONG
-
-
-def test_a_clock_that_is_ahead() -> None:
-    """Routes change at 100; what is seen up to five minutes after is of before."""
-    off = [episode(100), episode(102, "//even"), episode(104)]
-    assert find_offset(sampled(off, [episode(90)]), right_until(100)) == 5 * MINUTE
-    assert find_offset(sampled(off[:2]), right_until(100)) is None, "two are no clock"
-    alike = [episode(100), episode(102), episode(104)]
-    assert find_offset(sampled(alike), right_until(100)) is None, "one service alone may have changed"
-    breaking = [episode(103 + n) for n in range(20)]
-    assert find_offset(sampled(off, breaking), lambda one, t: WRONG) is None
-
-
-def test_a_clock_that_is_behind() -> None:
-    off = [episode(90), episode(95, "//even"), episode(99)]
-    assert find_offset(sampled(off), lambda one, t: RIGHT if t >= 100 * MINUTE else WRONG) == -10 * MINUTE
-
-
-def test_a_clock_explains_all_of_its_instance() -> None:
-    groups = [group(WRONG, 100, 104, hop=MOVED), group(WRONG, 100, 104, hop=MOVED, service="//even")]
-    samples = {"hub": sampled([episode(100), episode(102, "//even"), episode(104)])}
-    found = searched(groups, samples)
-    told = {cause.text for cause in found.values()}
-    assert len(found) == 2
-    sentence = (
-        "the clock of instance 'hub' is about 5 minutes ahead of the times in the tables: as of then its"
-        " observations fit; look at the clock, and at the zones of events and tables"
-    )
-    assert told == {sentence}
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
 from functools import lru_cache
 
 import pytest
 
 from tests.simulated.day import RETRIES, play
 from tests.simulated.estate import build
-from tests.simulated.events import as_exported, events_of
 from tests.simulated.faults import FAULTS, Case, case, misspelt
 from tests.simulated.proof import Row, compare_causes, find_causes
 
@@ -73,18 +71,6 @@ def test_balance_is_by_another_hash_than_that_of_the_project() -> None:
     ]
     assert len(picked) > 20
     assert 0.25 < sum(one == other for one, other in picked) / len(picked) < 0.75
-
-
-def test_a_clock_that_is_ahead() -> None:
-    rng = random.Random(1)
-    day = play(rng, build(rng), 200)
-    plain = Counter((event["instance"], event["at"]) for event in events_of(random.Random(7), day, {}))
-    ahead = events_of(random.Random(7), day, {"alpha": timedelta(minutes=5)})
-    back = Counter(
-        (event["instance"], event["at"] - timedelta(minutes=5 * (event["instance"] == "alpha"))) for event in ahead
-    )
-    assert back == plain
-    assert len(as_exported(ahead)) == plain.total()
 
 
 def test_a_slip_is_one() -> None:

@@ -1,4 +1,4 @@
-"""Balances: the dialogs of each broker instance beside what chance lets expect, tested where it can be told."""
+"""Balances: the dialogs of each broker instance beside an even share, and whether they are fair."""
 
 from __future__ import annotations
 
@@ -28,18 +28,17 @@ def test_each_id_has_its_dialogs_and_what_was_to_be_expected() -> None:
     assert (found.instance, found.database, found.service) == ("one", "Sales", "S")
     assert (found.since, found.until, found.never) == (10, None, (left_out,))
     assert found.picks == (
-        BalancedInstance("a", "one.db", 12, 10.0, 6.0, 14.0),
-        BalancedInstance("b", None, 8, 10.0, 6.0, 14.0),
+        BalancedInstance("a", "one.db", 12, 10.0, 6, 14),
+        BalancedInstance("b", None, 8, 10.0, 6, 14),
     )
-    # Chi-square 0.8 with one degree of freedom.
-    assert found.p_value == pytest.approx(0.371093, rel=1e-5)
-    assert found.no_p_value is None
+    # 1.96 standard deviations of 2.236 dialogs.
+    assert (found.is_fair, found.why_no_band) == (True, None)
 
 
 def test_an_id_that_got_nothing_is_counted() -> None:
     [found] = find_balances([choice("a", "b")], dialogs(a=20))
     assert [(pick.broker_instance, pick.dialogs) for pick in found.picks] == [("a", 20), ("b", 0)]
-    assert found.p_value == pytest.approx(7.74422e-6, rel=1e-5)
+    assert found.is_fair is False
 
 
 def test_dialogs_count_where_they_are_shared_out() -> None:
@@ -50,8 +49,8 @@ def test_dialogs_count_where_they_are_shared_out() -> None:
     assert picks == {"Sales": [10, 10], "msdb": [3, 4]}
 
 
-# Why chance cannot be asked: the ids that compete, the dialogs of each, the words.
-UNTESTED: list[tuple[tuple[str, ...], dict[str, int], str]] = [
+# Why there is no band: the ids that compete, the dialogs of each, the words.
+WITHOUT_BAND: list[tuple[tuple[str, ...], dict[str, int], str]] = [
     ((), {}, "no broker instance has dialogs that can be counted"),
     (("a",), {"a": 100}, "one broker instance alone has dialogs that can be counted"),
     (("a", "b"), {}, "no dialog was shared out in this time"),
@@ -65,20 +64,36 @@ UNTESTED: list[tuple[tuple[str, ...], dict[str, int], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("ids", "counts", "words"), UNTESTED)
-def test_no_p_value_where_none_can_be(ids: tuple[str, ...], counts: dict[str, int], words: str) -> None:
+@pytest.mark.parametrize(("ids", "counts", "words"), WITHOUT_BAND)
+def test_why_there_is_no_band(ids: tuple[str, ...], counts: dict[str, int], words: str) -> None:
     [found] = find_balances([choice(*ids)], dialogs(S, **counts))
-    assert (found.p_value, found.no_p_value) == (None, words)
+    assert (found.is_fair, found.why_no_band) == (None, words)
+    assert {(pick.low, pick.high, pick.is_fair) for pick in found.picks} <= {(None, None, None)}
 
 
-def test_the_fewest_dialogs_that_are_tested() -> None:
-    [found] = find_balances([choice("a", "b")], dialogs(a=9, b=1))
-    assert found.p_value == pytest.approx(0.011412, rel=1e-4)
+# By a table of the normal distribution; with three ids there are three bands: 2.394 standard deviations.
+@pytest.mark.parametrize(
+    ("counts", "low", "high", "is_fair"),
+    [
+        ({"a": 9, "b": 1}, 2, 8, False),
+        ({"a": 5, "b": 5}, 2, 8, True),
+        ({"a": 59, "b": 41}, 41, 59, True),
+        ({"a": 60, "b": 40}, 41, 59, False),
+        ({"a": 12, "b": 20, "c": 28}, 12, 28, True),
+        ({"a": 11, "b": 21, "c": 28}, 12, 28, False),
+        ({"a": 500_979, "b": 499_021}, 499_021, 500_979, True),
+        ({"a": 500_980, "b": 499_020}, 499_021, 500_979, False),
+    ],
+)
+def test_bands(counts: dict[str, int], low: int, high: int, is_fair: bool) -> None:
+    [found] = find_balances([choice(*counts)], dialogs(S, **counts))
+    assert {(pick.low, pick.high) for pick in found.picks} == {(low, high)}
+    assert found.is_fair is is_fair
 
 
 def test_an_id_that_was_picked_and_does_not_compete_is_shown() -> None:
     [found] = find_balances([choice("a", "b")], dialogs(a=50, b=40, z=1))
-    assert found.picks[-1] == BalancedInstance("z", None, 1, 0.0, 0.0, 0.0)
+    assert found.picks[-1] == BalancedInstance("z", None, 1, 0.0, None, None)
     assert found.picks[0].expected == 45.0
 
 
@@ -91,26 +106,18 @@ def test_dialogs_of_an_id_that_comes_back_do_not_count() -> None:
         ("a", 60, 50.0),
         ("b", 40, 50.0),
     ]
-    assert found.p_value == pytest.approx(0.0455003, rel=1e-5)
+    assert found.is_fair is False
 
 
-def test_p_values_are_corrected_for_the_services_that_are_tested_alone() -> None:
-    # Two degrees of freedom, chi-square 10: exp(-5); and 60 to 40: 0.0455. A third has too few dialogs.
+def test_bands_are_wider_the_more_of_them_there_are() -> None:
     uneven, even, few = ChoiceScope("x", "d", "S"), ChoiceScope("y", "d", "S"), ChoiceScope("z", "d", "S")
     choices = [choice("a", "b", scope=few), choice("a", "b", scope=even), choice("a", "b", "c", scope=uneven)]
-    counted = {
-        **dialogs(few, a=1),
-        **dialogs(even, a=60, b=40),
-        **dialogs(uneven, a=10, b=20, c=30),
-    }
+    counted = {**dialogs(few, a=1), **dialogs(even, a=60, b=40), **dialogs(uneven, a=10, b=20, c=30)}
     found = find_balances(choices, counted)
-    # What chance explains least comes first, what is not tested last.
-    assert [one.instance for one in found] == ["x", "y", "z"]
-    assert [one.p_value for one in found] == [
-        pytest.approx(2 * 0.006737947, rel=1e-6),
-        pytest.approx(0.0455003, rel=1e-5),
-        None,
-    ]
+    # The unfair ones come first, those without a band last.
+    assert [(one.instance, one.is_fair) for one in found] == [("x", False), ("y", True), ("z", None)]
+    # One band for two ids and three for three ids: 2.498 standard deviations.
+    assert [(one.picks[0].low, one.picks[0].high) for one in found] == [(11, 29), (38, 62), (None, None)]
 
 
 def test_the_time_of_each_scope_is_told_to_who_counts() -> None:

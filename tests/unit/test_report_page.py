@@ -267,8 +267,8 @@ def test_balance(page: Page) -> None:
         [ids[3], f"{EDGE}.{HOSTILE[0]}", "20", "50.0", "37 to 63", "below the band"],
     ]
     assert page.rows("balance-0-never")[0][:3] == [ids[4], HOSTILE[1], "EXPIRED"]
-    assert "p-value less than 0.0001" in page.text
-    assert "No p-value: the expected number of dialogs is below 5." in page.text
+    assert "Unfair: 2 shares of 4 outside the band." in page.text
+    assert "No band: the expected number of dialogs is below 5." in page.text
 
 
 def test_findings_coverage_and_changes(page: Page) -> None:
@@ -428,9 +428,9 @@ def wide_report(name: str, many: int) -> Report:
         ),
     ]
     points = [TimePoint(number * 300_000_000, one, one, "DELAYED", 1) for number, one in enumerate(names)]
-    picks = [BalancedInstance(one, one, 1, 1.0, 0.0, 2.0) for one in names]
+    picks = [BalancedInstance(one, one, 1, 1.0, 0, 2) for one in names]
     never = [NeverPicked(one, one, "EXPIRED", one) for one in names]
-    balances = [DialogBalance(one, one, one, None, None, picks, never, 0.5, None) for one in names[:20]]
+    balances = [DialogBalance(one, one, one, None, None, picks, never, None) for one in names[:20]]
     told = {"code": "X", "severity": "error", "message": name * 9, "advice": name * 9, "error_number": None}
     found = sample_report().findings
     assert found is not None

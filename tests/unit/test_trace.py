@@ -139,6 +139,7 @@ def test_the_command_tells_a_path_as_text_and_as_json(tmp_path: Path, capsys: py
     told = json.loads(capsys.readouterr().out)
     assert told["paths"] == [
         {
+            "end": "DROPPED",
             "outcome": "DROPPED",
             "ways_agree": True,
             "multiple_targets": False,
@@ -167,6 +168,7 @@ def test_the_command_follows_all_messages(tmp_path: Path, capsys: pytest.Capture
         "read": 1,
         "followed": 1,
         "rejected": 0,
+        "ends": {"DELIVERED": 1},
         "outcomes": {"DELIVERED": 1},
     }
     assert main(["trace", "--all", "--config", config]) == 2

@@ -242,8 +242,7 @@ class DecisionTable:
         self.scopes = [
             (instance, database)
             for instance in numbers.instances
-            for database in numbers.databases
-            if database in (FROM_NETWORK, *checked.instances[instance].databases)
+            for database in sorted({FROM_NETWORK, *checked.instances[instance].databases})
         ]
         self._decisions: dict[Hashable, int] = {}
         self._texts = {name: WordColumn.empty() for name in _TEXTS}

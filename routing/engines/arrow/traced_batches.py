@@ -8,10 +8,10 @@ dialog, and an address that a route reads from its service name.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable, WordColumn
 from routing.engines.arrow.message_keys import MessageRows, texts_of
@@ -26,7 +26,7 @@ from routing.engines.arrow.resolved_batches import (
 from routing.engines.arrow.text_numbers import NONE, TextColumn
 from routing.plan.checked_inputs import CheckedInputs, check_inputs, network_of, survey_dialogs
 from routing.plan.key_rows import FROM_NETWORK
-from routing.plan.paths import PathPlanner, PathTimeline, over_time
+from routing.plan.paths import PathPlanner, PathTimeline
 from routing.plan.planner import MOST_KEYS
 from routing.process import no_search_for_cycles
 from routing.rules.matching import UNNAMED
@@ -42,7 +42,6 @@ from routing.rules.pathing import (
     path_row,
     reads_address,
 )
-from routing.rules.timeline import TimeInterval
 from routing.schemas import MESSAGE_PATHS
 from routing.tables.arrow_forms import fold_texts, leading_addresses
 from routing.tables.arrow_rows import arrow_schema, plain_values
@@ -65,7 +64,6 @@ _PATH_TEXTS = tuple(name for name in PathRow._fields if name not in (*_FLAGS, _H
 _NOBODY = -1
 # Hops left that never run out on the way.
 _UNLIMITED = -1
-_Chosen = TypeVar("_Chosen")
 
 
 @dataclass
@@ -206,8 +204,7 @@ class PathTable:
         with self._lock:
             new = range(self._known_keys, len(self._pairs["keys"].pairs))
             for key in new:
-                intervals = self._intervals(self._timeline(key).hops_at)
-                self._most_hops.add(max(most for one in intervals for most in one.choices))
+                self._most_hops.add(self._timeline(key).most_hops(self._scan.messages.at))
             self._known_keys += len(new)
             most = self._most_hops.array().take(keys)
         left = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
@@ -249,17 +246,12 @@ class PathTable:
         named = None if broker == NONE else numbers.brokers[broker] if broker >= 0 else UNNAMED
         return self._planner.timeline(sends, addressees.addressee(addressee), named)
 
-    def _intervals(self, at_time: Callable[[int], TimeInterval[_Chosen]]) -> Iterable[TimeInterval[_Chosen]]:
-        at = self._scan.messages.at
-        # At one time no other interval is asked for.
-        return over_time(at_time) if at is None else [replace(at_time(at), valid_to=None)]
-
     def _follow(self, key: int, left: int | None) -> Iterator[tuple[int | None, Sequence[int]]]:
         """Yield until when the messages of a key take which paths; neighbours in time that are alike are one."""
-        timeline = self._timeline(key)
         waiting: tuple[int | None, Sequence[int]] | None = None
-        for one in self._intervals(lambda t: timeline.paths_at(t, left)):
-            paths = [self._number_path(path_row(path), reads_address(path.there)) for path in one.choices]
+        for one in self._timeline(key).intervals((left,), self._scan.messages.at):
+            found = [path for choice in one.choices for path in choice.paths]
+            paths = [self._number_path(path_row(path), reads_address(path.there)) for path in found]
             if waiting is not None and waiting[1] != paths:
                 yield waiting
             waiting = one.valid_to, paths

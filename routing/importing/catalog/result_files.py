@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from routing.errors import InputError, first_sentence
@@ -157,7 +157,18 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
 
     Raises InputError where nothing of it is an object.
     """
-    numbered_values: list[tuple[int, object]] = []
+    sets = _by_view(_numbered_values(text, file))
+    # Escapes of JSON may stand for half a character, whatever the file's own characters are.
+    is_plain = text.isascii() and "\\u" not in text
+    for part in sets:
+        part.is_plain = is_plain
+    if any(part.rejected for part in sets) and not any(part.rows for part in sets):
+        raise unreadable_file(file, "no line of it is a JSON object")
+    return sets
+
+
+def _numbered_values(text: str, file: str) -> Iterator[tuple[int, object]]:
+    """Yield each JSON value with its number. Raises InputError for a broken document of FOR JSON."""
     for document in json_documents(text):
         if is_json_of_nothing("".join(line for _, line in document.lines)):
             continue
@@ -165,14 +176,10 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
         if rows is None:
             why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
             raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
-        numbered_values += rows
-    sets = _by_view(numbered_values)
-    if numbered_values and not any(part.rows for part in sets):
-        raise unreadable_file(file, "no line of it is a JSON object")
-    return sets
+        yield from rows
 
 
-def _rows_of(lines: Sequence[tuple[int, str]]) -> list[tuple[int, object]]:
+def _rows_of(lines: Sequence[tuple[int, str]]) -> Iterable[tuple[int, object]]:
     """Return the values of numbered lines: by lines where each is a value, else all of them as one text."""
     first = _value(lines[0][1]) if lines else None
     if not isinstance(first, dict) or _unwrapped(first) is not None:
@@ -180,14 +187,16 @@ def _rows_of(lines: Sequence[tuple[int, str]]) -> list[tuple[int, object]]:
         whole = _values(joined(lines)) if whole is None else whole
         if whole is not None:
             return whole
-    return [(number, _value(line)) for number, line in lines]
+    return ((number, _value(line)) for number, line in lines)
 
 
 def _value(line: str) -> object:
+    line = line.strip(" \t\r\n")
     try:
-        return json.loads(line)
+        value, end = _DECODER.raw_decode(line)
     except (ValueError, RecursionError):
         return None
+    return value if end == len(line) else None
 
 
 def _values(text: str | None) -> list[tuple[int, object]] | None:
@@ -222,28 +231,35 @@ def _unwrapped(value: object) -> list[object] | None:
     return None
 
 
-def _by_view(numbered_values: Sequence[tuple[int, object]]) -> list[ResultSet]:
+def _by_view(numbered_values: Iterable[tuple[int, object]]) -> list[ResultSet]:
     """Return the rows by the view that they name, those without a view together; without any row, an empty set.
 
-    A value that is no object goes with the row before it.
+    A value that is no object goes with the row before it, at the beginning with the first row.
     """
     sets: dict[str | None, ResultSet] = {}
     names, texts = _LoweredNames(), _SharedTexts()
-    first = next((value for _, value in numbered_values if isinstance(value, dict)), {})
-    view = _view_of_record(_lowered(first, names, texts))
+    view: str | None = None
     columns: dict[str | None, dict[str, None]] = defaultdict(dict)
+    early: list[int] = []
     for number, value in numbered_values:
         if isinstance(value, dict):
             row = _lowered(value, names, texts)
             view = _view_of_record(row)
             sets.setdefault(view, ResultSet((), omits_null=True)).rows.append((number, row))
             columns[view].update(dict.fromkeys(row))
+        elif sets:
+            sets[view].rejected.append((number, _NO_OBJECT))
         else:
-            part = sets.setdefault(view, ResultSet((), omits_null=True))
-            part.rejected.append((number, "it is not a JSON object"))
-    for view, part in sets.items():
-        part.columns = tuple(columns[view])
-    return list(sets.values()) or [ResultSet((), omits_null=True)]
+            early.append(number)
+    part = next(iter(sets.values()), ResultSet((), omits_null=True))
+    for number in reversed(early):
+        part.rejected.insert(0, (number, _NO_OBJECT))
+    for name, one in sets.items():
+        one.columns = tuple(columns[name])
+    return list(sets.values()) or [part]
+
+
+_NO_OBJECT = "it is not a JSON object"
 
 
 class _LoweredNames(dict[str, str]):

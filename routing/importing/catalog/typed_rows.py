@@ -70,16 +70,27 @@ class RowReader:
                 raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
-    def read_view_columns(self, cells: Mapping[str, object]) -> TableRow:
-        """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
-        row: TableRow = {}
-        for column in self.view.columns:
-            name = column.name
-            value = self._value(cells, name)
-            row[name] = value = None if value == "" else value
-            if value is None and column.required:
-                raise ValueError(f"{name} is missing{_whose(cells)}")
-        return row
+    def read_view_columns(self, cells: Mapping[str, object], row: TableRow) -> None:
+        """Add the columns of the view itself to a row. Raises ValueError if a cell does not fit its column."""
+        for name, is_required, known_values in self._plan:
+            cell = cells.get(name)
+            # Most cells are texts that came before; only plain texts are known.
+            if cell is None:
+                value = None
+            elif type(cell) is str and cell in known_values:
+                value = known_values[cell]
+            else:
+                value = self._value(cells, name)
+            if value is None or value == "":
+                if is_required:
+                    raise ValueError(f"{name} is missing{_whose(cells)}")
+                value = None
+            row[name] = value
+
+    @cached_property
+    def _plan(self) -> list[tuple[str, bool, dict[str, object]]]:
+        """The view's columns: name, whether it is required, and the values of texts that came before."""
+        return [(column.name, column.required, self._known_values[column.name]) for column in self.view.columns]
 
     def doubt(self, cells: Mapping[str, object]) -> Doubt:
         """Return the possible instance, database and name of a rejected row; None for unknown parts."""
@@ -239,7 +250,8 @@ def export_of(
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
     """Find the format of a file's times. Raises InputError where several formats fit."""
-    cells = {cell for part in parts for cell in _time_cells(part) if not is_iso_time(cell)}
+    distinct = {cell for part in parts for cell in _time_cells(part)}
+    cells = {cell for cell in distinct if not is_iso_time(cell)}
     form = find_culture_form(cells, file) if cells else None
     if form is None:
         return times
@@ -279,12 +291,15 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
         number, cells = unread.pop()
         place = f"{part.file}, row {number}"
         try:
-            refuse_undecodable(cells.values())
+            if not part.rows.is_plain:
+                refuse_undecodable(cells.values())
             row = reader.read_added_columns(cells)
             if all(cells.get(column.name) in (None, "") for column in view.columns):
                 rows.append(_marker(row, place))
                 continue
-            rows.append({**row, **reader.read_view_columns(cells), "place": place})
+            reader.read_view_columns(cells, row)
+            row["place"] = place
+            rows.append(row)
         except ValueError as error:
             export.reject(view.name, place, str(error), reader.doubt(cells))
         export.rows_read[view.name] += 1

@@ -257,13 +257,14 @@ class ResultSet:
     """One result set: its column names in lower case, and a cell or None for each in every row.
 
     ``rows`` are (line number, cells by column name); ``rejected`` are (line number, why). ``omits_null`` where a
-    row without a column may have had NULL in it.
+    row without a column may have had NULL in it. ``is_plain``: no cell can hold what no table takes.
     """
 
     columns: tuple[str, ...]
     rows: list[tuple[int, dict[str, object]]] = field(default_factory=list)
     rejected: list[tuple[int, str]] = field(default_factory=list)
     omits_null: bool = False
+    is_plain: bool = False
 
 
 def lines_of(text: str) -> list[str]:

@@ -379,7 +379,7 @@ class CallRunner:
         inner = effective
         if not procedure.is_sure:
             inner = effective.perhaps(f"it depends on whether the script makes the procedure {quote(module.name)}")
-        batch = ParsedBatch(nodes=module.body, faults=(), labels=module.labels)
+        batch = ParsedBatch(nodes=module.body.nodes, faults=())
         self._run_frame(frame, batch, node.place, inner, procedure.database)
 
     # Making and dropping procedures
@@ -435,7 +435,9 @@ class CallRunner:
         run, module = self._run, procedure.module
         why = f"it stands in the body of the {module.kind} {quote(module.name)}, which the script only creates"
         run.frames.append(BatchFrame())
-        self._nodes.walk(module.body, condition.not_run(why))
+        steps = module.body.silent_steps
+        if steps is None or not run.takes_steps(steps):
+            self._nodes.walk(module.body.nodes, condition.not_run(why))
         for place, reason, is_remark in run.frame.texts.find_problems():
             run.report(place, reason, counted=is_remark)
         run.frames.pop()

@@ -144,6 +144,11 @@ _PROCEDURES: dict[str, tuple[tuple[str, ...], Callable[[Arguments, StatementPlac
 }
 
 
+def is_read_procedure(name: str) -> bool:
+    """Return whether `read_procedure` reads calls of this procedure."""
+    return name.lower() in _PROCEDURES
+
+
 # USE of a database that its own batch makes: the batch is compiled before, when there is none.
 
 

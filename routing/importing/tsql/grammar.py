@@ -6,6 +6,8 @@ here is none.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from routing.importing.tsql.database_definitions import find_definition, find_other_fault
 from routing.importing.tsql.extents import at_end_of_condition, begins_statement
 from routing.importing.tsql.parse_faults import NOT_BLOCKS, find_foreign_text, find_imbalance, find_misspelt_start
@@ -20,8 +22,8 @@ from routing.importing.tsql.tree import (
     IfElse,
     LabelNode,
     LoopNode,
+    ModuleBody,
     ModuleNode,
-    OtherStatement,
     ParsedBatch,
     Place,
     ScriptNode,
@@ -68,34 +70,6 @@ class _BatchParser(StatementParser):
         self._loops = 0
         self._lacks_catch = False
         self._is_first = False
-        self._others = {
-            "ALTER": self._definition,
-            "BACKUP": self._brings_database,
-            "BEGIN": self._begin,
-            "BREAK": self._leave_loop,
-            "COMMIT": self._transaction,
-            "CONTINUE": self._leave_loop,
-            "CREATE": self._definition,
-            "DECLARE": self._declare,
-            "DBCC": self._brings_database,
-            "DROP": self._definition,
-            "ELSE": self._lone_else,
-            "END": self._end,
-            "EXEC": self._execute,
-            "EXECUTE": self._execute,
-            "GOTO": self._goto,
-            "IF": self._if,
-            "RAISERROR": self._raise,
-            "RESTORE": self._brings_database,
-            "RETURN": self._return,
-            "ROLLBACK": self._transaction,
-            "SAVE": self._transaction,
-            "SELECT": self._select,
-            "SET": self._set,
-            "THROW": self._throw,
-            "USE": self._use,
-            "WHILE": self._while,
-        }
 
     def parse(self) -> ParsedBatch:
         self._is_balanced = self._check_balance()
@@ -110,7 +84,6 @@ class _BatchParser(StatementParser):
         return ParsedBatch(
             nodes=tuple(nodes),
             faults=tuple(sorted(self._faults, key=lambda fault: fault.place[1])),
-            labels=frozenset(self._labels),
             unread=unread,
             statements=self._statements,
         )
@@ -172,7 +145,7 @@ class _BatchParser(StatementParser):
             return self._call()
         if word.upper in STARTERS and not begins_statement(cursor):
             return self._other()
-        return self._others.get(word.upper, self._other)()
+        return _READERS.get(word.upper, _BatchParser._other)(self)
 
     def _at_call(self) -> bool:
         """Return whether a procedure is called without EXEC, as the first statement of a batch may."""
@@ -187,7 +160,8 @@ class _BatchParser(StatementParser):
         is_call = before is None and first.text.lower().startswith(_PROCEDURES)
         is_script = self._settings.is_script or self._statements > 0
         is_begun = first.upper in STARTERS and (before is None or before.text in (";", ":") or is_script)
-        self._statements += is_call or is_begun
+        # What was left out before this one is counted as this one is: see `kept_batches`.
+        self._statements += (is_call or is_begun) * (1 + self._tokens.skipped.get(first.start, 0))
 
     def _check_spelling(self) -> None:
         cursor = self._cursor
@@ -264,7 +238,7 @@ class _BatchParser(StatementParser):
             self._fault(self._here(), f"{word} stands outside a loop", number)
         place, start = self._here(), self._cursor.position
         self._cursor.next()
-        return OtherStatement(place=place, words=self._words(start))
+        return self._passed(place, start)
 
     def _begin(self) -> ScriptNode:
         place, cursor, following = self._here(), self._cursor, self._cursor.peek(1).upper
@@ -328,7 +302,7 @@ class _BatchParser(StatementParser):
         if self._cursor.peek(1).upper == "CONVERSATION":
             return self._other()
         self._take_end()
-        return OtherStatement(place=place, words=self._words(start))
+        return self._passed(place, start)
 
     def _definition(self) -> ScriptNode:
         cursor = self._cursor
@@ -346,7 +320,7 @@ class _BatchParser(StatementParser):
         if refusal is not None:
             self._fault(place, f"{verb} {kind}: {refusal.why}", refusal.number)
         self._skip()
-        return OtherStatement(place=place, words=self._words(start))
+        return self._passed(place, start)
 
     def _first_in_batch(self, name_at: int) -> ScriptNode:
         """Read a procedure, view or the like, which stands first in its batch; what follows is its body."""
@@ -359,7 +333,7 @@ class _BatchParser(StatementParser):
         if kind in AFTER_CREATE:
             self._names.allow_any()
             self._skip()
-            return OtherStatement(place=place, words=self._words(start))
+            return self._passed(place, start)
         cursor.position += name_at + 1
         name, key = read_name(cursor)
         if cursor.peek(-1).upper in RESERVED:
@@ -369,7 +343,7 @@ class _BatchParser(StatementParser):
         header = self._words(head)
         if kind == "VIEW":
             self._skip_view(place)
-            return OtherStatement(place=place, words=self._words(start))
+            return self._passed(place, start)
         self._names.declare_all(head, cursor.position)
         statement = "CREATE OR ALTER" if name_at > 1 else verb
         return self._read_module(place, statement, kind, name, key, header)
@@ -400,6 +374,36 @@ class _BatchParser(StatementParser):
             name=name,
             key=key,
             parameters=read_parameters(header) if self._module == "procedure" else (),
-            body=tuple(body),
-            labels=frozenset(self._labels),
+            body=ModuleBody(tuple(body)),
         )
+
+
+# Not in the parser: with methods bound to itself it would outlive its work, with all lexemes of its batch.
+_READERS: Mapping[str, Callable[[_BatchParser], ScriptNode]] = {
+    "ALTER": _BatchParser._definition,
+    "BACKUP": _BatchParser._brings_database,
+    "BEGIN": _BatchParser._begin,
+    "BREAK": _BatchParser._leave_loop,
+    "COMMIT": _BatchParser._transaction,
+    "CONTINUE": _BatchParser._leave_loop,
+    "CREATE": _BatchParser._definition,
+    "DECLARE": _BatchParser._declare,
+    "DBCC": _BatchParser._brings_database,
+    "DROP": _BatchParser._definition,
+    "ELSE": _BatchParser._lone_else,
+    "END": _BatchParser._end,
+    "EXEC": _BatchParser._execute,
+    "EXECUTE": _BatchParser._execute,
+    "GOTO": _BatchParser._goto,
+    "IF": _BatchParser._if,
+    "RAISERROR": _BatchParser._raise,
+    "RESTORE": _BatchParser._brings_database,
+    "RETURN": _BatchParser._return,
+    "ROLLBACK": _BatchParser._transaction,
+    "SAVE": _BatchParser._transaction,
+    "SELECT": _BatchParser._select,
+    "SET": _BatchParser._set,
+    "THROW": _BatchParser._throw,
+    "USE": _BatchParser._use,
+    "WHILE": _BatchParser._while,
+}

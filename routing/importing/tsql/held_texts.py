@@ -193,6 +193,19 @@ def find_shown_statement(words: Sequence[Lexeme]) -> str | None:
     return why if is_whole or why is _BUILT else None
 
 
+def needed_words(words: tuple[Lexeme, ...]) -> tuple[Lexeme, ...]:
+    """Return the words that make a difference when a statement runs that says nothing about routing.
+
+    All do where it names a variable or holds a text about routing. Else the first does, and the FROM of a query.
+    """
+    has_variable = any(word.kind is LexemeKind.WORD and word.text.startswith("@") for word in words)
+    if has_variable or find_statement_elsewhere(words) or find_shown_statement(words):
+        return words
+    is_query = bool(words) and words[0].upper in ("SELECT", "WITH")
+    read = [word for word in words if word.upper == "FROM"] if is_query else []
+    return (*words[:1], *read[:1])
+
+
 def takes_data(procedure: str, words: Sequence[Lexeme]) -> bool:
     """Return whether a call, of these words, of a procedure keeps or sends its texts and runs none."""
     return procedure.lower() in _TAKE_DATA and not any(word.text.lower() == _RUN_BY_MAIL for word in words)

@@ -15,20 +15,21 @@ from routing.importing.tsql.batch_course import ALWAYS
 from routing.importing.tsql.grammar import parse_batch
 from routing.importing.tsql.instance_state import InstanceState
 from routing.importing.tsql.interpreter import ScriptInterpreter
+from routing.importing.tsql.kept_batches import find_data_runs, keep_batch
 from routing.importing.tsql.script_run import ScriptRun
 from routing.importing.tsql.script_statements import ScriptStatement, StatementProblem, in_order, quote
 from routing.importing.tsql.sqlcmd import (
     Include,
     ScriptComments,
     SqlBatch,
-    batches,
     find_comments,
     is_same_server,
+    read_batches,
     without_port,
 )
 from routing.importing.tsql.statement_parser import ParserSettings
 from routing.importing.tsql.tokens import tokenize
-from routing.importing.tsql.tree import ScriptBatch
+from routing.importing.tsql.tree import ParsedBatch, ScriptBatch
 from routing.importing.tsql.vocabulary import as_written
 
 # A script as it was read, and its run against what an instance holds.
@@ -269,7 +270,7 @@ def read_script(
     parts: list[ScriptBatch | StatementProblem] = []
     named: list[str] = []
     connection = 0
-    is_script = False
+    settings = ParserSettings(since, template_defaults)
     contents = [text]
 
     def include_and_keep(including: str, written: str) -> tuple[str, str]:
@@ -278,23 +279,26 @@ def read_script(
         contents.append(included)
         return place, included
 
-    for part in batches(text, file, variables or {}, include and include_and_keep):
+    def take(part: SqlBatch | StatementProblem) -> None:
+        nonlocal connection, settings
         if isinstance(part, StatementProblem):
             parts.append(part)
-            continue
+            return
         if part.connection != connection:
             connection = part.connection
-            named += [] if part.server is None else [as_written(part.server)]
+            named.extend([] if part.server is None else [as_written(part.server)])
         is_foreign = servers is not None and part.server not in servers
-        parsed = parse_batch(
-            tokenize(part.text), partial(_place_in, part), ParserSettings(since, template_defaults, is_script)
-        )
+        read = partial(_parse, part, settings)
+        parsed = keep_batch(read(), read)
         if is_foreign:
             # What others run says nothing here, but an error may end the script.
             parsed = replace(parsed, statements=0)
-        is_script = is_script or parsed.statements > 0
+        if parsed.statements > 0 and not settings.is_script:
+            settings = replace(settings, is_script=True)
         why_not = None if servers is not None else _say_whose(part, instance)
         parts.append(ScriptBatch(parsed, part.connection, part.exits, why_not, is_foreign))
+
+    read_batches(text, file, variables or {}, include and include_and_keep, take)
     script = read_parts(file, since, parts, database, template_defaults)
     digest = _digest_content(contents, database, variables or {})
     return replace(script, servers=tuple(dict.fromkeys(named)), content_digest=digest)
@@ -346,8 +350,14 @@ def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> t
 
     Raises as `read_file`.
     """
-    parts = batches(_decode(path).text, str(path), variables or {}, _includes_of(path))
-    return tuple(dict.fromkeys(batch.server for batch in parts if isinstance(batch, SqlBatch)))
+    servers: dict[str | None, None] = {}
+
+    def take(part: SqlBatch | StatementProblem) -> None:
+        if isinstance(part, SqlBatch):
+            servers[part.server] = None
+
+    read_batches(_decode(path).text, str(path), variables or {}, _includes_of(path), take)
+    return tuple(servers)
 
 
 def read_comments(path: FilePlace) -> ScriptComments:
@@ -376,8 +386,8 @@ def _decode(path: FilePlace) -> DecodedScript:
     return decoded
 
 
-def _place_in(batch: SqlBatch, row: int) -> tuple[str, int]:
-    return batch.places[row]
+def _parse(batch: SqlBatch, settings: ParserSettings) -> ParsedBatch:
+    return parse_batch(tokenize(batch.text, find_data_runs(batch.text)), batch.places.__getitem__, settings)
 
 
 def _say_whose(batch: SqlBatch, instance: str | None) -> str | None:

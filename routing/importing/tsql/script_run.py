@@ -60,7 +60,7 @@ class BatchFrame:
     thrown: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class StatementEffect:
     """A statement that was applied, and remarks on it."""
 
@@ -68,7 +68,7 @@ class StatementEffect:
     remarks: list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredProcedure:
     """A procedure that the script made, in a database; ``is_sure`` that it is this one that a call runs."""
 
@@ -138,6 +138,12 @@ class ScriptRun:
         if self._steps == _MOST_STEPS and len(self.frames) > 1:
             self.report(place, f"what it calls runs more than {_MOST_STEPS} statements: no more of that is read")
         return self._steps < _MOST_STEPS or len(self.frames) == 1
+
+    def takes_steps(self, count: int) -> bool:
+        """Return whether so many statements more may run in what is called, and count them then."""
+        is_enough = len(self.frames) == 1 or self._steps + count < _MOST_STEPS
+        self._steps += count if is_enough and len(self.frames) > 1 else 0
+        return is_enough
 
     def affords(self, characters: int, place: Place) -> bool:
         """Return whether variables may hold so many characters more: one that is joined to itself doubles."""

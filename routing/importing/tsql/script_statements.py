@@ -17,7 +17,7 @@ from routing.importing.tsql.vocabulary import UnknownVariable
 from routing.terms import BROKER_CONFIGURATION_SERVICE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StatementProblem:
     """Something that could not be known or was refused, and the engine's number if it has one.
 
@@ -44,7 +44,7 @@ class GuardSubject(Enum):
     BROKER = "enabled broker"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ConditionGuard:
     """A condition of an IF: that ``subject`` ``name`` exists, or does not if ``holds`` is false.
 
@@ -62,7 +62,7 @@ class ConditionGuard:
         return replace(self, holds=not self.holds)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RouteOptions:
     """The WITH clause; None = not given. ``lifetime`` is the expiry, so many seconds after the script's time."""
 
@@ -83,7 +83,7 @@ class BrokerSetting(Enum):
     ERROR = "ERROR_BROKER_CONVERSATIONS"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptStatement:
     """One statement, at its place.
 
@@ -104,7 +104,7 @@ class ScriptStatement:
         return f"{self.words} {quote(self.name)}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CreateRoute(ScriptStatement):
     """CREATE ROUTE; its options passed the engine's checks."""
 
@@ -113,7 +113,7 @@ class CreateRoute(ScriptStatement):
     words = "CREATE ROUTE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AlterRoute(ScriptStatement):
     """ALTER ROUTE; only the given options change, and the whole is checked when it is applied."""
 
@@ -121,14 +121,14 @@ class AlterRoute(ScriptStatement):
     words = "ALTER ROUTE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DropRoute(ScriptStatement):
     """DROP ROUTE."""
 
     words = "DROP ROUTE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CreateService(ScriptStatement):
     """CREATE SERVICE."""
 
@@ -136,14 +136,14 @@ class CreateService(ScriptStatement):
     words = "CREATE SERVICE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DropService(ScriptStatement):
     """DROP SERVICE."""
 
     words = "DROP SERVICE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CreateEndpoint(ScriptStatement):
     """CREATE ENDPOINT; one for something else is kept because a later DROP may name it.
 
@@ -157,7 +157,7 @@ class CreateEndpoint(ScriptStatement):
     words = "CREATE ENDPOINT"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AlterEndpoint(ScriptStatement):
     """ALTER ENDPOINT; ``for_service_broker`` None where the statement has no FOR clause."""
 
@@ -168,14 +168,14 @@ class AlterEndpoint(ScriptStatement):
     words = "ALTER ENDPOINT"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DropEndpoint(ScriptStatement):
     """DROP ENDPOINT."""
 
     words = "DROP ENDPOINT"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AlterDatabase(ScriptStatement):
     """ALTER DATABASE … SET with a broker option; ``name`` is the database it changes."""
 
@@ -183,7 +183,7 @@ class AlterDatabase(ScriptStatement):
     words = "ALTER DATABASE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AlterDatabaseState(ScriptStatement):
     """ALTER DATABASE … SET with an option that no table holds, such as OFFLINE or READ_ONLY."""
 
@@ -191,7 +191,7 @@ class AlterDatabaseState(ScriptStatement):
     words = "ALTER DATABASE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RenameDatabase(ScriptStatement):
     """ALTER DATABASE … MODIFY NAME, sp_renamedb, and sp_rename of a database."""
 
@@ -199,14 +199,14 @@ class RenameDatabase(ScriptStatement):
     words = "ALTER DATABASE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CreateDatabase(ScriptStatement):
     """CREATE DATABASE of an empty, new database."""
 
     words = "CREATE DATABASE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DropDatabase(ScriptStatement):
     """DROP DATABASE; ``if_exists`` where the statement itself says so."""
 
@@ -214,7 +214,7 @@ class DropDatabase(ScriptStatement):
     words = "DROP DATABASE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DetachDatabase(ScriptStatement):
     """sp_detach_db: the database leaves the instance, its files stay."""
 

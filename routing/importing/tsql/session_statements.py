@@ -59,11 +59,16 @@ def set_options(run: ScriptRun, node: SetOptions, condition: StatementCondition)
 def starts_transaction(run: ScriptRun, words: Sequence[Lexeme], effective: StatementCondition) -> None:
     """Begin the transaction that IMPLICIT_TRANSACTIONS begins before some statements."""
     connection = run.connection
-    if not connection.is_implicit or connection.transaction.is_open or not words:
-        return
-    reads = words[0].upper in ("SELECT", "WITH") and any(word.upper == "FROM" for word in words)
-    if words[0].upper in _STARTS or reads:
+    if connection.is_implicit and not connection.transaction.is_open and may_start_transaction(words):
         run.begin_transaction(effective.guards)
+
+
+def may_start_transaction(words: Sequence[Lexeme]) -> bool:
+    """Return whether a statement of these words begins a transaction under IMPLICIT_TRANSACTIONS."""
+    if not words:
+        return False
+    reads = words[0].upper in ("SELECT", "WITH") and any(word.upper == "FROM" for word in words)
+    return reads or words[0].upper in _STARTS
 
 
 def find_transaction_refusal(run: ScriptRun, node: DefinitionNode) -> RefusalError | None:

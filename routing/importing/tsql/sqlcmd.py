@@ -9,11 +9,13 @@ value is marked, so that the statement that needs it can be refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from routing.importing.tsql.script_statements import StatementProblem, phrase_unknown, quote
-from routing.importing.tsql.tokens import CODE, TextMode, TextSegment, segments
+from routing.importing.tsql.tokens import CODE, COMMENTS, TextMode, TextSegment, segments
 from routing.importing.tsql.vocabulary import (
     INVISIBLE,
     VARIABLE,
@@ -119,39 +121,88 @@ _WITHOUT_EFFECT = {
 }
 
 
-@dataclass(frozen=True)
+class LinePlaces:
+    """The file and line of each row of a text."""
+
+    __slots__ = ("_rows", "_stretches")
+
+    def __init__(self) -> None:
+        self._rows = 0
+        # Where a stretch of rows begins whose lines follow one another: its first row, the file, the first line.
+        self._stretches: list[tuple[int, str, int]] = []
+
+    def add(self, file: str, line: int) -> None:
+        """Add a row."""
+        if not self._stretches or self[self._rows] != (file, line):
+            self._stretches.append((self._rows, file, line))
+        self._rows += 1
+
+    def __getitem__(self, row: int) -> tuple[str, int]:
+        first, file, line = self._stretches[bisect_right(self._stretches, row, key=itemgetter(0)) - 1]
+        return file, line + row - first
+
+
+@dataclass(frozen=True, slots=True)
 class SqlBatch:
-    """A batch as the server gets it: its text, and the file and line of each of its lines.
+    """A batch as the server gets it: its text, and the file and line of each of its rows.
 
     ``server`` is the one that the last ``:connect`` named, as `read_server` returns it, None for the script's own;
     ``connection`` counts these. With ``exits`` an error in it ends the script, as ``:on error exit`` says.
     """
 
     text: str
-    places: tuple[tuple[str, int], ...]
+    places: LinePlaces
     server: str | None = None
     exits: bool = False
     connection: int = 0
 
 
-def batches(
-    text: str, file: str, variables: Mapping[str, str], include: Include | None
-) -> list[SqlBatch | StatementProblem]:
-    """Return the batches of a script, and between them what is wrong with its commands."""
-    reader = _Lines(variables, include)
+def read_batches(
+    text: str,
+    file: str,
+    variables: Mapping[str, str],
+    include: Include | None,
+    take: Callable[[SqlBatch | StatementProblem], None],
+) -> None:
+    """Send the batches of a script to ``take`` one by one, and between them problems of its commands."""
+    reader = _Lines(variables, include, take)
     reader.read(text, file, 0)
     reader.flush()
-    return reader.parts
+
+
+class _PendingText:
+    """The text of a batch that grows by rows; many rows are joined, since each takes a hundred bytes."""
+
+    _MOST_ROWS = 1000
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._rows: list[str] = []
+        self.places = LinePlaces()
+
+    def add(self, row: str, file: str, line: int) -> None:
+        self._rows.append(row)
+        self.places.add(file, line)
+        if len(self._rows) > self._MOST_ROWS:
+            self._parts.append("\n".join(self._rows))
+            self._rows.clear()
+
+    def join(self) -> str:
+        return "\n".join([*self._parts, *self._rows])
 
 
 class _Lines:
-    def __init__(self, variables: Mapping[str, str], include: Include | None) -> None:
-        self.parts: list[SqlBatch | StatementProblem] = []
+    def __init__(
+        self,
+        variables: Mapping[str, str],
+        include: Include | None,
+        take: Callable[[SqlBatch | StatementProblem], None],
+    ) -> None:
+        self._take = take
         self._given_variables = {name.casefold(): value for name, value in variables.items()}
         self._variables = dict(self._given_variables)
         self._include = include
-        self._pending: list[str] = []
-        self._places: list[tuple[str, int]] = []
+        self._pending = _PendingText()
         self._state = CODE
         self._server: str | None = None
         self._connection = 0
@@ -161,29 +212,27 @@ class _Lines:
 
     def read(self, text: str, file: str, depth: int) -> None:
         """Read one file; a batch that it leaves open goes on in the file that includes it."""
-        lines = _LINE_END.split(text.removeprefix("\ufeff"))
-        for index, line in enumerate(lines):
+        for number, start, line in _lines_of(text):
             if self._over:
-                rest = "\n".join(lines[index:])
-                if speaks_of_routing(rest):
-                    self._report(file, index + 1, "what follows is not run: the script ended above")
+                if speaks_of_routing(text[start:]):
+                    self._report(file, number, "what follows is not run: the script ended above")
                 return
-            if self._state == CODE and self._command(line, file, index + 1, depth):
+            if self._state == CODE and self._command(line, file, number, depth):
                 continue
-            self._line(line, file, index + 1)
+            self._line(line, file, number)
 
     def flush(self) -> None:
         """End the batch."""
-        if any(line.strip() for line in self._pending):
-            text = "\n".join(self._pending)
-            self.parts.append(SqlBatch(text, tuple(self._places), self._server, self._exits, self._connection))
-        self._drop()
+        pending, self._pending, self._state = self._pending, _PendingText(), CODE
+        text = pending.join()
+        if text and not text.isspace():
+            self._take(SqlBatch(text, pending.places, self._server, self._exits, self._connection))
 
     def _drop(self) -> None:
-        self._pending, self._places, self._state = [], [], CODE
+        self._pending, self._state = _PendingText(), CODE
 
     def _report(self, file: str, line: int, why: str) -> None:
-        self.parts.append(StatementProblem(file, line, why))
+        self._take(StatementProblem(file, line, why))
 
     def _line(self, line: str, file: str, number: int) -> None:
         line_segments, state = segments(line, self._state)
@@ -197,8 +246,7 @@ class _Lines:
             line, line_segments = "/*" * after.depth, []
         self._state = after
         for piece in _LINE_END.split(self._replace(line, line_segments, file, number)):
-            self._pending.append(piece)
-            self._places.append((file, number))
+            self._pending.add(piece, file, number)
 
     def _go(self, count: str, file: str, number: int) -> None:
         """End the batch; a repeated one leaves what one run leaves, GO 0 asks for none at all."""
@@ -213,7 +261,7 @@ class _Lines:
         parts = []
         for part in line_segments:
             piece = line[part.start : part.end]
-            is_comment = part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT)
+            is_comment = part.mode in COMMENTS
             is_text = part.mode is TextMode.STRING
             parts.append(piece if is_comment else self._fill(piece, file, number, is_text=is_text))
         return "".join(parts)
@@ -271,7 +319,7 @@ class _Lines:
         """End the script at EXIT or QUIT, without the batch before it; EXIT(…) runs that first."""
         if runs_batch:
             self.flush()
-        if speaks_of_routing("\n".join(self._pending)):
+        if speaks_of_routing(self._pending.join()):
             self._report(file, number, "the script ends here, before its last batch has run")
         self._drop()
         self._over = True
@@ -336,18 +384,27 @@ def find_comments(text: str) -> ScriptComments:
     """Find statements in line comments, which somebody may uncomment and run."""
     statements: list[tuple[int, str]] = []
     has_comment, has_code, state = False, False, CODE
-    for number, line in enumerate(_LINE_END.split(text.removeprefix("\ufeff")), start=1):
+    for number, _start, line in _lines_of(text):
         was_code = state == CODE
         line_segments, state = segments(line, state)
         state = CODE if state.mode is TextMode.LINE_COMMENT else state
         code = _code(line, line_segments)
         has_code |= bool(code.strip()) and not (was_code and (_COMMAND.fullmatch(line) or _go(code) is not None))
         for part in line_segments:
-            has_comment |= part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT)
+            has_comment |= part.mode in COMMENTS
             commented = _COMMENTED.fullmatch(line[part.start : part.end])
             if part.mode is TextMode.LINE_COMMENT and commented is not None:
                 statements.append((number, commented.group(1)))
     return ScriptComments(tuple(statements), is_all=has_comment and not has_code)
+
+
+def _lines_of(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the number of each line, from 1, where it begins, and its text."""
+    number, start = 1, len(text) - len(text.removeprefix("\ufeff"))
+    for line_end in _LINE_END.finditer(text, start):
+        yield number, start, text[start : line_end.start()]
+        number, start = number + 1, line_end.end()
+    yield number, start, text[start:]
 
 
 def _go(code: str) -> str | None:
@@ -362,8 +419,5 @@ def _go(code: str) -> str | None:
 
 
 def _code(line: str, line_segments: list[TextSegment]) -> str:
-    parts = [
-        " " if part.mode in (TextMode.COMMENT, TextMode.LINE_COMMENT) else line[part.start : part.end]
-        for part in line_segments
-    ]
+    parts = [" " if part.mode in COMMENTS else line[part.start : part.end] for part in line_segments]
     return "".join(parts)

@@ -10,6 +10,7 @@ from routing.importing.tsql import definitions
 from routing.importing.tsql.cursor import LexemeCursor
 from routing.importing.tsql.database_definitions import find_stray_sign, title_of
 from routing.importing.tsql.extents import StatementExtent, at_end_of_condition
+from routing.importing.tsql.held_texts import needed_words
 from routing.importing.tsql.parse_faults import find_misspelt_definition
 from routing.importing.tsql.script_statements import JOINED, SYNTAX, RefusalError, UnparsedError
 from routing.importing.tsql.simple_statements import (
@@ -118,6 +119,9 @@ class StatementParser:
     def _words(self, start: int) -> Words:
         return self._cursor.between(start, self._cursor.position)
 
+    def _passed(self, place: Place, start: int) -> OtherStatement:
+        return OtherStatement(place=place, words=needed_words(self._words(start)))
+
     def _other(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         extent = self._skip()
@@ -126,14 +130,14 @@ class StatementParser:
             node = self._execute()
             self._cursor.position = max(end, self._cursor.position)
             return node
-        return OtherStatement(place=place, words=self._words(start))
+        return self._passed(place, start)
 
     def _transaction(self) -> ScriptNode:
         place, start = self._here(), self._cursor.position
         node = read_transaction(self._cursor, place)
         self._finish()
         if node is None:
-            return OtherStatement(place=place, words=self._words(start))
+            return self._passed(place, start)
         return replace(node, words=self._words(start))
 
     def _goto(self) -> ScriptNode:
@@ -247,7 +251,7 @@ class StatementParser:
             self._fault(place, f"{cursor.peek().upper} {cursor.peek(1).upper}: {stray.why}", stray.number)
         self._skip()
         if title is None:
-            return OtherStatement(place=place, words=self._words(start))
+            return self._passed(place, start)
         return DefinitionNode(place=place, words=self._words(start), title=title, refusal=RefusalError(why))
 
     def _read_definition(self, read: definitions.Definition) -> ScriptNode:
@@ -263,11 +267,11 @@ class StatementParser:
             )
             cursor.position = max(cursor.position, start + 2)
             self._finish()
-            words = self._words(start)
+            words = _needed_of_definition(self._words(start))
             return DefinitionNode(place=place, words=words, title=title, refusal=refusal, is_fault=is_fault)
         notes = self._take_notes()
         self._finish()
-        words = self._words(start)
+        words = _needed_of_definition(self._words(start))
         return DefinitionNode(place=place, words=words, title=title, statements=tuple(statements), notes=notes)
 
     def _drop_modules(self) -> ScriptNode:
@@ -279,3 +283,8 @@ class StatementParser:
     def _take_notes(self) -> tuple[str, ...]:
         notes, self._cursor.notes = tuple(self._cursor.notes), []
         return notes
+
+
+def _needed_of_definition(words: Words) -> Words:
+    """Return the verb, noun and name, or all words where another CREATE is among them."""
+    return words if any(word.upper == "CREATE" for word in words[1:]) else words[:3]

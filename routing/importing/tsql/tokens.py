@@ -9,10 +9,12 @@ tokens, and refuses a whole text for one quote that is not closed.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from sqlglot import Token, TokenType
 from sqlglot.dialects.tsql import TSQL
@@ -45,8 +47,7 @@ class LexicalState:
     depth: int = 0
 
 
-@dataclass(frozen=True)
-class TextSegment:
+class TextSegment(NamedTuple):
     """``text[start:end]`` is all of one mode, its delimiters included."""
 
     mode: TextMode
@@ -55,14 +56,17 @@ class TextSegment:
 
 
 CODE = LexicalState()
-_OPENING = {
+COMMENTS = (TextMode.COMMENT, TextMode.LINE_COMMENT)
+OPENING = {
     "'": TextMode.STRING,
     '"': TextMode.QUOTED,
     "[": TextMode.BRACKET,
     "/*": TextMode.COMMENT,
     "--": TextMode.LINE_COMMENT,
 }
-_OPENER = re.compile(r"--|/\*|['\"\[]")
+"""The modes by what opens them."""
+
+OPENER = re.compile(r"--|/\*|['\"\[]")
 _CLOSER = {
     TextMode.STRING: re.compile("''?"),
     TextMode.QUOTED: re.compile('""?'),
@@ -74,36 +78,47 @@ _CLOSER = {
 
 def segments(text: str, state: LexicalState = CODE) -> tuple[list[TextSegment], LexicalState]:
     """Return the segments of a text that begins in ``state``, and the state it ends in."""
-    parts: list[TextSegment] = []
-    start = inside = 0
-    while start < len(text):
-        mode = state.mode
-        if mode is TextMode.CODE:
-            opener = _OPENER.search(text, start)
-            end = opener.start() if opener else len(text)
-            if end > start:
-                parts.append(TextSegment(mode, start, end))
-            if opener:
-                state, inside = LexicalState(_OPENING[opener.group()], 1), opener.end()
-        else:
-            end, state = _close(text, inside, state)
-            parts.append(TextSegment(mode, start, end))
-            inside = end
-        start = end
-    return parts, state
+    walk = SegmentWalk(text, state)
+    return list(walk.read(0, len(text))), walk.state
 
 
-def _close(text: str, position: int, state: LexicalState) -> tuple[int, LexicalState]:
+class SegmentWalk:
+    """Reads the segments of a text one by one; ``state`` is the one behind what was read."""
+
+    def __init__(self, text: str, state: LexicalState = CODE) -> None:
+        self._text = text
+        self.state = state
+
+    def read(self, start: int, stop: int) -> Iterator[TextSegment]:
+        """Yield the segments from ``start``, which end at ``stop`` at the latest."""
+        inside = start
+        while start < stop:
+            mode = self.state.mode
+            if mode is TextMode.CODE:
+                opener = OPENER.search(self._text, start, stop)
+                end = opener.start() if opener else stop
+                if opener:
+                    self.state, inside = LexicalState(OPENING[opener.group()], 1), opener.end()
+                if end > start:
+                    yield TextSegment(mode, start, end)
+            else:
+                end, self.state = close_segment(self._text, inside, self.state, stop)
+                yield TextSegment(mode, start, end)
+                inside = end
+            start = end
+
+
+def close_segment(text: str, position: int, state: LexicalState, stop: int) -> tuple[int, LexicalState]:
     """Return where the string, name or comment around this position ends, and the state from there on."""
     depth = state.depth
-    for closer in _CLOSER[state.mode].finditer(text, position):
+    for closer in _CLOSER[state.mode].finditer(text, position, stop):
         if state.mode is TextMode.COMMENT:
             depth += 1 if closer.group() == "/*" else -1
             if depth == 0:
                 return closer.end(), CODE
         elif state.mode is TextMode.LINE_COMMENT or len(closer.group()) == 1:
             return closer.end(), CODE
-    return len(text), LexicalState(state.mode, depth)
+    return stop, LexicalState(state.mode, depth)
 
 
 class LexemeKind(Enum):
@@ -141,6 +156,7 @@ class LexemeList:
 
     ``invisible`` has the row and the first invisible character of each row that holds one outside strings, names
     and comments. The lexemes are those without it: it divides words where it stands beside a keyword.
+    ``skipped`` has the number of statements left out before the one that begins at each of these offsets.
     """
 
     text: str
@@ -148,8 +164,12 @@ class LexemeList:
     cut: int | None = None
     cut_in: str = ""
     invisible: tuple[tuple[int, str], ...] = ()
+    skipped: Mapping[int, int] = field(default_factory=dict)
 
 
+_LONGEST_PIECE = 50_000
+_LONG_COMMENT = 200
+_BLANK = re.compile(r"[ \t\n]")
 _LONGEST_PART = 40
 _FIRST_WORD = re.compile(rf"[\w@#$]{{1,{_LONGEST_PART}}}")
 _INVISIBLE_RUN = re.compile(f"{INVISIBLE.pattern}+")
@@ -163,59 +183,145 @@ class _Lexer(TSQL.Tokenizer):
     QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
 
 
-def tokenize(text: str) -> LexemeList:
-    """Return the lexemes of a text, up to the string, name or comment that is not closed."""
-    text_segments, last = segments(text)
-    strays = _find_invisible(text, text_segments)
-    row_starts = [match.end() for match in re.finditer("\n", text)]
-    cut = _find_cut(text_segments, last)
-    readable = text[:cut] if cut is not None else text
-    cut_in = last.mode.value
-    try:
-        tokens = _Lexer(dialect=TSQL()).tokenize(_plain(readable, text_segments, strays))
-    except TokenError:
-        tokens, cut, cut_in = [], 0, "text that the tokenizer cannot read"
-    lexemes = [_lexeme(token, text, row_starts) for token in tokens]
-    merged = _merge(lexemes, text)
-    by_row = {bisect_right(row_starts, start): text[start] for start, _end in reversed(strays)}
-    invisible = tuple(sorted(by_row.items()))
-    if cut is None:
-        return LexemeList(text, tuple(merged), invisible=invisible)
-    row = bisect_right(row_starts, cut)
-    merged.append(Lexeme(LexemeKind.CUT, cut_in, "", cut, len(text), row))
-    return LexemeList(text, tuple(merged), row, cut_in, invisible)
+@dataclass(frozen=True)
+class SkippedText:
+    """``text[start:end]`` holds ``count`` statements that are left out; another one begins at ``end``."""
+
+    start: int
+    end: int
+    count: int
 
 
-def _find_cut(text_segments: list[TextSegment], last: LexicalState) -> int | None:
-    if last == CODE or last.mode is TextMode.LINE_COMMENT or not text_segments:
-        return None
-    return text_segments[-1].start
+def tokenize(text: str, skipped: Sequence[SkippedText] = ()) -> LexemeList:
+    """Return the lexemes of a text, up to the string, name or comment that is not closed.
 
-
-def _find_invisible(text: str, text_segments: list[TextSegment]) -> list[tuple[int, int]]:
-    """Return the beginning and end of each run of invisible characters in code."""
-    if text.isascii():
-        return []
-    in_code = (part for part in text_segments if part.mode is TextMode.CODE)
-    return [match.span() for part in in_code for match in _INVISIBLE_RUN.finditer(text, part.start, part.end)]
-
-
-def _plain(text: str, text_segments: list[TextSegment], strays: list[tuple[int, int]]) -> str:
-    """Return the text, as long as before, without what the tokenizer takes for something else.
-
-    ``{#`` would open a comment; an invisible character would stick to a keyword.
+    ``skipped`` are left out, in their order; each begins and ends in code.
     """
-    if "{" in text:
-        parts = (text[part.start : part.end] for part in text_segments)
-        kinds = (part.mode is TextMode.CODE for part in text_segments)
-        text = "".join(
-            piece.replace("{", "?") if is_code else piece for piece, is_code in zip(parts, kinds, strict=True)
-        )
-    characters = list(text) if strays else []
-    for start, end in strays:
-        if end <= len(text) and _divides(text, start, end):
-            characters[start:end] = " " * (end - start)
-    return "".join(characters) or text
+    return _LexemeReader(text, skipped).read()
+
+
+class _LexemeReader:
+    """Tokenizes a text piece by piece: a token of the tokenizer takes a hundred times its text."""
+
+    def __init__(self, text: str, skipped: Sequence[SkippedText]) -> None:
+        self._text = text
+        self._skipped = skipped
+        self._lexer = _Lexer(dialect=TSQL())
+        self._names: dict[str, str] = {}
+        self._words: dict[str, tuple[str, str]] = {}
+        self._row_starts = array("I", (match.end() for match in re.finditer("\n", text)))
+        self._row = 0
+        self._lexemes: list[Lexeme] = []
+        self._invisible: dict[int, str] = {}
+        # The tokenizer ends a line comment at a carriage return too: such a text is not cut.
+        self._is_divisible = "\r" not in text
+        self._plain_pieces: list[str] = []
+        self._piece_start = 0
+        self._is_readable = True
+
+    def read(self) -> LexemeList:
+        walk = SegmentWalk(self._text)
+        part: TextSegment | None = None
+        start = 0
+        for stop, following in [*((run.start, run.end) for run in self._skipped), (len(self._text), 0)]:
+            self._piece_start = start
+            for part in walk.read(start, stop):
+                if part.mode is TextMode.CODE:
+                    self._add_code(part)
+                elif walk.state.mode in (TextMode.CODE, TextMode.LINE_COMMENT):
+                    self._add_other(part)
+            self._tokenize()
+            start = following
+        cut = None if part is None or walk.state == CODE else part.start
+        return self._result(cut, walk.state.mode)
+
+    def _result(self, cut: int | None, mode: TextMode) -> LexemeList:
+        skipped = {run.end: run.count for run in self._skipped}
+        invisible, cut_in = tuple(sorted(self._invisible.items())), mode.value
+        if not self._is_readable:
+            self._lexemes, cut, cut_in = [], 0, "text that the tokenizer cannot read"
+        elif mode is TextMode.LINE_COMMENT:
+            cut = None
+        if cut is None:
+            return LexemeList(self._text, tuple(self._lexemes), invisible=invisible, skipped=skipped)
+        row = bisect_right(self._row_starts, cut)
+        self._lexemes.append(Lexeme(LexemeKind.CUT, cut_in, "", cut, len(self._text), row))
+        return LexemeList(self._text, tuple(self._lexemes), row, cut_in, invisible, skipped)
+
+    def _add_code(self, part: TextSegment) -> None:
+        """Add code, and end the piece at blanks in it once that is long enough."""
+        start = part.start
+        while self._is_divisible and part.end - self._piece_start > _LONGEST_PIECE:
+            blank = _BLANK.search(self._text, max(start, self._piece_start + _LONGEST_PIECE), part.end)
+            if blank is None:
+                break
+            self._plain_pieces.append(self._plain(start, blank.end()))
+            self._tokenize()
+            start = self._piece_start = blank.end()
+        self._plain_pieces.append(self._plain(start, part.end))
+
+    def _add_other(self, part: TextSegment) -> None:
+        if part.mode in COMMENTS and self._is_divisible and part.end - part.start > _LONG_COMMENT:
+            self._plain_pieces.append(" ")
+            self._tokenize()
+            self._piece_start = part.end
+        else:
+            self._plain_pieces.append(self._text[part.start : part.end])
+
+    def _plain(self, start: int, end: int) -> str:
+        """Return code, as long as before, without what the tokenizer takes for something else.
+
+        ``{#`` would open a comment; an invisible character would stick to a keyword.
+        """
+        code = self._text[start:end].replace("{", "?")
+        if code.isascii():
+            return code
+        characters: list[str] = []
+        for stray in _INVISIBLE_RUN.finditer(self._text, start, end):
+            self._invisible.setdefault(bisect_right(self._row_starts, stray.start()), self._text[stray.start()])
+            if _divides(self._text, stray.start(), stray.end()):
+                characters = characters or list(code)
+                characters[stray.start() - start : stray.end() - start] = " " * (stray.end() - stray.start())
+        return "".join(characters) or code
+
+    def _tokenize(self) -> None:
+        """Add the lexemes of the piece, and begin another."""
+        piece, self._plain_pieces = "".join(self._plain_pieces), []
+        if not piece or not self._is_readable:
+            return
+        try:
+            tokens = self._lexer.tokenize(piece)
+        except TokenError:
+            self._is_readable = False
+            return
+        self._lexemes += _merge([self._lexeme(token) for token in tokens], self._text)
+
+    def _lexeme(self, token: Token) -> Lexeme:
+        start, end = self._piece_start + token.start, self._piece_start + token.end + 1
+        while self._row < len(self._row_starts) and self._row_starts[self._row] <= start:
+            self._row += 1
+        raw = self._text[start:end]
+        first = raw[:1]
+        if first == "'" or (first in "nN" and raw[1:2] == "'" and len(raw) > 2):
+            return Lexeme(LexemeKind.STRING, token.text, "", start, end, self._row, is_national=first != "'")
+        if first in ('"', "["):
+            name = self._names.setdefault(token.text, token.text)
+            return Lexeme(LexemeKind.NAME, name, "", start, end, self._row)
+        if first in "0123456789":
+            return Lexeme(LexemeKind.NUMBER, raw, "", start, end, self._row)
+        word, upper = self._word(raw)
+        if len(raw) > 1 or first == "_" or first.isalnum() or ord(first) > 127:
+            return Lexeme(LexemeKind.WORD, word, upper, start, end, self._row)
+        return Lexeme(LexemeKind.SIGN, word, "", start, end, self._row)
+
+    def _word(self, raw: str) -> tuple[str, str]:
+        """Return a word without invisible characters, and in upper case; equal ones are one object."""
+        known = self._words.get(raw)
+        if known is None:
+            word = raw if raw.isascii() else INVISIBLE.sub("", raw)
+            upper = _upper(word)
+            known = self._words[raw] = (word, word if upper == word else upper)
+        return known
 
 
 def _divides(text: str, start: int, end: int) -> bool:
@@ -225,23 +331,6 @@ def _divides(text: str, start: int, end: int) -> bool:
     if before is None or after is None:
         return True
     return before.group()[::-1].upper() in _KEYWORDS or after.group().upper() in _KEYWORDS
-
-
-def _lexeme(token: Token, text: str, row_starts: list[int]) -> Lexeme:
-    start, end = token.start, token.end + 1
-    raw = text[start:end]
-    first = raw[:1]
-    row = bisect_right(row_starts, start)
-    if first == "'" or (first in "nN" and raw[1:2] == "'" and len(raw) > 2):
-        return Lexeme(LexemeKind.STRING, token.text, "", start, end, row, is_national=first != "'")
-    if first in ('"', "["):
-        return Lexeme(LexemeKind.NAME, token.text, "", start, end, row)
-    if first in "0123456789":
-        return Lexeme(LexemeKind.NUMBER, raw, "", start, end, row)
-    if len(raw) > 1 or first == "_" or first.isalnum() or ord(first) > 127:
-        word = INVISIBLE.sub("", raw)
-        return Lexeme(LexemeKind.WORD, word, _upper(word), start, end, row)
-    return Lexeme(LexemeKind.SIGN, raw, "", start, end, row)
 
 
 def _upper(word: str) -> str:

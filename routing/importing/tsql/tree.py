@@ -5,7 +5,7 @@ Each node is one statement with its place, a file and a line; what governs other
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from routing.importing.tsql.cursor import LexemeCursor
@@ -18,7 +18,7 @@ Place = tuple[str, int]
 Words = tuple[Lexeme, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptNode:
     """One statement; ``words`` are all of its lexemes, or those of its head."""
 
@@ -26,24 +26,19 @@ class ScriptNode:
     words: Words = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OtherStatement(ScriptNode):
-    """A statement that says nothing about routing."""
-
-    @property
-    def verb(self) -> str:
-        """Its first word."""
-        return self.words[0].upper if self.words else ""
+    """A statement that says nothing about routing; of its ``words`` those that `needed_words` returns."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BlockNode(ScriptNode):
     """BEGIN … END."""
 
     body: tuple[ScriptNode, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IfElse(ScriptNode):
     """IF, of which ``words`` are the condition; ``is_else``: an ELSE whose IF was not recognised."""
 
@@ -52,14 +47,14 @@ class IfElse(ScriptNode):
     otherwise: ScriptNode | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LoopNode(ScriptNode):
     """WHILE."""
 
     body: ScriptNode | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TryCatch(ScriptNode):
     """BEGIN TRY … END TRY BEGIN CATCH … END CATCH."""
 
@@ -68,31 +63,31 @@ class TryCatch(ScriptNode):
     catch_line: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LabelNode(ScriptNode):
     """A place that GOTO names, in lower case."""
 
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GotoNode(ScriptNode):
     """GOTO; the label in lower case."""
 
     label: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReturnNode(ScriptNode):
     """RETURN."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ThrowNode(ScriptNode):
     """THROW."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RaiseError(ScriptNode):
     """RAISERROR; ``severity`` is the words of its second argument."""
 
@@ -100,7 +95,7 @@ class RaiseError(ScriptNode):
     is_logged: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class VariableAssignment:
     """One variable that DECLARE, SET or SELECT gives a value: by ``=``, by another sign, or by none."""
 
@@ -110,7 +105,7 @@ class VariableAssignment:
     type_words: Words = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AssignNode(ScriptNode):
     """DECLARE, SET or SELECT of variables; with ``has_source`` a FROM or WHERE decides what they hold."""
 
@@ -119,7 +114,7 @@ class AssignNode(ScriptNode):
     has_source: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SetOptions(ScriptNode):
     """SET of options of the session; ``is_on`` None where they are set to something else."""
 
@@ -127,7 +122,7 @@ class SetOptions(ScriptNode):
     is_on: bool | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TransactionStatement(ScriptNode):
     """BEGIN, COMMIT, ROLLBACK or SAVE of a transaction; ``name`` is its own, a savepoint's, or a variable."""
 
@@ -135,7 +130,7 @@ class TransactionStatement(ScriptNode):
     name: Lexeme | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DefinitionNode(ScriptNode):
     """A statement about routes, services, endpoints or databases.
 
@@ -150,7 +145,7 @@ class DefinitionNode(ScriptNode):
     is_fault: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class UseNode(ScriptNode):
     """USE; ``name`` None where it is not known."""
 
@@ -159,7 +154,7 @@ class UseNode(ScriptNode):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ProcedureParameter:
     """A parameter of a procedure; ``default`` None without one."""
 
@@ -169,7 +164,34 @@ class ProcedureParameter:
     is_output: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+class ModuleBody:
+    """The statements of a module, kept or read again from its text when they are asked for.
+
+    ``silent_steps`` is how many statements it has if none is named where the module does not run, else None.
+    """
+
+    __slots__ = ("_nodes", "_read", "silent_steps")
+
+    def __init__(
+        self,
+        nodes: tuple[ScriptNode, ...] | None = None,
+        *,
+        silent_steps: int | None = None,
+        read: Callable[[], tuple[ScriptNode, ...]] = tuple,
+    ) -> None:
+        self._nodes = nodes
+        self._read = read
+        self.silent_steps = silent_steps
+
+    @property
+    def nodes(self) -> tuple[ScriptNode, ...]:
+        """The statements."""
+        if self._nodes is None:
+            self._nodes = self._read()
+        return self._nodes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModuleNode(ScriptNode):
     """CREATE or ALTER of a procedure, function or trigger: all that follows in the batch is its ``body``.
 
@@ -181,11 +203,10 @@ class ModuleNode(ScriptNode):
     name: str
     key: tuple[str, str]
     parameters: tuple[ProcedureParameter, ...]
-    body: tuple[ScriptNode, ...]
-    labels: frozenset[str]
+    body: ModuleBody
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DropModules(ScriptNode):
     """DROP PROCEDURE; ``keys`` are the schemas and names in lower case."""
 
@@ -193,7 +214,7 @@ class DropModules(ScriptNode):
     if_exists: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CallArgument:
     """An argument of a call: by name, or in order; ``words`` empty for DEFAULT."""
 
@@ -202,7 +223,7 @@ class CallArgument:
     is_output: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CallNode(ScriptNode):
     """EXEC of a procedure, whose name has up to four ``parts`` or is what the ``variable`` holds.
 
@@ -215,7 +236,7 @@ class CallNode(ScriptNode):
     arguments: tuple[CallArgument, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunText(ScriptNode):
     """EXEC of a text in parentheses; ``server`` is a linked server."""
 
@@ -223,7 +244,7 @@ class RunText(ScriptNode):
     server: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BatchFault:
     """For what SQL Server cannot parse a batch, and its number."""
 
@@ -232,9 +253,9 @@ class BatchFault:
     number: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ParsedBatch:
-    """A batch, or the text of an EXEC: its nodes, its labels, and why nothing of it runs, if anything.
+    """A batch, or the text of an EXEC: its nodes, and why nothing of it runs, if anything.
 
     ``unread`` is the place from which on blocks nest too deep to be read; ``statements`` how many statements were
     recognised, about whatever they are.
@@ -242,12 +263,11 @@ class ParsedBatch:
 
     nodes: tuple[ScriptNode, ...]
     faults: tuple[BatchFault, ...]
-    labels: frozenset[str]
     unread: Place | None = None
     statements: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ScriptBatch:
     """A batch as a script sends it; ``why_not`` where it does not run on the instance that is asked about.
 

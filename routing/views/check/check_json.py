@@ -2,102 +2,44 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
-
 from routing.advice.reasons import error_number
 from routing.cases.background import StatusText
 from routing.cases.evidence import FileEvidence, ScriptRead, views_read
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
-from routing.cases.path_ends import MessagePath, PathWay
 from routing.lint.lint_estate import LintFinding
 from routing.render.wording import format_time
 from routing.rules.following import HOP_COLUMNS, PathHop
+from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.observed import NumberAgreement
 from routing.rules.timeline import moment_of
 from routing.terms import JsonObject, ReadRow
 from routing.views.check.checking import Check, find_notes, severity_of
 from routing.views.check.grouping import GroupAdvice, MessageGroup
 from routing.views.check.problem_evidence import VIEWS_OF_AN_INSTANCE
-
-# What a script that is tried changes: messages decided twice, by what they were and what they become.
-
-
-class ChangeableResult(NamedTuple):
-    """The parts of a result that a script can change: outcome (or NOT_KNOWN), reason, route, target, end.
-
-    ``end`` is that of `MessageResult.end`; ``end_instance`` where it fails after it has left its own instance.
-    """
-
-    outcome: str
-    reason: str | None
-    route_name: str | None
-    destination: str | None
-    end: str
-    end_instance: str | None
-
-
-@dataclass(frozen=True)
-class Change:
-    """Messages of one sender to one service that have one end instead of another, oldest first."""
-
-    instance: str
-    database: str
-    service: str
-    before: ChangeableResult
-    after: ChangeableResult
-    results: Sequence[MessageResult] = ()
-
-
-def end_of(result: MessageResult) -> ChangeableResult:
-    """Return the part of a message's result that a script can change."""
-    verdict, path = result.verdict, result.path
-    if verdict is None:
-        return ChangeableResult(result.outcome, None, None, None, result.end, None)
-    failure = None if path is None else path.first_failure
-    instance = None if failure is None else failure.hop_path.instance
-    target = verdict.destination_database or verdict.address
-    return ChangeableResult(result.outcome, str(verdict.reason), verdict.route_name, target, result.end, instance)
-
-
-def find_changes(before: Sequence[MessageResult], after: Sequence[MessageResult]) -> tuple[list[Change], int]:
-    """Return the changes, those of most messages first, and how many messages do not change.
-
-    Both are the same messages in the same order.
-    """
-    results_by_change: dict[Change, list[MessageResult]] = defaultdict(list)
-    for old, new in zip(before, after, strict=True):
-        if end_of(old) != end_of(new):
-            row = old.row
-            who = (row["instance_name"], row["database_name"], row["to_service_name"])
-            results_by_change[Change(*who, end_of(old), end_of(new))].append(old)
-    changes = [
-        replace(change, results=sorted(results, key=lambda result: result.row["enqueue_time"]))
-        for change, results in results_by_change.items()
-    ]
-    changes.sort(key=lambda one: (-len(one.results), one.instance, one.database, one.service, str(one.before)))
-    return changes, len(before) - sum(len(one.results) for one in changes)
+from routing.views.check.trial import Change, Trial
 
 
 def as_object(done: Check) -> JsonObject:
-    """Convert a check to JSON values: times in ISO 8601, lists in the order in which they are printed."""
+    """Convert a check to JSON values: times in ISO 8601, lists in the order in which they are printed.
+
+    With scripts to try, all but ``read``, ``notes`` and ``then`` is the state with these in force.
+    """
+    shown = done.shown
     return {
         "read": _read(done.evidence),
         "notes": find_notes(done),
-        "not_known": [gap_object(gap) for gap in done.gaps],
-        "decided_at": {name: format_time(moment_of(time)) for name, time in sorted(done.estate.times.items())},
-        "messages": len(done.results),
-        "outcomes": dict(done.outcomes),
-        "ends": dict(done.ends),
-        "groups": [_group(one, done) for one in done.groups],
-        "findings": [_finding(one) for one in done.findings],
-        "other_findings": dict(done.other_findings),
-        "then": None if done.tried is None else _then(done, done.tried),
+        "not_known": [gap_object(gap) for gap in shown.gaps],
+        "decided_at": {name: format_time(moment_of(time)) for name, time in sorted(shown.estate.times.items())},
+        "messages": len(shown.results),
+        "outcomes": dict(shown.outcomes),
+        "ends": dict(shown.ends),
+        "groups": [_group(one, shown) for one in shown.groups],
+        "findings": [_finding(one) for one in shown.findings],
+        "other_findings": dict(shown.other_findings),
+        "then": None if done.tried is None or done.trial is None else _then(done, done.tried, done.trial),
     }
 
 
@@ -191,7 +133,7 @@ def _advice(advice: GroupAdvice) -> JsonObject:
     }
 
 
-def path_object(path: MessagePath, knowledge: EstateKnowledge) -> JsonObject:
+def path_object(path: JudgedPath, knowledge: EstateKnowledge) -> JsonObject:
     """Return the path of messages that leave their instance: every way there and back, and what was not read."""
     unread = [_unread(address, knowledge) for address in path.unread_addresses]
     return {
@@ -201,11 +143,11 @@ def path_object(path: MessagePath, knowledge: EstateKnowledge) -> JsonObject:
         "return_is_known": not path.is_back_unknown,
         "assumed": [{"address": address, "instance_name": name} for address, name in path.assumed],
         "ways": [_path_way(one, path) for one in path.all_ways],
-        "not_known": [*({**gap_object(gap), "address": None} for gap in path.gaps), *unread],
+        "not_known": [*({**gap_object(gap), "address": None} for gap in gaps_on(path)), *unread],
     }
 
 
-def _path_way(one: PathWay, path: MessagePath) -> JsonObject:
+def _path_way(one: PathWay, path: JudgedPath) -> JsonObject:
     hop_path = one.hop_path
     return {
         "direction": "BACK" if one.is_return else "THERE",
@@ -271,28 +213,27 @@ def _finding(one: LintFinding) -> JsonObject:
     return {**one._asdict(), "severity": str(severity_of(one))}
 
 
-def _then(done: Check, tried: Check) -> JsonObject:
-    changes, unchanged = find_changes(done.results, tried.results)
+def _then(done: Check, tried: Check, trial: Trial) -> JsonObject:
     return {
         "scripts": [_script(one) for one in tried.evidence.scripts],
         "rejected": list(tried.evidence.rejected),
         "notes": list(tried.evidence.notes),
-        "changes": [_change(one) for one in changes],
-        "unchanged": unchanged,
+        "before": {"outcomes": dict(done.outcomes), "ends": dict(done.ends)},
+        "stuck_before": len(trial.stuck_before),
+        "stuck_after": len(trial.stuck_after),
+        "changes": [_change(one) for one in trial.changes],
+        "unchanged": trial.unchanged,
     }
 
 
 def _change(one: Change) -> JsonObject:
     return {
+        "effect": one.effect,
         "count": len(one.results),
         "instance_name": one.instance,
         "database_name": one.database,
         "to_service_name": one.service,
-        "before": _end(one.before),
-        "after": _end(one.after),
+        "before": one.before._asdict(),
+        "after": one.after._asdict(),
         "messages": [_message(result) for result in one.results],
     }
-
-
-def _end(end: ChangeableResult) -> JsonObject:
-    return end._asdict()

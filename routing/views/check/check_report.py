@@ -11,7 +11,6 @@ from routing.advice.remedy import MessageRemedy
 from routing.cases.evidence import FileEvidence, ScriptRead, ViewRead, views_read
 from routing.cases.message_cases import MessageResult
 from routing.cases.missing_knowledge import gap_sentence
-from routing.cases.path_ends import PathEnd
 from routing.document import (
     Block,
     DocumentHeading,
@@ -29,8 +28,7 @@ from routing.render.wording import count
 from routing.rules.timeline import micros_of
 from routing.schemas import INPUTS, ROUTES
 from routing.tables.table_columns import TableColumns
-from routing.terms import Reason
-from routing.views.check.check_json import Change, ChangeableResult, find_changes
+from routing.terms import PathEnd, Reason
 from routing.views.check.checking import Check, find_notes
 from routing.views.check.grouping import GroupAdvice, ProblemKind
 from routing.views.check.problem_evidence import EvidencePlaces, ReportLimits, list_evidence
@@ -39,9 +37,9 @@ from routing.views.check.problems import (
     find_problems,
     state_answer,
     state_counts,
-    state_trial,
     state_waiting,
 )
+from routing.views.check.trial import Change, ChangeableResult
 from routing.views.configuration_changes import describe_route_changes
 from routing.views.page.estate_matrix import list_places
 from routing.views.page.facts import (
@@ -68,19 +66,26 @@ EVERYTHING = ReportLimits(None, None, None, None, None, None, None)
 def make_document(done: Check, *, with_all: bool = False, limits: ReportLimits | None = None) -> list[Block]:
     """Describe a check; messages that are simply on their way are only counted unless ``with_all``."""
     limits = limits or ReportLimits()
-    problems = find_problems(done.groups)
+    problems = find_problems(done.shown.groups)
     listed_problems = [one for one in problems if with_all or one.kind is not ProblemKind.NOTHING]
     shown = listed_problems[: limits.problems]
-    report = _Report(done, limits)
+    report = _Report(done.shown, limits)
     return [
-        *report.answer(problems),
-        *report.changes(),
+        *report.answer(problems, _state_trial(done)),
+        *_list_changes(done, limits),
         *(block for number, problem in enumerate(shown, 1) for block in report.problem(number, problem)),
         *report.others(listed_problems[len(shown) :]),
         *report.lint(),
         *report.not_known(),
-        *report.read(),
+        *_Report(done, limits).read(),
     ]
+
+
+def _state_trial(done: Check) -> str | None:
+    """State the effect of scripts; None without any."""
+    if done.trial is None or done.tried is None:
+        return None
+    return done.trial.state(one.file for one in done.tried.evidence.scripts)
 
 
 def describe_message(
@@ -95,7 +100,7 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
     # Remedies with one statement may differ in words.
     remedies: dict[tuple[str, str], MessageRemedy] = {}
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for problem in find_problems(done.groups):
+    for problem in find_problems(done.shown.groups):
         if asked is not None and not any(problem.keeps(result) for result in asked):
             continue
         for advice in problem.advice:
@@ -116,7 +121,7 @@ def list_statements(done: Check, asked: Sequence[MessageResult] | None = None) -
 
 def answer_line(done: Check) -> str:
     """Return the line that answers: how many messages are stuck, and what else is wrong."""
-    return state_answer(find_problems(done.groups), len(done.results))
+    return state_answer(find_problems(done.shown.groups), len(done.results))
 
 
 class _Report:
@@ -127,15 +132,13 @@ class _Report:
         self._remedies: dict[tuple[str, MessageRemedy], int] = {}
         self._evidence_places = EvidencePlaces(done)
 
-    def answer(self, problems: Sequence[MessageProblem]) -> Iterator[Block]:
+    def answer(self, problems: Sequence[MessageProblem], trial: str | None) -> Iterator[Block]:
         """Yield the answer: which messages are stuck as of when, and first what scripts would change."""
         done = self._done
         answer = state_answer(problems, len(done.results))
-        if done.tried is None:
-            yield DocumentHeading(answer, 1)
-        else:
-            yield DocumentHeading(state_trial(done, done.tried), 1)
-            yield Paragraph(f"Without: {answer[:1].lower()}{answer[1:]}")
+        yield DocumentHeading(answer if trial is None else trial, 1)
+        if trial is not None:
+            yield Paragraph(f"Then: {answer[:1].lower()}{answer[1:]}")
         on_their_way = sum(one.count for one in problems if one.kind is ProblemKind.NOTHING)
         others = "" if on_their_way in (0, len(done.results)) else f" {_state_others(on_their_way)}"
         yield Paragraph(f"{state_counts(done)}.{others}")
@@ -191,21 +194,6 @@ class _Report:
                 f"and {count(len(problems), 'more problem')} with {messages} (--verbose lists all)"
             )
 
-    def changes(self) -> Iterator[Block]:
-        """Yield the changes that scripts make."""
-        tried, most = self._done.tried, self._limits
-        if tried is None:
-            return
-        scripts = tried.evidence.scripts
-        yield DocumentHeading("What changes")
-        yield from _items(shorten(map(_state_script_tried, scripts), most.sentences))
-        for what, sentences in {"rejected": tried.evidence.rejected, "note": tried.evidence.notes}.items():
-            cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
-            yield from _items(shorten(cuts, most.notes))
-        changes, unchanged = find_changes(self._done.results, tried.results)
-        yield from _items(shorten(map(_state_change, changes), most.changes))
-        yield ListItem(f"{count(unchanged, 'message')} as before")
-
     def lint(self) -> Iterator[Block]:
         """Yield the number of lint findings that do not stand with a problem."""
         others = self._done.other_findings
@@ -237,6 +225,20 @@ class _Report:
         for what, sentences in lists.items():
             cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
             yield from _items(shorten(cuts, self._limits.notes))
+
+
+def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
+    """Yield the changes by scripts: first the worse ones, then those that mend."""
+    if done.tried is None or done.trial is None:
+        return
+    evidence, trial = done.tried.evidence, done.trial
+    yield DocumentHeading("What changes")
+    yield from _items(shorten(map(_state_script_tried, evidence.scripts), limits.sentences))
+    for what, sentences in {"rejected": evidence.rejected, "note": evidence.notes}.items():
+        cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
+        yield from _items(shorten(cuts, limits.notes))
+    yield from _items(shorten(map(_state_change, trial.changes), limits.changes))
+    yield ListItem(f"{count(trial.unchanged, 'message')} as before")
 
 
 def _state_others(number: int) -> str:
@@ -296,7 +298,7 @@ def _state_script_tried(script: ScriptRead) -> str:
 
 def _state_change(one: Change) -> str:
     who = f"{count(len(one.results), 'message')} from {where(one.instance, one.database)} to {named(one.service)}"
-    return f"{who}: {_state_result(one.before)} → {_state_result(one.after)}"
+    return f"{one.effect}: {who}: {_state_result(one.before)} → {_state_result(one.after)}"
 
 
 def _state_result(result: ChangeableResult) -> str:
@@ -337,8 +339,8 @@ def as_report(done: Check) -> Report:
     There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
     were shared out do not wait. The findings are all of lint's.
     """
-    shown, endings = done.tried or done, _endings(done)
-    after = endings if done.tried is None else _endings_tried(done, done.tried, endings)
+    shown, trial, answer = done.shown, _state_trial(done), answer_line(done)
+    endings, after = _endings(done), _endings(done.shown)
     return Report(
         headline=_extent(done),
         not_known=tuple(_not_known(done)),
@@ -347,14 +349,14 @@ def as_report(done: Check) -> Report:
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
         changes=None if done.tried is None else _changes(done, done.tried, endings, after),
-        answer=answer_line(done) if done.tried is None else state_trial(done, done.tried),
-        problems=tuple(_problems(shown, after, is_tried=done.tried is not None)),
+        answer=answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}",
+        problems=tuple(_problems(shown, after)),
     )
 
 
 def _extent(done: Check) -> str:
     """Return how many messages wait as of when; with scripts to try, which ones."""
-    counts = state_counts(done.tried or done)
+    counts = state_counts(done.shown)
     scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.scripts})
     return counts + (f"; with {join_words(scripts)} in force" if scripts else "")
 
@@ -368,20 +370,6 @@ def _endings(done: Check) -> list[str]:
         for result in group.results
     }
     return [CONNECTION_FAILS if id(result) in failing else result.end for result in done.results]
-
-
-def _endings_tried(before: Check, after: Check, endings: Sequence[str]) -> list[str]:
-    """Return where each message ends with scripts in force: no script mends a connection to the same address."""
-    return [
-        CONNECTION_FAILS if ending == CONNECTION_FAILS and _goes_alike(one, other) else other.end
-        for one, other, ending in zip(before.results, after.results, endings, strict=True)
-    ]
-
-
-def _goes_alike(before: MessageResult, after: MessageResult) -> bool:
-    """Return True if a message goes to the same address as before, and would arrive from there."""
-    addresses = [None if one.verdict is None else one.verdict.address for one in (before, after)]
-    return addresses[0] == addresses[1] and (after.path is None or not after.path.failing)
 
 
 def _not_known(done: Check) -> Iterator[str]:
@@ -423,20 +411,13 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
     return None if reason is None else str(reason), way.hop_path.instance
 
 
-def _problems(done: Check, endings: Sequence[str], *, is_tried: bool) -> Iterator[ReportProblem]:
-    """Yield the problems of which a message does not arrive, or SQL Server or a gap says something.
-
-    SQL Server knows nothing of scripts that are tried: what it reported of messages that are on their way then,
-    other than a connection that still fails, is left out.
-    """
+def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
+    """Yield the problems as they are printed, each with its evidence."""
     ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
     report = _Report(done, ReportLimits(remedies=None))
     shown = [one for one in find_problems(done.groups) if one.kind is not ProblemKind.NOTHING]
     for number, problem in enumerate(shown[:_MOST_PROBLEMS], 1):
         counted = Counter(ends[id(result)] for result in problem.whole.results)
-        is_on_its_way = problem.first.first.is_on_its_way and not problem.first.is_failing
-        if is_tried and is_on_its_way and not counted[CONNECTION_FAILS]:
-            continue
         yield ReportProblem(
             f"{number}. {problem.what}: {problem.state_messages()}",
             counted.most_common(1)[0][0],

@@ -14,9 +14,8 @@ from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import PLAIN_TIMES, FileOptions
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import CheckedEstate, MessageResult, decide_all
-from routing.cases.missing_knowledge import KnowledgeGap
+from routing.cases.missing_knowledge import KnowledgeGap, gaps_on
 from routing.cases.near_misses import NearMiss
-from routing.cases.path_ends import PathWay
 from routing.cases.path_following import follow_results
 from routing.importing.catalog import StandIns, TimeFormats
 from routing.lint.catalogue import BY_CODE, Severity
@@ -26,16 +25,19 @@ from routing.lint.linting import find_all
 from routing.render.phrases import quote_name
 from routing.render.wording import format_time
 from routing.rules.following import PathHop
+from routing.rules.judging import PathWay
+from routing.rules.resolving import Verdict
 from routing.rules.timeline import micros_of, moment_of
 from routing.schemas import INPUTS
 from routing.tables.table_columns import TableColumns
-from routing.terms import BROKER_CONFIGURATION_SERVICE, Reason
+from routing.terms import Reason
 from routing.views.check.grouping import MessageGroup, group
+from routing.views.check.trial import Trial, forget_statuses
 
 # lint's findings over what was read, and which of them bear on messages.
 
 
-_LOST_REQUESTS = "SBR043"
+_LOST_REQUESTS, _NEEDLESS_REQUESTS = "SBR043", "SBR033"
 _OF_BROKERS = ("SBR012", "SBR013", "SBR014")
 _Place = tuple[str | None, str | None, str | None]
 _WORST_FIRST = {severity: place for place, severity in enumerate(Severity)}
@@ -82,9 +84,9 @@ class BearingFindings:
         self._by_way: dict[int, tuple[frozenset[int], set[tuple[str, str | None]]]] = {}
         for number, one in enumerate(self._findings):
             self._by_place[one.instance_name, one.database_name, one.object].append(number)
-            if one.code == _LOST_REQUESTS:
+            if one.code in (_LOST_REQUESTS, _NEEDLESS_REQUESTS):
                 # What waits for a route has no route of its own to be known by.
-                self._by_place[one.instance_name, one.database_name, BROKER_CONFIGURATION_SERVICE].append(number)
+                self._by_place[one.instance_name, one.database_name, one.code].append(number)
             if one.code in _OF_BROKERS and one.object is not None:
                 # It stands under the first of the databases that have the id.
                 self._by_broker[one.object].append(number)
@@ -137,7 +139,7 @@ def _is_known(group: MessageGroup) -> bool:
     """Return True if all that decides was read of messages that are stuck, at home or on their path."""
     if group.path is None:
         return group.verdict is not None and not group.first.is_on_its_way
-    return group.is_failing and not group.path.gaps
+    return group.is_failing and not gaps_on(group.path)
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:
@@ -151,7 +153,7 @@ def _places_on(way: PathWay) -> Iterator[_Place]:
     """Yield instance, database and name of everything that any message meets on a way."""
     for hop in way.hop_path.hops:
         if hop.reason is Reason.ROUTE_REQUESTED:
-            yield hop.instance_name, hop.scope, BROKER_CONFIGURATION_SERVICE
+            yield from ((hop.instance_name, hop.scope, code) for code in _codes_of_requests(hop.verdict))
         met = {None, hop.scope, *_databases_at(hop)}
         names = {*met, hop.route_name, hop.address, hop.rerouted_from}
         yield from ((hop.instance_name, database, name) for database, name in product(met, names))
@@ -188,8 +190,14 @@ def _names(group: MessageGroup) -> set[str | None]:
     if verdict is not None:
         names |= {verdict.route_name, verdict.address, verdict.rerouted_from, verdict.destination_database}
         if verdict.reason is Reason.ROUTE_REQUESTED:
-            names.add(BROKER_CONFIGURATION_SERVICE)
+            names.update(_codes_of_requests(verdict))
     return names
+
+
+def _codes_of_requests(verdict: Verdict | None) -> tuple[str, ...]:
+    """Return the codes of findings about a request for a route, one of them where the instance has the service."""
+    is_needless = verdict is not None and verdict.decision is not None and bool(verdict.decision.last.holders)
+    return (_LOST_REQUESTS, _NEEDLESS_REQUESTS) if is_needless else (_LOST_REQUESTS,)
 
 
 def count_severities(findings: Iterable[LintFinding]) -> Counter[str]:
@@ -211,6 +219,18 @@ class Check:
     estate: CheckedEstate
     results: Sequence[MessageResult]
     tried: Check | None = None
+
+    @property
+    def shown(self) -> Check:
+        """The state that is described: with the scripts in force, if there are any to try."""
+        return self.tried or self
+
+    @cached_property
+    def trial(self) -> Trial | None:
+        """What scripts change; None without any."""
+        if self.tried is None:
+            return None
+        return Trial.of(self.results, self.groups, self.tried.results, self.tried.groups)
 
     @property
     def evidence(self) -> FileEvidence:
@@ -300,7 +320,7 @@ def check(
     evidence = gather(paths, options)
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
-    return Check(at, estate, results, _try(estate, then, options, at) if then else None)
+    return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
 
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
@@ -310,12 +330,18 @@ def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
     return {name: micros_of(time or last) for name, time in newest.items()}
 
 
-def _try(estate: CheckedEstate, then: Sequence[str], options: FileOptions, at: datetime | None) -> Check:
+def _try(
+    estate: CheckedEstate,
+    results: Sequence[MessageResult],
+    then: Sequence[str],
+    options: FileOptions,
+    at: datetime | None,
+) -> Check:
     """Decide the messages once more, with scripts in force as of the newest time of all."""
     last = max(estate.times.values())
     evidence = try_scripts(estate.evidence, then, options, moment_of(last))
     changed = CheckedEstate.of(evidence, {**dict.fromkeys(evidence.instances, last), **estate.times})
-    return Check(at, changed, follow_results(changed, decide_all(changed)))
+    return Check(at, changed, forget_statuses(results, follow_results(changed, decide_all(changed))))
 
 
 # Notes that a reader of a check needs.

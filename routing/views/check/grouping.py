@@ -19,8 +19,8 @@ from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.message_cases import CheckedEstate, MessageResult
 from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap
 from routing.cases.near_misses import NOTHING_NEAR, KnownInstances, NearMiss, NearMisses, near_in_common
-from routing.cases.path_ends import IS_DROPPED, MessagePath
 from routing.rules.estate import SharedTuple
+from routing.rules.judging import IS_DROPPED, JudgedPath
 from routing.rules.observed import NumberAgreement, ReasonComparison
 from routing.rules.resolving import Verdict
 from routing.terms import MSDB, Outcome, SortKey, Word
@@ -39,6 +39,8 @@ class ProblemKind(Word):
     NOTHING = "NOTHING"
 
 
+STUCK_KINDS = frozenset([ProblemKind.STUCK, ProblemKind.DROPPED, ProblemKind.CONNECTION_FAILS])
+"""The kinds of messages that are stuck: they do not arrive, or a connection on their way fails."""
 _KINDS = {kind: place for place, kind in enumerate(ProblemKind)}
 _OUTCOMES = {outcome: place for place, outcome in enumerate(Outcome)}
 
@@ -91,7 +93,7 @@ class MessageGroup:
         return enqueue_time
 
     @property
-    def path(self) -> MessagePath | None:
+    def path(self) -> JudgedPath | None:
         """Where they go from their instance, and their acknowledgements; None where they stay."""
         return self.first.path
 

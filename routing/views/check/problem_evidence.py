@@ -11,13 +11,13 @@ from routing.advice.reasons import error_number
 from routing.cases.background import StatusText
 from routing.cases.known_estate import EstateKnowledge
 from routing.cases.message_cases import MessageResult
-from routing.cases.missing_knowledge import gap_sentence
+from routing.cases.missing_knowledge import gap_sentence, gaps_on
 from routing.cases.near_misses import ROUTE, NearMiss
-from routing.cases.path_ends import MessagePath, PathWay
 from routing.document import Block, Cell, DataTable, ListItem, Paragraph, Tone, TonedText, make_columns
 from routing.lint.lint_estate import LintFinding
 from routing.render.phrases import cut, named, shorten, when, where
 from routing.render.wording import count
+from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.observed import NumberAgreement
 from routing.rules.text import AROUND, BROKER_OFF, CASE, EXPIRED, NOT_YET, OTHER_BROKER, SLASH
 from routing.terms import Ending
@@ -254,7 +254,7 @@ def _list_paths(
             yield from list_needed(group.path, knowledge, limits.sentences, 1)
 
 
-def list_path(path: MessagePath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:
+def list_path(path: JudgedPath, hops: int | None, most: int | None, indent: int = 0) -> Iterator[Block]:
     """Yield the ways there and back, those first that fail; of many the others are counted."""
     if not path.there:
         yield ListItem("there are more ways than are followed", indent=indent)
@@ -278,7 +278,7 @@ def list_path(path: MessagePath, hops: int | None, most: int | None, indent: int
 
 
 def _list_ways(
-    title: str, path_ways: Sequence[PathWay], path: MessagePath, hops: int | None, most: int | None, indent: int
+    title: str, path_ways: Sequence[PathWay], path: JudgedPath, hops: int | None, most: int | None, indent: int
 ) -> Iterator[Block]:
     failing = set(path.failing)
     ordered = sorted(path_ways, key=lambda one: one not in failing)
@@ -299,10 +299,10 @@ def _list_ways(
 
 
 def list_needed(
-    path: MessagePath, knowledge: EstateKnowledge, most: int | None, indent: int = 0
+    path: JudgedPath, knowledge: EstateKnowledge, most: int | None, indent: int = 0
 ) -> Iterator[Block]:
     """Yield the exports that would tell more of a path."""
-    for gap in path.gaps[:most]:
+    for gap in gaps_on(path)[:most]:
         yield ListItem(f"what would tell more: {gap_sentence(gap)}", indent=indent)
     views = f"{', '.join(VIEWS_OF_AN_INSTANCE[:-1])} and {VIEWS_OF_AN_INSTANCE[-1]}"
     for address in path.unread_addresses[:most]:

@@ -6,19 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import PurePath
 
 from routing.advice.reasons import REASON_WORDS
 from routing.advice.reasons import advice as advice_for
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
-from routing.cases.path_ends import MessagePath, PathEnd, PathWay
-from routing.render.phrases import count_places, cut, join_words, named, split_sentences, when, where
+from routing.render.phrases import count_places, named, split_sentences, when, where
 from routing.render.wording import count, format_duration
+from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.timeline import moment_of
-from routing.terms import NOT_KNOWN, Ending, Outcome, Reason
+from routing.terms import NOT_KNOWN, Ending, Outcome, PathEnd, Reason
 from routing.views.check.checking import Check
-from routing.views.check.grouping import GroupAdvice, MessageGroup, ProblemKind
+from routing.views.check.grouping import STUCK_KINDS, GroupAdvice, MessageGroup, ProblemKind
 
 # What remedies of these reasons say first is what to do.
 _REASONS_OF_THE_DIALOG = (Reason.HOP_LIMIT, Reason.DIALOG_EXPIRED, Reason.ROUTE_REQUESTED)
@@ -137,7 +136,7 @@ def _state_hindrance(group: MessageGroup) -> str:
     return _HINDRANCES.get(group.kind, "")
 
 
-def _state_end(path: MessagePath | None) -> str:
+def _state_end(path: JudgedPath | None) -> str:
     failure = None if path is None else path.first_failure
     if path is None or failure is None:
         return ""
@@ -226,10 +225,6 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 # The line that a check begins with: how many messages are stuck, and what a script would change.
 
 
-_STUCK = (ProblemKind.STUCK, ProblemKind.DROPPED)
-_ARRIVING = {Outcome.DELIVERED: "delivered", Outcome.SENT: "sent", Outcome.FORWARDED: "forwarded"}
-
-
 def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
     """State how many of all messages are stuck, and what else is wrong, in one line.
 
@@ -237,16 +232,32 @@ def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
     """
     if total == 0:
         return "No message waits in the transmission queues."
-    parts = list(_state_parts(problems, total))
     kinds = count_kinds(problems)
+    unknown = _count_unknown_ends(problems)
+    end = "ends" if unknown == 1 else "end"
     if kinds[ProblemKind.NOTHING] == total:
         every = "The only message is on its way" if total == 1 else f"All {total:,} messages are on their way"
-        return f"{every}; nothing is stuck."
+        whose = f"{unknown:,} of them"
+        if unknown == total:
+            whose, end = ("it", "ends") if total == 1 else ("they", "end")
+        return (
+            "; ".join([every, "nothing is stuck", *([f"it is not known where {whose} {end}"] * bool(unknown))])
+            + "."
+        )
+    parts = list(_state_parts(problems, total))
+    if unknown:
+        parts.append(f"it is not known where {count(unknown, 'message')} on the way {end}")
     is_decided = all(problem.first.verdict is not None for problem in problems)
-    if is_decided and not any(kinds[kind] for kind in _STUCK):
-        parts.insert(0, "routing keeps no message back")
+    if is_decided and not (kinds[ProblemKind.STUCK] or kinds[ProblemKind.DROPPED]):
+        parts.append("routing keeps no message back")
     line = "; ".join(parts)
     return f"{line[:1].upper()}{line[1:]}."
+
+
+def _count_unknown_ends(problems: Iterable[MessageProblem]) -> int:
+    """Count the messages that are on their way to an end that is not known."""
+    on_their_way = (one for one in problems if one.kind is ProblemKind.NOTHING)
+    return sum(result.end == NOT_KNOWN for one in on_their_way for result in one.whole.results)
 
 
 def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str]:
@@ -259,14 +270,11 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
         is_first = False
         return of
 
-    for kind, word in ((ProblemKind.STUCK, "stuck"), (ProblemKind.DROPPED, "dropped")):
-        if kinds[kind]:
-            reasons = sum(problem.kind is kind for problem in problems)
-            verb = "is" if kinds[kind] == 1 else "are"
-            yield f"{share(kinds[kind])} {verb} {word} for {count(reasons, 'reason')}"
-    connections = _count_connections(problems)
-    if connections:
-        yield f"{count(connections, 'connection')} {'fails' if connections == 1 else 'fail'}"
+    stuck = sum(kinds[kind] for kind in STUCK_KINDS)
+    if stuck:
+        reasons = sum(problem.kind in STUCK_KINDS for problem in problems)
+        verb = "is" if stuck == 1 else "are"
+        yield f"{share(stuck)} {verb} stuck for {count(reasons, 'reason')}{_state_kinds(problems, stuck)}"
     if kinds[ProblemKind.REPORTED]:
         yield f"SQL Server reports trouble with {share(_count_reported(problems))}"
     if kinds[ProblemKind.NOT_KNOWN]:
@@ -282,6 +290,22 @@ def _state_parts(problems: Sequence[MessageProblem], total: int) -> Iterator[str
     if kinds[ProblemKind.PASSING]:
         number = kinds[ProblemKind.PASSING]
         yield f"{share(number)} {'waits' if number == 1 else 'wait'} for the next attempt of SQL Server"
+
+
+def _state_kinds(problems: Sequence[MessageProblem], stuck: int) -> str:
+    """State how many of the stuck messages are dropped, and how many meet a connection that fails."""
+    kinds = count_kinds(problems)
+    dropped, failing = kinds[ProblemKind.DROPPED], kinds[ProblemKind.CONNECTION_FAILS]
+    parts = []
+    if dropped:
+        number = "all" if dropped == stuck > 1 else f"{dropped:,}"
+        parts.append("it is dropped" if stuck == 1 else f"{number} {'is' if dropped == 1 else 'are'} dropped")
+    if failing:
+        connections = _count_connections(problems)
+        what = "a connection fails" if connections == 1 else f"{connections:,} connections fail"
+        wait = "waits" if failing == 1 else "wait"
+        parts.append(what if failing == stuck else f"{failing:,} {wait} because {what}")
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _not(number: int) -> str:
@@ -324,38 +348,3 @@ def _state_ends(done: Check) -> str:
         return ""
     end_counts = ", ".join(f"{ends[end]:,} {end}" for end in PathEnd if ends[end])
     return f"; of those that are sent: {end_counts}"
-
-
-def state_trial(done: Check, tried: Check) -> str:
-    """State how stuck messages fare with scripts in force: "With a.sql: 4 of 4 … would be sent."."""
-    names = dict.fromkeys(cut(PurePath(one.file).name) for one in tried.evidence.scripts)
-    pairs = list(zip(done.results, tried.results, strict=True))
-    stuck = [after for before, after in pairs if is_stuck(before)]
-    worse = sum(is_stuck(after) and not is_stuck(before) for before, after in pairs)
-    freed = [result for result in stuck if result.verdict is not None and not is_stuck(result)]
-    lost = sum(result.verdict is None for result in stuck)
-    parts = []
-    if stuck:
-        nouns = "stuck message" if len(stuck) == 1 else "stuck messages"
-        of = f"{len(freed):,} of {len(stuck):,} {nouns} would be {_state_arrival(freed)}"
-        parts.append(of if freed or lost else f"{len(stuck):,} {nouns} would stay stuck")
-    elif not worse:
-        parts.append("nothing is stuck, as before")
-    if lost:
-        parts.append(f"of {lost:,} it would not be known")
-    if worse:
-        parts.append(f"{count(worse, 'message')} more would get stuck")
-    return f"With {join_words(names) or 'the scripts'}: {'; '.join(parts)}."
-
-
-def is_stuck(result: MessageResult) -> bool:
-    """Return True if the rules keep or drop a message, at home or on its path."""
-    if result.verdict is None:
-        return False
-    return not result.is_on_its_way or (result.path is not None and bool(result.path.failing))
-
-
-def _state_arrival(freed: Sequence[MessageResult]) -> str:
-    outcomes = {result.outcome for result in freed}
-    words = [word for outcome, word in _ARRIVING.items() if str(outcome) in outcomes]
-    return " or ".join(words) or "sent"

@@ -24,7 +24,7 @@ from routing.rules.text import (
     NOT_YET,
     OTHER_BROKER,
     OTHER_SERVICE,
-    list_name_differences,
+    SpelledName,
 )
 from routing.terms import MatchingStep, Reason, SortKey
 
@@ -124,30 +124,42 @@ class SearchedRoute:
 def searched_routes(message: RoutedMessage, search: ShownSearch, instance: SqlInstance) -> list[SearchedRoute]:
     """Return every route of the searched table."""
     route_search, t = search.route_search, message.t
-    by_service = instance.routes.get(route_search.scope, {}).values()
-    routes = [route for routes in by_service for route in routes]
+    by_service = instance.routes.get(route_search.scope, {})
+    asked = SpelledName(message.service)
+    spellings = {named: [] if named is None else asked.list_differences(named) for named in by_service}
     match_key = MatchKey(message.service, route_search.broker)
     searched = routes_to_search(match_key, instance, route_search.scope)
     in_force = [route for route in searched if route.is_live(t)]
     candidates = list_candidates(route_search, message.service, instance, in_force, stop=search.stop)
     matching = {id(candidate.route): candidate for candidate in candidates}
-    return [_searched(route, match_key, t, search, matching.get(id(route))) for route in routes]
+    return [
+        _searched(route, match_key, t, search, matching.get(id(route)), spellings[named])
+        for named, routes in by_service.items()
+        for route in routes
+    ]
 
 
 def _searched(
-    route: EstateRoute, match_key: MatchKey, t: int, search: ShownSearch, candidate: Candidate | None
+    route: EstateRoute,
+    match_key: MatchKey,
+    t: int,
+    search: ShownSearch,
+    candidate: Candidate | None,
+    spelling: list[str],
 ) -> SearchedRoute:
     actual = step_of(match_key, route)
     # The step in which the route would match a message that asks for just what it names.
     wanted = None if match_key.broker is None else route.broker or match_key.broker
     home = actual or step_of(MatchKey(route.service, wanted), route) or MatchingStep.ANY_SERVICE
-    reasons = tuple(_reasons(route, match_key, actual, t))
+    reasons = tuple(_reasons(route, match_key, actual, t, spelling))
     finding = NO_MATCH if candidate is None else _finding(candidate, search)
     is_later = finding == NO_MATCH and search.stop is not None and comes_before(search.stop, home)
     return SearchedRoute(route, home, finding, reasons, OTHER_SERVICE not in reasons and not is_later)
 
 
-def _reasons(route: EstateRoute, match_key: MatchKey, actual: MatchingStep | None, t: int) -> list[str]:
+def _reasons(
+    route: EstateRoute, match_key: MatchKey, actual: MatchingStep | None, t: int, spelling: list[str]
+) -> list[str]:
     """List the reasons why a route does not match at the time of the decision; empty where it does."""
     reasons = []
     if actual is None:
@@ -156,7 +168,7 @@ def _reasons(route: EstateRoute, match_key: MatchKey, actual: MatchingStep | Non
         elif names_service(match_key, route):
             reasons = [OTHER_BROKER]
         else:
-            reasons = list_name_differences(match_key.service or "", route.service)
+            reasons = list(spelling)
     if not route.is_live(t):
         reasons.append(NOT_YET if route.live_from is not None and route.live_from > t else EXPIRED)
     return reasons

@@ -115,18 +115,25 @@ class MessageSeries:
 
 @dataclass(frozen=True)
 class BalancedInstance:
-    """A broker instance that dialogs were balanced to: how many, and how many chance lets expect.
+    """A broker instance that dialogs were balanced to: how many, and how many an even share is.
 
     ``owner`` is the database that has the id (``instance.database``; a list where several have it), None where
-    none is known. From ``low`` to ``high`` is where 95 of 100 fair choices end.
+    none is known. The band of a fair share reaches from ``low`` to ``high``; both are None without a band.
     """
 
     broker_instance: str
     owner: str | None
     dialogs: int
     expected: float
-    low: float
-    high: float
+    low: int | None
+    high: int | None
+
+    @property
+    def is_fair(self) -> bool | None:
+        """Whether the share lies in the band; None without a band."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.dialogs <= self.high
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,7 @@ class DialogBalance:
     """The dialogs of a scope to a service by broker instance, and how even their shares are.
 
     ``since`` and ``until`` bound the time in which the set of ids was the same, None where it always was.
-    ``p_value`` is corrected for the number of services tested, None where ``no_p_value`` says why there is none.
+    ``why_no_band`` says why the shares have no band, None where they have one.
     """
 
     instance: str
@@ -158,15 +165,14 @@ class DialogBalance:
     until: int | None
     picks: Sequence[BalancedInstance]
     never: Sequence[NeverPicked]
-    p_value: float | None
-    no_p_value: str | None
+    why_no_band: str | None
 
     @property
     def is_fair(self) -> bool | None:
         """Whether every share lies in its band; None without a band."""
-        if self.no_p_value is not None:
+        if self.why_no_band is not None:
             return None
-        return all(pick.low <= pick.dialogs <= pick.high for pick in self.picks)
+        return all(pick.is_fair for pick in self.picks)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from pathlib import Path
 from routing.arguments import checked
 from routing.errors import EnvironmentFault, OutputError
 from routing.process import no_search_for_cycles
+from routing.storage_faults import find_fault_of_folder
 from routing.views.page.facts import Report
 
-_PACKAGES = {"altair": "altair", "jinja2": "jinja2", "mpmath": "mpmath", "vl_convert": "vl-convert-python"}
+_PACKAGES = {"altair": "altair", "jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
 def check_packages() -> None:
@@ -53,7 +54,7 @@ def _why_not(place: Path) -> str | None:
     # A device would be gone once a page took its place.
     if place.exists() and not place.is_file():
         return "what stands there is no file"
-    return None if os.access(folder, os.W_OK | os.X_OK) else "its folder cannot be written to"
+    return find_fault_of_folder(folder)
 
 
 @checked

@@ -66,8 +66,7 @@ def balance_section(balances: Sequence[DialogBalance], charts: Mapping[str, Page
             break
         parts.append(part)
     introduction = (
-        "Dialogs are shared out among the broker instances of equal routes. The band is where 95 of 100 fair"
-        " choices end."
+        "Dialogs are shared out among the broker instances of equal routes. A share outside its band is unfair."
         if balances
         else "No service is balanced among several broker instances."
     )
@@ -108,22 +107,28 @@ def _shared(one: DialogBalance, name: str, charts: Sequence[PageChart]) -> PageS
 
 
 def _pick(pick: BalancedInstance) -> tuple[Any, ...]:
-    is_fair = pick.low <= pick.dialogs <= pick.high
-    band = f"{pick.low:,.0f} to {pick.high:,.0f}"
-    position = "in the band" if is_fair else "above the band" if pick.dialogs > pick.high else "below the band"
+    if pick.low is None or pick.high is None:
+        band, position = "–", "no band"
+    else:
+        band = f"{pick.low:,} to {pick.high:,}"
+        position = (
+            "in the band" if pick.is_fair else "above the band" if pick.dialogs > pick.high else "below the band"
+        )
     return pick.broker_instance, pick.owner, pick.dialogs, pick.expected, band, position
 
 
 def _judged(one: DialogBalance) -> str:
-    """Return the span of time, and what chance says of the shares."""
+    """Return the span of time, and whether the shares are fair."""
     since = None if one.since is None else f"since {instant(one.since)}"
     until = None if one.until is None else f"until {instant(one.until)}"
     span = " ".join(word for word in (since, until) if word)
     when = f"The set of ids has been the same {span}." if span else "The set of ids was always the same."
-    if one.p_value is None:
-        return f"{when} No p-value: {words(one.no_p_value or 'it was not asked for')}."
-    value = "less than 0.0001" if one.p_value < 0.0001 else f"{one.p_value:.4f}"
-    return f"{when} p-value {value}, corrected for the number of services."
+    if one.why_no_band is not None:
+        return f"{when} No band: {words(one.why_no_band)}."
+    outside = sum(not pick.is_fair for pick in one.picks)
+    if not outside:
+        return f"{when} Fair: every share is in the band."
+    return f"{when} Unfair: {count(outside, 'share')} of {len(one.picks):,} outside the band."
 
 
 _SEVERITIES = tuple(map(str, Severity))

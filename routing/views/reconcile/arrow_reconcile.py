@@ -10,11 +10,10 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from routing.engines.arrow.bucketed_rows import (
     BucketedRows,
@@ -29,7 +28,6 @@ from routing.engines.arrow.text_numbers import number_groups, used_words
 from routing.plan.checked_inputs import network_of
 from routing.plan.verdicts import MessageJudge
 from routing.process import no_search_for_cycles
-from routing.rules.reconciling import PairClass
 from routing.rules.resolving import DialogFacts, RoutedMessage
 from routing.schemas import RECONCILIATION
 from routing.tables.arrow_forms import is_guid
@@ -39,7 +37,7 @@ from routing.tables.row_faults import read_suspects, refuse_faults
 from routing.tables.table_columns import Table, TableColumns, as_dataset, rows_where
 from routing.terms import TableRow
 from routing.views.reconcile.arrow_episodes import ReadTables, count_observations
-from routing.views.reconcile.cause_search import CauseSearch, ClassAt, Samples
+from routing.views.reconcile.cause_search import CauseSearch
 from routing.views.reconcile.episodes import (
     RENAMED,
     SIDE,
@@ -49,9 +47,6 @@ from routing.views.reconcile.episodes import (
     episode_of,
 )
 from routing.views.reconcile.predicted_episodes import (
-    END,
-    OWN,
-    SAMPLED,
     JudgedEpisodes,
     PredictionColumns,
     asking_instances,
@@ -236,7 +231,6 @@ _SHARED = (
     *("instance_name", "database_name", "to_service_name", "source", "outcome", "status_text"),
     *("to_broker_instance", "next_hop"),
 )
-_KINDS = tuple(PairClass)
 
 
 @contextmanager
@@ -266,22 +260,9 @@ def open_episodes(
         bucketed = BucketedEpisodes(judge, buckets, episodes, rows_of_one)
         search = bucketed.judge_all()
         progress("looking for causes")
-        search.find_offsets(*bucketed.sample(search.clocks_in_doubt))
         counted = ObservedEpisodes(count_observations(tables["observed_routing"]), read.unobserved)
         bucketed.answer_all(search, counted)
         yield JudgedTables(counted, bucketed)
-
-
-class _EpisodePart(NamedTuple):
-    """Some episodes of a bucket, with the places of their questions among those that are judged.
-
-    ``first`` is the place of the first one among all episodes.
-    """
-
-    first: int
-    episodes: pyarrow.Table
-    places: pyarrow.Array
-    judged: JudgedEpisodes
 
 
 @dataclass
@@ -342,60 +323,6 @@ class BucketedEpisodes:
                 for start in range(0, len(of_one), _EPISODES_AT_ONCE):
                     rows = rows_of(of_one.slice(start, _EPISODES_AT_ONCE))
                     yield from predictor_of(self.judge, rows).list_messages(map(episode_of, rows))
-
-    def sample(self, instances: Collection[str]) -> tuple[Samples, ClassAt]:
-        """Return some contradicted episodes of instances and some others, evenly over time.
-
-        With them comes the class that each would have at another time.
-        """
-        import pyarrow
-
-        samples: Samples = {name: [] for name in instances}
-        ends: list[TableRow] = []
-        chosen = set(_spread(self._list_sampled(sorted(instances))) if instances else ())
-        for bucket in sorted({place >> 32 for place in chosen}):
-            for part in self._parts(bucket):
-                rows = [row for row in range(len(part.episodes)) if part.first + row in chosen]
-                numbers = pyarrow.array(rows, pyarrow.int64())
-                places = part.places.take(numbers).to_pylist()
-                for row, place in zip(rows_of(part.episodes.take(numbers)), places, strict=True):
-                    samples[row["instance_name"]].append((episode_of(row), part.judged.class_of(place)))
-                    ends.append({name: row[name] for name in (*END, *OWN)})
-        return samples, predictor_of(self.judge, ends).class_at
-
-    def _list_sampled(self, instances: Sequence[str]) -> pyarrow.Table:
-        """Return the episodes of instances of which anything is predicted, by their places."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        wanted, parts = pyarrow.array(instances, pyarrow.string()), []
-        for bucket in range(self.buckets.count):
-            for part in self._parts(bucket):
-                kinds = pyarrow.array(
-                    [_KINDS.index(one.answers.kind) for one in part.judged.groups], pyarrow.int8()
-                )
-                kind = kinds.take(pyarrow.array(part.judged.group_of, pyarrow.int64())).take(part.places)
-                end = part.first + len(part.episodes)
-                listed = pyarrow.table(
-                    {
-                        "instance": pc.index_in(part.episodes["instance_name"], value_set=wanted),
-                        "is_off": pc.equal(kind, _KINDS.index(PairClass.CONTRADICTED)),
-                        "first_at": part.episodes["first_at"],
-                        _PLACE: pyarrow.array(range(part.first, end), pyarrow.int64()),
-                    }
-                )
-                is_predicted = pc.not_equal(kind, _KINDS.index(PairClass.NOT_PREDICTED))
-                parts.append(rows_where(listed, pc.and_(pc.is_valid(listed["instance"]), is_predicted)))
-        return pyarrow.concat_tables(parts)
-
-    def _parts(self, bucket: int) -> Iterator[_EpisodePart]:
-        """Yield the episodes of a bucket that has any."""
-        judged, first = self._judged.load(bucket), bucket << 32
-        if judged is None:
-            return
-        for episodes, places in zip(self._read(bucket), self._places.read_parts(bucket), strict=True):
-            yield _EpisodePart(first, episodes, places[_PLACE].combine_chunks(), judged)
-            first += len(episodes)
 
     def _read(self, bucket: int) -> Iterator[pyarrow.Table]:
         """Yield the episodes of a bucket: always the same parts, each of which is in memory."""
@@ -488,21 +415,6 @@ def _make_answers(judged: JudgedEpisodes, causes: Mapping[GroupAnswers, Mismatch
     answers |= _take(named, ("cause", "cause_text"), pyarrow.array(judged.group_of, pyarrow.int64()))
     answers["class"] = answers.pop("kind")
     return pyarrow.table(answers)
-
-
-def _spread(rows: pyarrow.Table) -> list[int]:
-    """Return the places of as many episodes of each instance and kind as are sampled: the first of each step."""
-    import pyarrow.compute as pc
-
-    chosen: list[int] = []
-    for group in rows.group_by(["instance", "is_off"]).aggregate([]).to_pylist():
-        is_one = pc.and_(pc.equal(rows["instance"], group["instance"]), pc.equal(rows["is_off"], group["is_off"]))
-        some = rows_where(rows, is_one).sort_by([("first_at", "ascending"), (_PLACE, "ascending")])[_PLACE]
-        step = max(len(some) / SAMPLED, 1)
-        near = {ceil(number * step) + off for number in range(SAMPLED + 1) for off in (-1, 0, 1)}
-        ranks = sorted(rank for rank in near if 0 <= rank < len(some))
-        chosen += [some[rank].as_py() for rank in ranks if not rank or rank // step > (rank - 1) // step]
-    return chosen
 
 
 def _take(rows: list[Any], names: tuple[str, ...], places: pyarrow.Array) -> dict[str, pyarrow.Array]:

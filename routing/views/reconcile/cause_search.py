@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -23,7 +23,6 @@ from routing.views.reconcile.episodes import (
     EpisodeGroup,
     GroupAnswers,
     MismatchCause,
-    ObservedEpisode,
 )
 
 # The groups of one lane: what is routed in one database of an instance, for one service.
@@ -162,73 +161,6 @@ def find_hidden(group: EpisodeGroup, lane: ObservedLane, instance: SqlInstance) 
     return MismatchCause(CauseKind.ROUTE_NOT_IN_TABLES, sentence)
 
 
-# A clock that is off by a constant: one offset that makes an instance's contradictions right.
-
-
-ClassAt = Callable[[ObservedEpisode, int], PairClass]
-"""The class that an episode would have at another time (microseconds)."""
-Samples = dict[str, list[tuple[ObservedEpisode, PairClass]]]
-"""Episodes with their classes, by instance."""
-
-_MINUTE = 60_000_000
-_MINUTES = (*range(1, 16), 20, 30, 45, *range(60, 14 * 60 + 1, 30))
-OFFSETS = tuple(sign * minutes * _MINUTE for minutes in _MINUTES for sign in (1, -1))
-"""By how much a clock may be ahead, the least first: minutes, then what zones differ by."""
-# Of the contradictions as many at least are explained, and of what is right as many at most are broken, per cent.
-_EXPLAINS, _BREAKS = 80, 5
-# So many episodes tell of a clock, in more places than one: one route that changed at another time is no clock.
-_EPISODES, _PLACES = 3, 2
-
-
-def find_offset(sampled: Sequence[tuple[ObservedEpisode, PairClass]], class_at: ClassAt) -> int | None:
-    """Find how many microseconds the clock of an instance is ahead; None where no offset explains it."""
-    off = [episode for episode, kind in sampled if kind is PairClass.CONTRADICTED]
-    right = [episode for episode, kind in sampled if kind in MATCHING]
-    if len(off) < _EPISODES:
-        return None
-    best, least = None, -1
-    for offset in OFFSETS:
-        explained = _explained(off, offset, class_at)
-        if explained is None or len(explained) - len(off) // 50 <= least:
-            continue
-        if len({(one.database, one.service) for one in explained}) < _PLACES:
-            continue
-        broken = sum(class_at(one, one.first_at - offset) is PairClass.CONTRADICTED for one in right)
-        if 100 * broken <= _BREAKS * len(right) and len(explained) - broken > least:
-            best, least = offset, len(explained) - broken
-    return best
-
-
-def _explained(off: Sequence[ObservedEpisode], offset: int, class_at: ClassAt) -> list[ObservedEpisode] | None:
-    """List contradicted episodes that an offset makes right; None as soon as these are surely too few."""
-    missed, most = 0, len(off) - -(-_EXPLAINS * len(off) // 100)
-    explained = []
-    for episode in off:
-        if class_at(episode, episode.first_at - offset) in MATCHING:
-            explained.append(episode)
-        elif (missed := missed + 1) > most:
-            return None
-    return explained
-
-
-def has_changes(instance: SqlInstance) -> bool:
-    """Return whether any route of an instance is in force for a time alone: else no time is better."""
-    routes = (one for scope in instance.routes.values() for one in scope.values())
-    return any(one.live_from is not None or one.live_to is not None for some in routes for one in some)
-
-
-def clock_cause(instance: str, offset: int) -> MismatchCause:
-    """Return the sentence on a clock."""
-    minutes = abs(offset) // _MINUTE
-    amount = f"{minutes} minutes" if minutes < 60 else f"{minutes / 60:g} hours"
-    direction = "ahead" if offset > 0 else "behind"
-    text = (
-        f"the clock of instance {quote(instance)} is about {amount} {direction} of the times in the tables: as of"
-        " then its observations fit; look at the clock, and at the zones of events and tables"
-    )
-    return MismatchCause(CauseKind.CLOCK_OFF, text)
-
-
 # Names that are nearly the same: a slip of the pen, and not two names.
 
 
@@ -354,30 +286,17 @@ class CauseSearch:
     """Searches the likely causes of episodes, which come in groups: it notes all of them first.
 
     ``in_use``: the names of the estate that messages ask for, wherever they do; such a name is no slip.
-    ``clocks_in_doubt``: the instances that have contradicted episodes and routes that change.
-    ``offsets``: by how many microseconds the clock of an instance is ahead.
     """
 
     network: EstateNetwork
     in_use: set[str] = field(default_factory=set)
-    clocks_in_doubt: set[str] = field(default_factory=set)
-    offsets: dict[str, int] = field(default_factory=dict)
 
     def note(self, groups: Iterable[EpisodeGroup]) -> None:
-        """Note the names that are in use, and the instances whose clock may be off."""
+        """Note the names that are in use."""
         for group in groups:
             one = group.answers
             if one.service is not None and one.service in self._named:
                 self.in_use.add(one.service)
-            if one.kind is PairClass.CONTRADICTED and one.instance in self._changing:
-                self.clocks_in_doubt.add(one.instance)
-
-    def find_offsets(self, samples: Samples, class_at: ClassAt) -> None:
-        """Find out which clocks are off, by some contradicted episodes and some others of each instance."""
-        for instance in self.clocks_in_doubt:
-            offset = find_offset(samples.get(instance, ()), class_at)
-            if offset is not None:
-                self.offsets[instance] = offset
 
     def find_causes(self, groups: Iterable[EpisodeGroup]) -> dict[GroupAnswers, MismatchCause]:
         """Return the likely cause of each group that contradicts the tables, or of which they say nothing, if any.
@@ -392,9 +311,8 @@ class CauseSearch:
             if cause is not None:
                 causes[group.answers] = cause
         for lane in lanes_of(groups).values():
-            offset = self.offsets.get(lane.place.instance)
             for group in lane.off:
-                cause = self._search(group, lane) if offset is None else clock_cause(lane.place.instance, offset)
+                cause = self._search(group, lane)
                 if cause is not None:
                     causes[group.answers] = cause
         return causes
@@ -414,7 +332,3 @@ class CauseSearch:
         instances = self.network.instances.values()
         routed = {service for one in instances for routes in one.routes.values() for service in routes if service}
         return routed.union(*(one.holders for one in instances))
-
-    @cached_property
-    def _changing(self) -> set[str]:
-        return {name for name, instance in self.network.instances.items() if has_changes(instance)}

@@ -196,7 +196,6 @@ class EpisodeGroup(EpisodeCount):
 class CauseKind(Word):
     """The most likely cause of a mismatch."""
 
-    CLOCK_OFF = "CLOCK_OFF"
     ROUTE_CHANGED = "ROUTE_CHANGED"
     NEAR_NAME = "NEAR_NAME"
     INSTANCE_NOT_IMPORTED = "INSTANCE_NOT_IMPORTED"

@@ -24,7 +24,7 @@ from routing.views.reconcile.episodes import (
     PickedInstances,
 )
 
-# What the rules say of an episode as of its start, or of any other time.
+# What the rules say of an episode as of its start.
 
 
 END = ("instance_name", "database_name", "conversation_id", "is_initiator")
@@ -87,12 +87,12 @@ class EpisodePredictor:
 
     def list_messages(self, episodes: Iterable[ObservedEpisode]) -> Iterator[tuple[RoutedMessage, DialogFacts]]:
         """Yield the messages that episodes are, with their dialogs, where anything is predicted of them."""
-        asked = (self._ask(one, one.first_at) for one in episodes)
+        asked = map(self._ask, episodes)
         return ((one.message, one.dialog) for one in asked if isinstance(one, _Asked))
 
-    def predict(self, episode: ObservedEpisode, at: int | None = None) -> EpisodePrediction:
-        """Predict an episode as of a time (microseconds), its start if None, and compare."""
-        asked = self._ask(episode, episode.first_at if at is None else at)
+    def predict(self, episode: ObservedEpisode) -> EpisodePrediction:
+        """Predict an episode as of its start, and compare."""
+        asked = self._ask(episode)
         if not isinstance(asked, _Asked):
             return EpisodePrediction(
                 None, None, PairComparison(PairClass.NOT_PREDICTED, _not_judged(asked)), asked
@@ -105,10 +105,6 @@ class EpisodePredictor:
         compared = reconciling.compare(episode.seen, verdict, others, in_msdb=in_msdb)
         return EpisodePrediction(verdict, len(picks) if len(picks) > 1 else None, compared)
 
-    def class_at(self, episode: ObservedEpisode, at: int) -> PairClass:
-        """Return the class that an episode would have, had it begun at another time (microseconds)."""
-        return self.predict(episode, at).compared.kind
-
     def _others(self, asked: _Asked) -> list[Verdict]:
         """Return the verdicts of all broker instances that may be picked."""
         hops = asked.message.hops_remaining
@@ -120,7 +116,7 @@ class EpisodePredictor:
         The times (microseconds) at which what is decided for such messages changes; the number by which the hash
         is divided; and whether any asks for a route, so that each is decided by itself.
         """
-        asked = self._ask(episode, episode.first_at)
+        asked = self._ask(episode)
         if not isinstance(asked, _Asked):
             return (), 1, False
         timelines = [asked.keyed.timeline]
@@ -134,7 +130,7 @@ class EpisodePredictor:
         asks = any(one.asks or one.asks_again for decisions in decided for one in decisions)
         return tuple(changes), lcm(*map(len, decided)), asks
 
-    def _ask(self, episode: ObservedEpisode, at: int) -> _Asked | tuple[str, ...]:
+    def _ask(self, episode: ObservedEpisode) -> _Asked | tuple[str, ...]:
         """Return the message that an episode is, or the codes for which nothing is predicted."""
         codes = self._rejections(episode)
         if codes or episode.service is None or episode.is_initiator is None:
@@ -150,7 +146,7 @@ class EpisodePredictor:
             f"{episode.conversation}:{'I' if episode.is_initiator else 'T'}",
             episode.conversation,
             episode.is_initiator,
-            at,
+            episode.first_at,
             episode.instance,
             episode.database,
             episode.service,
@@ -230,10 +226,6 @@ def predictor_of(judge: MessageJudge, rows: Sequence[ReadRow]) -> EpisodePredict
     return EpisodePredictor(judge, KnownDialogs(dialogs), named)
 
 
-SAMPLED = 400
-"""So many contradicted episodes of an instance, and of others, are looked at for a cause."""
-
-
 class PredictionColumns(NamedTuple):
     """The output's columns of a prediction, except those of the cause."""
 
@@ -294,10 +286,6 @@ class JudgedEpisodes:
     def predictions(self) -> list[PredictionColumns]:
         """The texts of predictions, each once."""
         return list(self._predictions)
-
-    def class_of(self, place: int) -> PairClass:
-        """Return the class of the question in a place."""
-        return self.groups[self.group_of[place]].answers.kind
 
 
 def answers_of(episode: ObservedEpisode, predicted: EpisodePrediction) -> GroupAnswers:

@@ -8,7 +8,7 @@ the number of picks. One episode for each question goes to the driver, and the a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -23,7 +23,6 @@ from routing.messages import validate
 from routing.plan.checked_inputs import network_of
 from routing.plan.verdicts import MessageJudge
 from routing.rules.network import EstateNetwork
-from routing.rules.reconciling import PairClass
 from routing.rules.resolving import DIALOG_COLUMNS, MATTERS
 from routing.schemas import OBSERVED_ROUTING, RECONCILIATION, ArrayOf, ColumnKind, Field, Schema
 from routing.tables import spark_forms
@@ -32,7 +31,7 @@ from routing.tables.frames import collect, frame_of_tuples
 from routing.tables.spark_forms import conform, in_shape, read_brokers
 from routing.tables.table_columns import Table, TableColumns
 from routing.terms import ReadRow
-from routing.views.reconcile.cause_search import CauseSearch, Samples
+from routing.views.reconcile.cause_search import CauseSearch
 from routing.views.reconcile.episodes import (
     ANSWER,
     APART,
@@ -48,8 +47,6 @@ from routing.views.reconcile.episodes import (
 )
 from routing.views.reconcile.predicted_episodes import (
     END,
-    SAMPLED,
-    EpisodePredictor,
     JudgedEpisodes,
     PredictionColumns,
     predictor_of,
@@ -177,7 +174,9 @@ def open_episodes(
         answers = asked.judge(questions)
         judged = answers.judged
         progress("looking for causes")
-        causes = asked.find_causes(questions, answers)
+        search = CauseSearch(network)
+        search.note(judged.groups)
+        causes = search.find_causes(judged.groups)
         counted = ObservedEpisodes(observations, _count_unobserved(messages, asked.episodes))
         counted.add(judged.groups, causes, judged.balanced)
         yield JudgedFrames(counted, _rows(questions, answers, causes))
@@ -308,21 +307,7 @@ class _Asked:
         predictor.find_openers(episodes)
         for row, episode in zip(rows, episodes, strict=True):
             judged.add(episode, predictor.predict(episode), *(row[name] for name in spread))
-        return _Answers(judged, [row[_QUESTION] for row in rows], predictor)
-
-    def find_causes(self, questions: DataFrame, answers: _Answers) -> Mapping[GroupAnswers, MismatchCause]:
-        """Return the causes of groups, by samples of the episodes where a clock may be off."""
-        search, groups = CauseSearch(self.network), answers.judged.groups
-        search.note(groups)
-        if search.clocks_in_doubt:
-            rows = _collect(answers.sample(questions, search.clocks_in_doubt))
-            of_samples = predictor_of(MessageJudge(self.network), rows)
-            predictor = replace(answers.predictor, dialogs=of_samples.dialogs, named=of_samples.named)
-            samples: Samples = {name: [] for name in search.clocks_in_doubt}
-            for row in rows:
-                samples[row["instance_name"]].append((episode_of(row), PairClass(row["class"])))
-            search.find_offsets(samples, predictor.class_at)
-        return search.find_causes(groups)
+        return _Answers(judged, [row[_QUESTION] for row in rows])
 
 
 @dataclass(frozen=True)
@@ -331,29 +316,12 @@ class _Answers:
 
     judged: JudgedEpisodes
     questions: Sequence[str]
-    predictor: EpisodePredictor
 
     def frame(self, spark: Any) -> DataFrame:
         """Return the answers by their questions (columns of `_TOLD`)."""
         predictions, judged = self.judged.predictions, self.judged
         places = zip(self.questions, judged.prediction_of, judged.group_of, strict=True)
         return frame_of_tuples(spark, ((one, *predictions[place], group) for one, place, group in places), _TOLD)
-
-    def sample(self, questions: DataFrame, instances: Collection[str]) -> DataFrame:
-        """Sample contradicted episodes of instances and others, evenly over time."""
-        classes = self.frame(questions.sparkSession).select(_QUESTION, "class")
-        off = F.col("class") == str(PairClass.CONTRADICTED)
-        # A question stands there once.
-        rows = questions.join(small_side(classes), _QUESTION, how="inner")
-        rows = rows.where(F.col("class") != str(PairClass.NOT_PREDICTED))
-        rows = rows.where(F.col("instance_name").isin(sorted(instances)))
-        alike = Window.partitionBy("instance_name", off)
-        in_order = alike.orderBy("first_at", *(F.asc_nulls_last(name) for name in SIDE))
-        step = F.greatest(F.count(F.lit(1)).over(alike) / SAMPLED, F.lit(1.0))
-        place = F.row_number().over(in_order) - 1
-        placed = rows.withColumns({"_place": place, "_step": step})
-        is_first = F.floor(F.col("_place") / F.col("_step")) > F.floor((F.col("_place") - 1) / F.col("_step"))
-        return placed.where((F.col("_place") == 0) | is_first).select(*_READ.names, "class")
 
 
 def _first() -> Column:

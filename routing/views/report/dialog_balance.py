@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import exp, lgamma, log, log1p, sqrt
+from math import ceil, floor, sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 from routing.engines.traffic_tables import BalancedDialogs, TimeSpans, open_traffic
@@ -23,71 +24,6 @@ from routing.tables.table_columns import Table, TableColumns
 from routing.terms import SortKey
 from routing.views.page.facts import BalancedInstance, DialogBalance, NeverPicked
 from routing.views.report.flows import DECIDED, FLOW
-
-# What chance does where each dialog gets one of several broker instances, each as likely as the others.
-
-
-FEWEST = 5
-"""So many of each must be expected at least, or the chi-square distribution says nothing of the counts."""
-_TAIL = 0.025
-_FAR = 10
-"""So many standard deviations below the mean less than 1e-10 of all choices end."""
-
-
-def band(dialogs: int, ids: int) -> tuple[int, int]:
-    """Return the least and the most dialogs of an id in at least 95 of 100 fair choices among so many ids.
-
-    These are the binomial distribution's own quantiles, at few dialogs as at many: less than the lower bound, and
-    more than the upper one, come each with a probability of 2.5 % at most. The probabilities are summed one after
-    another, from far below the mean, so that it takes some tens of square roots of ``dialogs``.
-    """
-    if ids == 1 or not dialogs:
-        return dialogs, dialogs
-    share = 1 / ids
-    mean = dialogs * share
-    low = high = max(0, int(mean - _FAR * sqrt(mean * (1 - share))))
-    probability = _probability(low, dialogs, share)
-    odds, so_far = share / (1 - share), probability
-    is_low = so_far > _TAIL
-    while so_far < 1 - _TAIL and high < dialogs:
-        probability *= (dialogs - high) / (high + 1) * odds
-        high += 1
-        so_far += probability
-        if not is_low:
-            low, is_low = high, so_far > _TAIL
-    return low, high
-
-
-def _probability(count: int, dialogs: int, share: float) -> float:
-    """Return the probability that an id with a share gets this very number of all dialogs."""
-    log_arrangements = lgamma(dialogs + 1) - lgamma(count + 1) - lgamma(dialogs - count + 1)
-    return exp(log_arrangements + count * log(share) + (dialogs - count) * log1p(-share))
-
-
-def p_value(counts: Sequence[int]) -> float:
-    """Return the probability that fair choices are at least as uneven as these counts: Pearson's chi-square test.
-
-    There are two counts at least, and `FEWEST` expected of each. The package mpmath is needed.
-    """
-    import mpmath
-
-    expected = sum(counts) / len(counts)
-    distance = sum((count - expected) ** 2 for count in counts) / expected
-    # The chi-square distribution's upper tail is a regularized incomplete gamma function.
-    return float(mpmath.gammainc((len(counts) - 1) / 2, distance / 2, regularized=True))
-
-
-def correct(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of several tests, in the order given, each corrected for their number by Holm's method.
-
-    Below 0.05 then stands by mere chance any of them in 5 of 100 cases at most, however many they are.
-    """
-    corrected, least = [0.0] * len(p_values), 0.0
-    for place, which in enumerate(sorted(range(len(p_values)), key=lambda which: p_values[which])):
-        least = max(least, min(1.0, (len(p_values) - place) * p_values[which]))
-        corrected[which] = least
-    return corrected
-
 
 # Which broker instances compete for the open dialogs to a service, since when, and which ids never do; by the
 # rules.
@@ -279,48 +215,49 @@ def count_dialogs(resolved: Table, spans: TimeSpans) -> BalancedDialogs:
     return open_traffic(resolved).last_attempts((*FLOW, DECIDED, *_DIALOG)).balanced_dialogs(spans)
 
 
-def find_balances(choices: Iterable[InstanceChoice], dialogs: BalancedDialogs) -> list[DialogBalance]:
-    """Return a balance for each choice; those that chance explains least first, then those of most dialogs.
+# Whether each id's share of the dialogs is what fair choices give.
 
-    ``dialogs`` are those that step 3 shared out in the time of their choice, each counted once. mpmath is needed.
+
+FEWEST = 5
+"""The normal distribution says nothing of a share unless so many dialogs are expected of each id."""
+_OUTSIDE = 0.05
+"""Fair choices leave any band of a report with this probability at most."""
+
+
+def find_balances(choices: Iterable[InstanceChoice], dialogs: BalancedDialogs) -> list[DialogBalance]:
+    """Return a balance for each choice: the unfair ones first, those without bands last, most dialogs first.
+
+    Args:
+        choices: the ids that compete in each scope.
+        dialogs: the dialogs that step 3 shared out in the time of their choice, each counted once.
     """
     counted: dict[ChoiceScope, dict[str, int]] = {}
     for target, count in dialogs.items():
         scope = ChoiceScope(target.instance, target.database, target.service)
         counted.setdefault(scope, {})[target.broker_instance] = count
     balances = [_balance(choice, counted.get(choice.scope, {})) for choice in choices]
-    return sorted(_corrected(balances), key=_place)
+    return sorted(_with_bands(balances), key=_place)
 
 
 def _balance(choice: InstanceChoice, counted: Mapping[str, int]) -> DialogBalance:
-    """Return the balance of a scope, with its p-value as it is for one test."""
+    """Return the balance of a scope, still without bands."""
     counts = [counted.get(broker, 0) for broker in choice.owners]
-    # Of ids whose dialogs come back msdb may show some, of those that arrived: what is left of the others is fair.
+    expected = sum(counts) / len(counts) if counts else 0.0
+    # Of ids whose dialogs come back msdb may show some that arrived. The ids left share out the rest fairly.
     coming_back = {one.broker_instance for one in choice.never if one.why == COMES_BACK}
     others = sorted(counted.keys() - choice.owners.keys() - coming_back)
-    total = sum(counts)
-    low, high = band(total, len(counts)) if counts else (0, 0)
     picks = [
-        BalancedInstance(broker, owner, count, total / len(counts), float(low), float(high))
+        BalancedInstance(broker, owner, count, expected, None, None)
         for (broker, owner), count in zip(choice.owners.items(), counts, strict=True)
     ]
     # Where the routes say otherwise today than they did, nothing is expected of an id, and it was picked.
-    picks += [BalancedInstance(broker, None, counted[broker], 0.0, 0.0, 0.0) for broker in others]
-    why_not = _why_no_test(counts, others)
-    since, until = choice.bounds
-    return DialogBalance(
-        *choice.scope,
-        since,
-        until,
-        tuple(picks),
-        choice.never,
-        p_value(counts) if why_not is None else None,
-        why_not,
-    )
+    picks += [BalancedInstance(broker, None, counted[broker], 0.0, None, None) for broker in others]
+    why_no_band = _why_no_band(counts, others)
+    return DialogBalance(*choice.scope, *choice.bounds, tuple(picks), choice.never, why_no_band)
 
 
-def _why_no_test(counts: Sequence[int], others: Sequence[str]) -> str | None:
-    """Return the reason why chance cannot be asked; None where it can."""
+def _why_no_band(counts: Sequence[int], others: Sequence[str]) -> str | None:
+    """Return the reason why no band can be given; None where one can."""
     if others:
         return "dialogs got broker instances that do not compete by these routes: others were in force then"
     if not counts:
@@ -335,14 +272,26 @@ def _why_no_test(counts: Sequence[int], others: Sequence[str]) -> str | None:
     return None
 
 
-def _corrected(balances: Sequence[DialogBalance]) -> list[DialogBalance]:
-    """Correct each p-value for the number of services that were tested."""
-    tested = [balance.p_value for balance in balances if balance.p_value is not None]
-    corrected_values = iter(correct(tested))
-    return [one if one.p_value is None else replace(one, p_value=next(corrected_values)) for one in balances]
+def _with_bands(balances: Sequence[DialogBalance]) -> Iterator[DialogBalance]:
+    """Yield balances with their bands, which are wider the more of them there are (Bonferroni)."""
+    ids = [len(one.picks) for one in balances if one.why_no_band is None]
+    # Two ids have one band: what one has too many of, the other has too few of.
+    bands = sum(1 if each == 2 else each for each in ids)
+    deviations = NormalDist().inv_cdf(1 - _OUTSIDE / 2 / max(bands, 1))
+    for one in balances:
+        if one.why_no_band is None:
+            picks = tuple(_with_band(pick, 1 / len(one.picks), deviations) for pick in one.picks)
+            yield replace(one, picks=picks)
+        else:
+            yield one
+
+
+def _with_band(pick: BalancedInstance, share: float, deviations: float) -> BalancedInstance:
+    reach = deviations * sqrt(pick.expected * (1 - share))
+    return replace(pick, low=max(0, ceil(pick.expected - reach)), high=floor(pick.expected + reach))
 
 
 def _place(balance: DialogBalance) -> SortKey:
     dialogs = sum(pick.dialogs for pick in balance.picks)
-    unlikely = 2.0 if balance.p_value is None else balance.p_value
-    return (unlikely, -dialogs, balance.instance, balance.database, balance.service)
+    judged = (False, True, None).index(balance.is_fair)
+    return (judged, -dialogs, balance.instance, balance.database, balance.service)

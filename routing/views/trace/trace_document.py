@@ -23,9 +23,10 @@ from routing.document import (
 from routing.errors import quote
 from routing.render.wording import count, format_time, mark_outcome, write_json
 from routing.rules.following import HopPath, MessageTrace
+from routing.rules.judging import JudgedPath, PathWay
 from routing.rules.pathing import PathWithReturn
 from routing.rules.timeline import moment_of
-from routing.terms import Ending, Reason
+from routing.terms import Ending, PathEnd, Reason
 from routing.views.path_blocks import ENDING_WORDS, HAZARD, way_blocks
 from routing.views.trace.tracing import TraceResult
 
@@ -68,44 +69,86 @@ def _answers(done: TraceResult) -> Iterator[Block]:
 
 
 def _state_path(done: TraceResult, path: PathWithReturn) -> Parts:
-    """Return the sentence that says where a path ends, and whether the acknowledgement comes back."""
-    sentence = [mark_outcome(path.there.ending), f": {_state_end(path.there)}"]
+    """Return the sentences that say where a path ends (D17), and which partner does not deliver."""
+    judged = path.judged
+    parts = _state_end(done, path)
+    failing = sum(one in judged.failing for one in judged.there)
+    if failing and len(judged.there) > 1:
+        total = len(judged.there)
+        which = f"All {total}" if failing == total else f"{failing} of {total}"
+        parts.append(f" {which} ways that the transport may take fail.")
+    return [*parts, *(part for one in judged.spared for part in _state_spared(one))]
+
+
+def _state_end(done: TraceResult, path: PathWithReturn) -> Parts:
+    judged = path.judged
+    mark = mark_outcome(judged.end)
+    if judged.end in (PathEnd.DELIVERED, PathEnd.NO_RETURN_PATH):
+        way = next(one for one in judged.there if one.end is judged.end)
+        arrival = [mark, f": the message {_end_clause(way)}"]
+        if judged.end is PathEnd.NO_RETURN_PATH:
+            return [*arrival, ", but ", *_state_lost(judged)]
+        return [*arrival, *_state_reply(done, path)]
+    if judged.is_cut and not judged.failing:
+        return [mark, f": {ENDING_WORDS[Ending.TOO_MANY_WAYS]}."]
+    if judged.failing:
+        return [mark, f": the message {_end_clause(judged.failing[0])}."]
+    unknown = next((one for one in judged.there if one.end is PathEnd.NOT_KNOWN), judged.there[0])
+    if unknown.hop_path.ending is not Ending.DELIVERED:
+        return [mark, f": the message {_end_clause(unknown)}."]
+    sentence = [mark, f": the message {_end_clause(unknown)}; whether its acknowledgement comes back is not known"]
+    back = next((one for one in judged.back if one.end is PathEnd.NOT_KNOWN), None)
+    return [*sentence, f": {_why_unknown(done)}." if back is None else f": it {_end_clause(back)}."]
+
+
+def _state_reply(done: TraceResult, path: PathWithReturn) -> Parts:
+    """Return the rest of the sentence on a message that is delivered: what becomes of the way back."""
+    if path.judged.back:
+        return [", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
+    # Its own instance delivers it: nothing waits for an acknowledgement, and a reply may still be stuck.
     if path.is_back_unknown:
-        return [*sentence, f"; whether its acknowledgement comes back is not known: {_why_unknown(done)}."]
+        return [f"; whether a reply comes back is not known: {_why_unknown(done)}."]
     if path.back is None:
-        return [*sentence, "."]
-    ends = {hop_path.ending for hop_path in path.back.hop_paths}
-    if ends == {Ending.DELIVERED}:
-        return [*sentence, ", and its acknowledgement ", TonedText("comes back", Tone.GOOD), "."]
-    no = "no acknowledgement comes back"
-    if Ending.DELIVERED in ends:
-        no = "not by every way does an acknowledgement come back"
-    failed = path.back if path.back.ending is not Ending.DELIVERED else _failing(path.back)
+        return ["."]
+    stuck = next((one for one in path.back.hop_paths if one.ending is not Ending.DELIVERED), None)
+    if stuck is None:
+        return [", and a reply ", TonedText("comes back", Tone.GOOD), "."]
+    clause = _END_CLAUSES[stuck.ending](stuck)
     return [
-        *sentence,
         ", but ",
-        TonedText(no, Tone.BAD),
+        TonedText("no reply comes back", Tone.BAD),
         ": ",
-        mark_outcome(failed.ending),
-        f", {_state_end(failed, 'it')}. The sender keeps its message and sends it again and again.",
+        mark_outcome(stuck.ending),
+        f", it {clause}.",
     ]
 
 
-def _failing(trace: MessageTrace) -> MessageTrace:
-    return MessageTrace(tuple(hop_path for hop_path in trace.hop_paths if hop_path.ending is not Ending.DELIVERED))
+def _state_lost(judged: JudgedPath) -> Parts:
+    """Return the sentence on an acknowledgement that does not come back."""
+    lost = next(one for one in judged.failing if one.is_return)
+    where = f", it {_end_clause(lost)}"
+    if lost.hop_path.ending is Ending.DELIVERED:
+        where += ", which did not send the message"
+    return [
+        TonedText("no acknowledgement comes back", Tone.BAD),
+        ": ",
+        mark_outcome(lost.hop_path.ending),
+        f"{where}. The sender keeps its message and sends it again and again.",
+    ]
 
 
-def _state_end(trace: MessageTrace, what: str = "the message") -> str:
-    """Return the clause that says where the first way ends, and that others end otherwise."""
-    if trace.is_cut:
-        return ENDING_WORDS[Ending.TOO_MANY_WAYS]
-    hop_path = trace.hop_paths[0]
-    clause = f"{what} {_END_CLAUSES[hop_path.ending](hop_path)}"
-    if trace.ways_agree is False:
-        clause += (
-            f" by the first of {len(trace.hop_paths)} ways that the transport may take, which do not end alike"
-        )
-    return clause
+def _state_spared(way: PathWay) -> Parts:
+    """Return the sentence on a way that fails while another partner of the same route delivers."""
+    what = (
+        "an acknowledgement that takes the other partner" if way.is_return else "a message that takes its partner"
+    )
+    end = way.hop_path.ending if way.end is PathEnd.NO_RETURN_PATH else way.end
+    lost = " and is not acknowledged" if way.end is PathEnd.NO_RETURN_PATH and not way.is_return else ""
+    return [" The other partner does not: ", mark_outcome(end), f", {what} {_end_clause(way)}{lost}."]
+
+
+def _end_clause(way: PathWay) -> str:
+    return _END_CLAUSES[way.hop_path.ending](way.hop_path)
 
 
 def _number_reason(path: HopPath) -> str:
@@ -241,6 +284,7 @@ def write_trace(done: TraceResult) -> str:
             },
             "paths": [
                 {
+                    "end": str(path.judged.end),
                     "outcome": str(path.there.ending),
                     "ways_agree": path.there.ways_agree,
                     "multiple_targets": path.there.has_multiple_targets,
@@ -259,14 +303,14 @@ def write_trace(done: TraceResult) -> str:
 
 
 def make_counts_document(done: WrittenPaths) -> Document:
-    """Describe how many messages arrive and how many do not, the outcomes, and how the counts add up."""
-    counts = sorted(done.outcomes.items(), key=lambda item: (-item[1], item[0]))
+    """Describe how many messages arrive and how many do not, where they end, and how the counts add up."""
+    counts = sorted(done.ends.items(), key=lambda item: (-item[1], item[0]))
     added = f"{done.traced:,} followed + {done.rejected:,} rejected"
     read = f"{count(done.read, 'message')} read = {added}; version {done.version} of output.message_paths"
     hint = "resolve lists the rejected ones, with what is wrong with each"
     return [
         Paragraph(_state_ends(done)),
-        DataTable(make_columns(["outcome", "messages"], ["messages"]), counts, "Where messages end"),
+        DataTable(make_columns(["end", "messages"], ["messages"]), counts, "Where messages end"),
         Paragraph(read),
         *([Paragraph(hint)] if done.rejected else []),
     ]
@@ -276,16 +320,16 @@ def _state_ends(done: WrittenPaths) -> Words:
     """Return the sentence that says how many messages arrive, and where the others end."""
     if not done.traced:
         return "No message was followed."
-    arrived = done.outcomes.get(Ending.DELIVERED, 0)
+    arrived = done.ends.get(PathEnd.DELIVERED, 0)
     are = "is" if arrived == 1 else "are"
     sentence = [f"{arrived:,} of {count(done.traced, 'message')} {are} ", mark_outcome(Ending.DELIVERED)]
-    others = sorted(set(done.outcomes) - {Ending.DELIVERED}, key=lambda word: (-done.outcomes[word], word))
+    others = sorted(set(done.ends) - {PathEnd.DELIVERED}, key=lambda word: (-done.ends[word], word))
     for number, word in enumerate(others):
-        sentence += [f"{', ' if number else '; '}{done.outcomes[word]:,} ", mark_outcome(word)]
+        sentence += [f"{', ' if number else '; '}{done.ends[word]:,} ", mark_outcome(word)]
     return [*sentence, "."]
 
 
 def write_counts(done: WrittenPaths) -> str:
-    """Return one line: version, read, followed, rejected, outcomes."""
+    """Return one line: version, read, followed, rejected, ends, and outcomes of the first ways."""
     counts = {"version": done.version, "read": done.read, "followed": done.traced, "rejected": done.rejected}
-    return write_json({**counts, "outcomes": dict(done.outcomes)})
+    return write_json({**counts, "ends": dict(done.ends), "outcomes": dict(done.outcomes)})

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from routing.importing.tsql.script_reader import ReadScript
 from routing.importing.tsql.script_statements import CreateRoute, StatementProblem
-from routing.importing.tsql.sqlcmd import SqlBatch, _go, batches
+from routing.importing.tsql.sqlcmd import SqlBatch, _go, read_batches
 
 ReadText = Callable[..., ReadScript]
 
 
 def _texts(text: str, **variables: str) -> list[str]:
-    found = batches(text, "f", variables, None)
+    found: list[SqlBatch | StatementProblem] = []
+    read_batches(text, "f", variables, None, found.append)
     return [batch.text for batch in found if isinstance(batch, SqlBatch)]
 
 

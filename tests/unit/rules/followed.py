@@ -93,18 +93,20 @@ class Followed:
             to,
             message.broker,
             named,
+            message.hops,
         )
         if key not in self._plans:
-            self._plans[key] = list(self.planner.timeline(sender, to, message.broker).intervals())
+            timeline = self.planner.timeline(sender, to, message.broker)
+            left = None if message.hops is None else max(0, message.hops)
+            self._plans[key] = list(timeline.intervals((left,)))
         [found] = [
             paths
             for paths in self._plans[key]
             if (paths.valid_from is None or paths.valid_from <= message.t)
             and (paths.valid_to is None or message.t < paths.valid_to)
         ]
-        choice = found.pick(message.hashed)
-        most = len(choice.paths) - 1
-        return choice.paths[most if message.hops is None else max(0, min(message.hops, most))]
+        [path] = found.pick(message.hashed).paths
+        return path
 
     def _sender(self, row: Row, conversation: str | None) -> PathSender:
         back = row["from_service_name"]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from routing.rules.text import list_name_differences, name_core, name_edges
+from routing.rules.text import SpelledName, name_core, name_edges
 
 # A name; its core; what is before and after that.
 AROUND = [
@@ -47,12 +47,12 @@ def test_what_is_around_a_name(name: str, its_core: str, around: tuple[str, str]
 
 @pytest.mark.parametrize(("asked", "named", "found"), DIFFERENCES)
 def test_how_names_differ(asked: str, named: str, found: list[str]) -> None:
-    assert list_name_differences(asked, named) == found
+    assert SpelledName(asked).list_differences(named) == found
 
 
 @pytest.mark.parametrize("part", [" ", "/", " /", "a "])
 def test_a_hostile_name_takes_time_by_its_length(part: str) -> None:
     started = time.process_time()
     for name in (part * 500_000, part * 500_000 + "b", "b" + part * 500_000):
-        list_name_differences("Stock", name)
+        SpelledName("Stock").list_differences(name)
     assert time.process_time() - started < 5

@@ -80,12 +80,11 @@ def _planned_path(case: dict[str, Any]) -> PathWithReturn:
     network, ask = EstateNetwork(by_rules.instances_of(case["tables"])), case["ask"]
     to = ServiceAddress.of_name(ask["service"])
     t = by_rules.micros(moment(case["at"])) or 0
-    for row in PathPlanner(network).timeline(_sender(case, network), to, None).intervals():
+    timeline = PathPlanner(network).timeline(_sender(case, network), to, None)
+    for row in timeline.intervals((ask.get("hops_remaining"),)):
         if (row.valid_from is None or row.valid_from <= t) and (row.valid_to is None or t < row.valid_to):
-            choice = hashing.pick(row.choices, ask["conversation_id"])
-            left = ask.get("hops_remaining")
-            most = len(choice.paths) - 1
-            return choice.paths[most if left is None else min(left, most)]
+            [path] = hashing.pick(row.choices, ask["conversation_id"]).paths
+            return path
     raise AssertionError("no time of the plan holds this one")
 
 
@@ -96,6 +95,7 @@ def test_case(case: dict[str, Any], find: Any) -> None:
     assert [_way(way, like) for way, like in zip(path.there.hop_paths, case["ways"], strict=True)] == case["ways"]
     assert path.there.ways_agree is case["ways_agree"]
     assert path.there.has_multiple_targets is case["multiple_targets"]
+    assert path.judged.end == case["joint_ending"]
     if "back" in case:
         assert path.back is not None
         ways_back = zip(path.back.hop_paths, case["back"], strict=True)

@@ -1,26 +1,24 @@
-"""Pictures of a report, for the page and for notebooks."""
+"""Pictures of a report, for the page and for notebooks. Using a name imports Altair."""
 
-from routing.views.page.pictures.bar_pictures import (
-    balance,
-    before_and_after,
-    most_stuck,
-    outcomes_by_instance,
-    reasons_of_trouble,
-)
-from routing.views.page.pictures.estate_picture import estate_of
-from routing.views.page.pictures.over_time import delays_by_service, outcomes_over_time
-from routing.views.page.pictures.path_picture import followed
-from routing.views.page.pictures.picture_theme import for_notebook
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "balance",
-    "before_and_after",
-    "delays_by_service",
-    "estate_of",
-    "followed",
-    "for_notebook",
-    "most_stuck",
-    "outcomes_by_instance",
-    "outcomes_over_time",
-    "reasons_of_trouble",
-]
+_MODULES = {
+    "balance": "bar_pictures",
+    "before_and_after": "bar_pictures",
+    "delays_by_service": "over_time",
+    "estate_of": "estate_picture",
+    "followed": "path_picture",
+    "for_notebook": "picture_theme",
+    "most_stuck": "bar_pictures",
+    "outcomes_by_instance": "bar_pictures",
+    "outcomes_over_time": "over_time",
+    "reasons_of_trouble": "bar_pictures",
+}
+__all__ = tuple(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

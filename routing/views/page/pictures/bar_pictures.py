@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import altair as alt
 
 from routing.terms import NOT_KNOWN, JsonObject, ReadRow
-from routing.views.page.facts import STUCK, BalancedInstance, DialogBalance, MessageFlow
+from routing.views.page.facts import STUCK, DialogBalance, MessageFlow
 from routing.views.page.pictures import picture_theme
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ PICKS = 20
 
 
 def balance(shared: DialogBalance) -> picture_theme.Picture:
-    """Draw bars: the dialogs of each broker instance, a line at the expected share, a band for 95 of 100 choices.
+    """Draw bars: the dialogs of each broker instance, a line at the expected share, a band for fair shares.
 
     Of more than `PICKS` ids those furthest from what is expected. Rows of the data set ``rows``: place (number of
     the lane, from 0 on), broker (the id and, where known, whose it is), dialogs, expected, low, high.
@@ -271,23 +271,26 @@ def balance(shared: DialogBalance) -> picture_theme.Picture:
         tooltip=[alt.Tooltip("broker:N"), alt.Tooltip("dialogs:Q", format=","), *numbers]
     )
     tall = THICK + 8
-    band = marked(base, alt.MarkDef(type="bar", style="fair", height=tall, yOffset=BELOW))
+    band = marked(
+        base.transform_filter("isValid(datum.low)"),
+        alt.MarkDef(type="bar", style="fair", height=tall, yOffset=BELOW),
+    )
     line = marked(base, alt.MarkDef(type="tick", style="expected", size=tall, yOffset=BELOW))
     named = names(base, "broker")
     fair = "format(datum.expected, datum.expected < 100 ? ',.1f' : ',.0f')"
     words = f"format(datum.dialogs, ',') + ', fair ' + {fair}"
     numbered = draw_numbers(base, words, end="max(datum.dialogs, datum.high)")
     layers = [bars, band.encode(x="low:Q", x2="high:Q"), line.encode(x="expected:Q"), named, numbered]
-    what = (
-        "Bars: the dialogs of each broker instance, with the number that chance lets expect and where 95 of 100"
-        " end."
-    )
+    what = "Bars: the dialogs of each broker instance, with an even share and the band of fair shares."
     return dressed(layers, what)
 
 
 def pick_rows(shared: DialogBalance) -> list[ReadRow]:
     """Return the rows of `balance`."""
-    picks = sorted(shared.picks, key=lambda pick: (-_distance(pick), pick.broker_instance))[:PICKS]
+    picks = sorted(
+        shared.picks,
+        key=lambda pick: (pick.expected > 0, -abs(pick.dialogs - pick.expected), pick.broker_instance),
+    )[:PICKS]
     picks.sort(key=lambda pick: (-pick.dialogs, pick.broker_instance))
     return [
         {
@@ -300,11 +303,6 @@ def pick_rows(shared: DialogBalance) -> list[ReadRow]:
         }
         for place, pick in enumerate(picks)
     ]
-
-
-def _distance(pick: BalancedInstance) -> float:
-    """Return the distance from the band, in widths of the band."""
-    return abs(pick.dialogs - pick.expected) / max(pick.high - pick.low, 1.0)
 
 
 # What a change does to messages: before it and after.

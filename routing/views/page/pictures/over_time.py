@@ -135,7 +135,8 @@ def _times(series: MessageSeries) -> alt.X:
 
 
 def _days(first: int, end: int) -> str:
-    days = list(dict.fromkeys(f"{moment_of(time):%Y-%m-%d}" for time in (first, end - 1)))
+    # Steps may begin before the year 1, and end after the year 9999.
+    days = list(dict.fromkeys(str(moment_of(time).date()) for time in (first, end - 1)))
     return f"{' to '.join(days)}, UTC"
 
 

@@ -1,0 +1,244 @@
+"""Leave out of a script what makes no difference, so that a large one needs little memory.
+
+Long runs of statements that only load data are not tokenized. In a parsed batch, statements that say nothing about
+routing are merged. The body of a module that says nothing either is read again from its text where it is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+from routing.importing.tsql.database_procedures import is_read_procedure
+from routing.importing.tsql.held_texts import (
+    find_hidden_statement,
+    find_shown_statement,
+    find_statement_elsewhere,
+    runs_in_every_database,
+)
+from routing.importing.tsql.session_statements import may_start_transaction
+from routing.importing.tsql.tokens import (
+    COMMENTS,
+    OPENER,
+    OPENING,
+    LexemeKind,
+    LexicalState,
+    SkippedText,
+    close_segment,
+)
+from routing.importing.tsql.tree import (
+    AssignNode,
+    BlockNode,
+    CallNode,
+    DropModules,
+    GotoNode,
+    IfElse,
+    LabelNode,
+    LoopNode,
+    ModuleBody,
+    ModuleNode,
+    OtherStatement,
+    ParsedBatch,
+    RaiseError,
+    ReturnNode,
+    ScriptNode,
+    SetOptions,
+    ThrowNode,
+    TransactionStatement,
+    TryCatch,
+    UseNode,
+)
+from routing.importing.tsql.vocabulary import NOUNS, RESERVED, STARTERS, find_unknown_variable
+
+# Long runs of statements such as INSERT … VALUES. Each that is left out is complete, and holds literals and plain
+# names alone. The first and the last ones of a run stay, so that what stands before or behind finds the neighbours
+# that it had.
+
+
+KEPT_LEXEMES = 300
+"""So much of a run stays at its beginning: nothing before it looks further ahead, not even a GRANT for its TO."""
+
+_MODULE = re.compile(r"\b(?:PROC|PROCEDURE|FUNCTION|TRIGGER|VIEW)\b", re.IGNORECASE)
+# A mark of a variable without value, a private character, may stand for anything.
+_STRING = "[Nn]?'[^'\ue000-\ue1ff]*+(?:''[^'\ue000-\ue1ff]*+)*+'"
+_NUMBER = r"(?:0x[0-9A-F]++|[0-9]++(?:\.[0-9]*+)?(?:E[+-]?[0-9]++)?)(?![\w.@#$])"
+_KEYWORDS = "|".join(sorted(RESERVED | STARTERS | {*NOUNS, "ADDRESS", "STATE"}))
+_NAME = rf"(?:\[[A-Za-z0-9_ .-]++\](?!\])|(?!(?:{_KEYWORDS})(?![\w@#$]))[A-Za-z_][A-Za-z0-9_]*+(?![\w@#$]))"
+_ = r"[ \t\n]*+"
+_GAP = r"[ \t\n]++"
+_TYPE = (
+    r"\[?(?:bigint|binary|bit|char|date|datetime|datetime2|datetimeoffset|decimal|float|int|money|nchar|ntext"
+    r"|numeric|nvarchar|real|smalldatetime|smallint|smallmoney|text|time|tinyint|uniqueidentifier|varbinary"
+    rf"|varchar|xml)\b\]?(?:{_}\({_}(?:max|[0-9]++(?:{_},{_}[0-9]++)?){_}\))?"
+)
+_LITERAL = rf"(?:{_STRING}|[+-]?{_NUMBER}|NULL(?![\w@#$])|DEFAULT(?![\w@#$]))"
+_CALL = r"(?:GETDATE|GETUTCDATE|NEWID|SYSDATETIME|SYSUTCDATETIME)"
+_VALUE = (
+    rf"(?:{_LITERAL}|CAST{_}\({_}{_LITERAL}{_GAP}AS{_GAP}{_TYPE}{_}\)"
+    rf"|CONVERT{_}\({_}{_TYPE}{_},{_}{_LITERAL}(?:{_},{_}[0-9]++)?{_}\)|{_CALL}{_}\({_}\))"
+)
+_TABLE = rf"{_NAME}(?:{_}\.{_}{_NAME}){{0,3}}+"
+_COLUMNS = rf"\({_}{_NAME}(?:{_},{_}{_NAME})*+{_}\)"
+_ROW = rf"\({_}{_VALUE}(?:{_},{_}{_VALUE})*+{_}\)"
+_WHERE = rf"WHERE{_GAP}{_NAME}{_}={_}{_VALUE}(?:{_GAP}AND{_GAP}{_NAME}{_}={_}{_VALUE})*+"
+_NEXT = re.compile(rf"{OPENER.pattern}|(?<![\w@#$])(?:INSERT|UPDATE|DELETE)(?![\w@#$])", re.IGNORECASE)
+_BLANKS = re.compile(_)
+# Never more than there are: a name in parts counts as one.
+_LEXEME = re.compile(rf"{_STRING}|\[[^\]]*\]|[\w.+-]+|[(),]")
+
+
+@cache
+def _statement() -> re.Pattern[str]:
+    """Return the pattern of a statement, which takes time to compile and few scripts need."""
+    return re.compile(
+        rf"INSERT{_GAP}(?:INTO{_GAP})?+{_TABLE}{_}(?:{_COLUMNS}{_})?+VALUES{_}{_ROW}(?:{_},{_}{_ROW})*+"
+        rf"(?P<end>{_};)?+"
+        # These end in no parenthesis and need their semicolon: UPDATE behind 'FOR' would be a clause.
+        rf"|(?:UPDATE{_GAP}{_TABLE}{_GAP}SET{_GAP}{_NAME}{_}={_}{_VALUE}(?:{_},{_}{_NAME}{_}={_}{_VALUE})*+"
+        rf"(?:{_GAP}{_WHERE})?+|DELETE{_GAP}(?:FROM{_GAP})?+{_TABLE}(?:{_GAP}{_WHERE})?+)(?P<close>{_};)",
+        re.IGNORECASE | re.ASCII,
+    )
+
+
+def find_data_runs(text: str) -> list[SkippedText]:
+    """Find the parts of a batch that can be left out, in order.
+
+    Nothing is in a batch that makes a procedure or the like: what it holds counts when it is called.
+    """
+    return [] if len(text) < KEPT_LEXEMES or _MODULE.search(text) else _RunFinder(text).find()
+
+
+class _RunFinder:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._runs: list[SkippedText] = []
+        self._lexemes = self._skipped = self._start = self._last = 0
+        self._ends_in_semicolon = False
+
+    def find(self) -> list[SkippedText]:
+        text, position = self._text, 0
+        while (found := _NEXT.search(text, position)) is not None:
+            is_neighbour = found.start() == position
+            mode = OPENING.get(found.group())
+            statement = None if mode else _statement().match(text, found.start())
+            if mode is not None:
+                position, _ = close_segment(text, found.end(), LexicalState(mode, 1), len(text))
+                if not is_neighbour or mode not in COMMENTS:
+                    self._end_run()
+            elif statement is not None:
+                position = statement.end()
+                self._add(statement, is_neighbour)
+            else:
+                position = found.end()
+                self._end_run()
+            position = _end_of_blanks(text, position)
+        self._end_run()
+        return self._runs
+
+    def _add(self, statement: re.Match[str], is_neighbour: bool) -> None:
+        """Add a statement to the run, or begin another: of one, all or none end in a semicolon."""
+        ends_in_semicolon = statement.lastgroup is not None
+        if not is_neighbour or ends_in_semicolon != self._ends_in_semicolon:
+            self._end_run()
+        self._ends_in_semicolon = ends_in_semicolon
+        self._last = statement.start()
+        if self._lexemes < KEPT_LEXEMES:
+            self._lexemes += len(_LEXEME.findall(statement.group()))
+            self._start = statement.end()
+        else:
+            self._skipped += 1
+
+    def _end_run(self) -> None:
+        if self._skipped > 1:
+            self._runs.append(SkippedText(self._start, self._last, self._skipped - 1))
+        self._lexemes = self._skipped = 0
+
+
+def _end_of_blanks(text: str, position: int) -> int:
+    blanks = _BLANKS.match(text, position)
+    return blanks.end() if blanks else position
+
+
+# What is kept of a parsed batch, to be run again and again against what instances hold.
+
+
+_SILENT = (
+    *(BlockNode, DropModules, GotoNode, IfElse, LabelNode, LoopNode, RaiseError, ReturnNode, SetOptions),
+    *(ThrowNode, TransactionStatement, TryCatch, UseNode),
+)
+"""Nothing is said of these where they surely do not run, apart from what they govern."""
+
+
+def keep_batch(parsed: ParsedBatch, read_again: Callable[[], ParsedBatch]) -> ParsedBatch:
+    """Return a batch of a script without what makes no difference; ``read_again`` returns it as it is."""
+    if len(parsed.nodes) == 1 and isinstance(parsed.nodes[0], ModuleNode):
+        module = parsed.nodes[0]
+        steps = _count_silent(module.body.nodes)
+        if steps is None:
+            return parsed
+        body = ModuleBody(silent_steps=steps, read=lambda: _body_of(read_again()))
+        return replace(parsed, nodes=(replace(module, body=body),))
+    return replace(parsed, nodes=_merge(parsed.nodes))
+
+
+def _body_of(parsed: ParsedBatch) -> tuple[ScriptNode, ...]:
+    module = parsed.nodes[0]
+    assert isinstance(module, ModuleNode)
+    return module.body.nodes
+
+
+def _merge(nodes: Sequence[ScriptNode]) -> tuple[ScriptNode, ...]:
+    """Merge neighbours that only forget @@ERROR; one that may begin a transaction stands for the others."""
+    merged: list[ScriptNode] = []
+    for node in nodes:
+        before = merged[-1] if merged else None
+        if not (before is not None and _is_silent_other(before) and _is_silent_other(node)):
+            merged.append(node)
+        elif may_start_transaction(node.words):
+            merged[-1] = node
+    return tuple(merged)
+
+
+def _is_silent_other(node: ScriptNode) -> bool:
+    """Return whether a statement says nothing and changes no variable: only plain words of it were kept."""
+    return isinstance(node, OtherStatement) and all(
+        word.kind is LexemeKind.WORD and not word.text.startswith("@") and find_unknown_variable(word.text) is None
+        for word in node.words
+    )
+
+
+def _count_silent(nodes: Sequence[ScriptNode | None]) -> int | None:
+    """Return how many statements these are, None where one is named if it does not run."""
+    total = 0
+    for node in nodes:
+        if node is None:
+            continue
+        inner = _count_silent(_governed_by(node)) if _is_silent(node) else None
+        if inner is None:
+            return None
+        total += 1 + inner
+    return total
+
+
+def _is_silent(node: ScriptNode) -> bool:
+    if isinstance(node, OtherStatement):
+        return find_statement_elsewhere(node.words) is None and find_shown_statement(node.words) is None
+    if isinstance(node, AssignNode):
+        return all(find_hidden_statement(one.value) is None for one in node.assignments)
+    if isinstance(node, CallNode):
+        name = node.parts[-1] if node.parts else ""
+        runs_text = name.lower() == "sp_executesql" or runs_in_every_database(name) or is_read_procedure(name)
+        return not runs_text and find_hidden_statement(node.words) is None
+    return isinstance(node, _SILENT)
+
+
+def _governed_by(node: ScriptNode) -> tuple[ScriptNode | None, ...]:
+    if isinstance(node, IfElse):
+        return node.then, node.otherwise
+    if isinstance(node, LoopNode):
+        return (node.body,)
+    if isinstance(node, BlockNode):
+        return node.body
+    return (*node.body, *node.handler) if isinstance(node, TryCatch) else ()

@@ -1,0 +1,259 @@
+"""Judge where a message ends, over all the ways that it may take and the acknowledgement back (D17)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from routing.rules.following import HopPath, MessageTrace, PathHop
+from routing.terms import Ending, Outcome, PathEnd
+
+IS_DROPPED = frozenset([PathEnd.DROPPED, PathEnd.LOOP])
+IS_DELAYED = frozenset([PathEnd.DELAYED, PathEnd.NO_RETURN_PATH])
+LEAVES = frozenset([Outcome.SENT, Outcome.FORWARDED])
+"""The outcomes of a message that leaves its instance."""
+_ENDS_AT_A_HOP = (Ending.DELIVERED, Ending.DELAYED, Ending.DROPPED)
+_OF_ENDING = {
+    Ending.DELIVERED: PathEnd.DELIVERED,
+    Ending.DELAYED: PathEnd.DELAYED,
+    Ending.DROPPED: PathEnd.DROPPED,
+    Ending.LOOP: PathEnd.LOOP,
+    Ending.LEFT_ESTATE: PathEnd.NOT_KNOWN,
+    Ending.NOT_KNOWN: PathEnd.NOT_KNOWN,
+}
+
+
+@dataclass(frozen=True)
+class PathWay:
+    """One way of a message, or of its acknowledgement if ``is_return``.
+
+    ``end`` is its own end: NO_RETURN_PATH if the message is delivered and its acknowledgement fails. ``gaps``
+    name what was not read where the way ends NOT_KNOWN at a known instance.
+    """
+
+    hop_path: HopPath
+    end: PathEnd
+    is_return: bool = False
+    gaps: tuple[Hashable, ...] = ()
+
+    @classmethod
+    def of(cls, hop_path: HopPath, *, is_return: bool) -> PathWay:
+        """Return a way as it ends by itself."""
+        return cls(hop_path, _OF_ENDING[hop_path.ending], is_return)
+
+    @property
+    def is_failing(self) -> bool:
+        """Return True if a message that takes it is not acknowledged."""
+        return self.end not in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN)
+
+
+@dataclass(frozen=True)
+class JudgedPath:
+    """All ways there and back, and the joint end.
+
+    ``failing`` are the ways on which the message or its acknowledgement gets stuck. ``spared`` are ways that fail
+    while another partner of the same route delivers. ``is_cut``: there are more ways than are followed.
+    ``has_multiple_targets`` is that of the trace. ``is_back_unknown``: the sending service, or the broker instance
+    of its database, is not known. ``assumed`` are addresses on the ways, each with the instance that is taken to
+    listen there by its name.
+    """
+
+    there: tuple[PathWay, ...]
+    back: tuple[PathWay, ...]
+    failing: tuple[PathWay, ...]
+    end: PathEnd
+    spared: tuple[PathWay, ...] = ()
+    is_cut: bool = False
+    has_multiple_targets: bool = False
+    is_back_unknown: bool = False
+    assumed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def first_failure(self) -> PathWay | None:
+        """Return the first way that fails: of the acknowledgement if the end is NO_RETURN_PATH."""
+        is_return = self.end is PathEnd.NO_RETURN_PATH
+        return next((one for one in self.failing if one.is_return is is_return), None)
+
+    @property
+    def all_ways(self) -> tuple[PathWay, ...]:
+        """Return the ways there, then those back."""
+        return self.there + self.back
+
+    @property
+    def ends(self) -> frozenset[PathEnd]:
+        """Return all ends that messages on this path may have: the first is `end`."""
+        return frozenset([self.end, *(one.end for one in self.failing if not one.is_return)])
+
+    @property
+    def unread_addresses(self) -> list[str]:
+        """Return the addresses that no known instance has, as they are written, each once."""
+        left = (one.hop_path for one in self.all_ways if one.hop_path.ending is Ending.LEFT_ESTATE)
+        return list(dict.fromkeys(hop_path.address for hop_path in left if hop_path.address is not None))
+
+
+NO_WAY_FOLLOWED = JudgedPath((), (), (), PathEnd.NOT_KNOWN, is_cut=True)
+"""The path of a message whose group has had all the ways that are followed."""
+
+
+class JudgedWays(NamedTuple):
+    """The end of several ways together, the ways that fail, and those that fail while a partner delivers."""
+
+    end: PathEnd
+    failing: tuple[PathWay, ...] = ()
+    spared: tuple[PathWay, ...] = ()
+
+
+Place = tuple["str | None", "str | None"]
+"""An instance and a database of it."""
+ReadWays = Callable[[MessageTrace, bool], Sequence[PathWay]]
+"""Returns the ways of a trace (of an acknowledgement or not), as far as what decides them is known."""
+
+
+def read_all(trace: MessageTrace, is_return: bool) -> Sequence[PathWay]:
+    """Return the ways of a trace where everything is known, each once."""
+    return [PathWay.of(hop_path, is_return=is_return) for hop_path in dict.fromkeys(trace.hop_paths)]
+
+
+def judge_path(
+    trace: MessageTrace,
+    sender: Place,
+    follow_reply: Callable[[HopPath], MessageTrace | None],
+    read_ways: ReadWays = read_all,
+) -> JudgedPath:
+    """Judge the path of a message there and back.
+
+    A message that its own instance delivers, keeps or drops ends there. One that leaves arrives if it is delivered
+    and its acknowledgement reaches the database that sent it.
+
+    Args:
+        trace: the ways there.
+        sender: the instance and the database that sent.
+        follow_reply: returns the ways back from where a way was delivered; None if the sender is not known.
+        read_ways: returns the ways of a trace as far as they are known.
+    """
+    first = trace.hop_paths[0]
+    if len(first.hops) == 1 and first.hops[0].outcome not in LEAVES:
+        way = PathWay.of(first, is_return=False)
+        return JudgedPath((way,), (), (way,) if way.is_failing else (), way.end)
+    replies = _Replies(sender, follow_reply, read_ways)
+    there = tuple(map(replies.judge, read_ways(trace, False)))
+    judged = judge_ways(there)
+    is_cut = trace.is_cut or replies.is_cut
+    return JudgedPath(
+        there=there,
+        back=tuple(replies.return_ways),
+        failing=(*judged.failing, *replies.failing_after(judged.failing)),
+        end=PathEnd.NOT_KNOWN if is_cut and not judged.failing else judged.end,
+        spared=(*judged.spared, *replies.spared),
+        is_cut=is_cut,
+        has_multiple_targets=trace.has_multiple_targets,
+        is_back_unknown=replies.is_unknown,
+    )
+
+
+class _Replies:
+    """The acknowledgements of one message: from each database that a way of it is delivered to."""
+
+    def __init__(
+        self, sender: Place, follow_reply: Callable[[HopPath], MessageTrace | None], read_ways: ReadWays
+    ) -> None:
+        self._sender, self._follow_reply, self._read_ways = sender, follow_reply, read_ways
+        self._judged: dict[Place, JudgedWays] = {}
+        self.return_ways: list[PathWay] = []
+        self.is_unknown = self.is_cut = False
+
+    def judge(self, one: PathWay) -> PathWay:
+        """Return a way there with its end, which depends on the acknowledgement if it is delivered."""
+        if one.hop_path.ending is not Ending.DELIVERED:
+            return one
+        place = one.hop_path.instance, one.hop_path.database
+        if place not in self._judged:
+            self._judged[place] = self._follow(one.hop_path)
+        back = self._judged[place]
+        return replace(one, end=PathEnd.NO_RETURN_PATH if back.failing else back.end)
+
+    def failing_after(self, failing: Iterable[PathWay]) -> Iterator[PathWay]:
+        """Yield the ways back that fail of ways there that fail for that."""
+        places = {(one.hop_path.instance, one.hop_path.database): None for one in failing}
+        for place in places:
+            if place in self._judged:
+                yield from self._judged[place].failing
+
+    @property
+    def spared(self) -> Iterator[PathWay]:
+        """Yield the ways back that fail while a partner's way does not."""
+        for judged in self._judged.values():
+            yield from judged.spared
+
+    def _follow(self, delivered: HopPath) -> JudgedWays:
+        trace = self._follow_reply(delivered)
+        if trace is None:
+            self.is_unknown = True
+            return JudgedWays(PathEnd.NOT_KNOWN)
+        self.is_cut |= trace.is_cut
+        return_ways = [self._at_sender(one) for one in self._read_ways(trace, True)]
+        self.return_ways += return_ways
+        return judge_ways(return_ways)
+
+    def _at_sender(self, one: PathWay) -> PathWay:
+        """Return a way back with its end; delivery to another database than the sender's does not count."""
+        is_elsewhere = (one.hop_path.instance, one.hop_path.database) != self._sender
+        if one.hop_path.ending is Ending.DELIVERED and is_elsewhere:
+            return replace(one, end=PathEnd.NO_RETURN_PATH)
+        return one
+
+
+def judge_ways(path_ways: Sequence[PathWay]) -> JudgedWays:
+    """Judge all ways of a message, or of an acknowledgement, together.
+
+    The transport may use any of several routes: each has to arrive. Of an address and its mirror, and of several
+    instances with one address, only one is the principal, so it is enough that one of them arrives.
+    """
+    return _judge([(one, _choices(one.hop_path)) for one in path_ways], 0)
+
+
+_Choice = tuple["str | None", tuple["str | None", "str | None"]]
+"""A route, and the address and the instance that is met there."""
+
+
+def _choices(hop_path: HopPath) -> list[_Choice]:
+    """List the transport's choice at each hop that a message left."""
+    left: tuple[PathHop, ...] = hop_path.hops[:-1] if hop_path.ending in _ENDS_AT_A_HOP else hop_path.hops
+    met = [*(hop.instance_name for hop in hop_path.hops[1:]), hop_path.instance]
+    return [(hop.route_name, (hop.address, there)) for hop, there in zip(left, met, strict=False)]
+
+
+def _judge(path_ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> JudgedWays:
+    first = path_ways[0][0]
+    if len(path_ways) == 1:
+        return JudgedWays(first.end, (first,) if first.is_failing else ())
+    routes: dict[str | None, dict[object, list[tuple[PathWay, list[_Choice]]]]] = defaultdict(dict)
+    for one, choices in path_ways:
+        route, place = choices[depth]
+        routes[route].setdefault(place, []).append((one, choices))
+    return _all_of(_any_of([_judge(alike, depth + 1) for alike in places.values()]) for places in routes.values())
+
+
+def _any_of(partners: Sequence[JudgedWays]) -> JudgedWays:
+    spared = tuple(one for partner in partners for one in partner.spared)
+    ends = [partner.end for partner in partners]
+    for enough in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN):
+        if enough in ends:
+            return JudgedWays(enough, (), (*_failing(partners), *spared))
+    return JudgedWays(ends[0], tuple(_failing(partners)), spared)
+
+
+def _all_of(routes: Iterable[JudgedWays]) -> JudgedWays:
+    judged = list(routes)
+    failing, spared = tuple(_failing(judged)), tuple(one for route in judged for one in route.spared)
+    if failing:
+        return JudgedWays(failing[0].end, failing, spared)
+    is_known = all(one.end is PathEnd.DELIVERED for one in judged)
+    return JudgedWays(PathEnd.DELIVERED if is_known else PathEnd.NOT_KNOWN, (), spared)
+
+
+def _failing(judged: Iterable[JudgedWays]) -> Iterator[PathWay]:
+    for one in judged:
+        yield from one.failing

@@ -1,0 +1,157 @@
+"""Compare messages before and after scripts that are tried: what they mend, and what gets worse."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import NamedTuple
+
+from routing.cases.background import StatusText
+from routing.cases.message_cases import MessageResult
+from routing.render.phrases import cut, join_words
+from routing.render.wording import count
+from routing.rules.timeline import micros_of
+from routing.terms import Outcome
+from routing.views.check.grouping import STUCK_KINDS, MessageGroup
+
+_ARRIVING = {Outcome.DELIVERED: "delivered", Outcome.SENT: "sent", Outcome.FORWARDED: "forwarded"}
+MENDED, WORSE, OTHER = "mended", "worse", "changed"
+_ORDER = (WORSE, MENDED, OTHER)
+
+
+class ChangeableResult(NamedTuple):
+    """The parts of a result that a script can change: outcome (or NOT_KNOWN), reason, route, target, end.
+
+    ``end`` is that of `MessageResult.end`; ``end_instance`` where it fails after it has left its own instance.
+    """
+
+    outcome: str
+    reason: str | None
+    route_name: str | None
+    destination: str | None
+    end: str
+    end_instance: str | None
+
+    @classmethod
+    def of(cls, result: MessageResult) -> ChangeableResult:
+        """Return the part of a message's result that a script can change."""
+        verdict, path = result.verdict, result.path
+        if verdict is None:
+            return cls(result.outcome, None, None, None, result.end, None)
+        failure = None if path is None else path.first_failure
+        instance = None if failure is None else failure.hop_path.instance
+        target = verdict.destination_database or verdict.address
+        return cls(result.outcome, str(verdict.reason), verdict.route_name, target, result.end, instance)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Messages of one sender to one service that end differently with the scripts, oldest first.
+
+    ``effect`` is MENDED (stuck before, not after), WORSE (stuck after, not before) or OTHER.
+    """
+
+    instance: str
+    database: str
+    service: str
+    before: ChangeableResult
+    after: ChangeableResult
+    effect: str
+    results: Sequence[MessageResult] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The messages of a check before and after scripts; both lists have the same messages in the same order."""
+
+    before: Sequence[MessageResult]
+    after: Sequence[MessageResult]
+    changes: Sequence[Change]
+    unchanged: int
+    stuck_before: frozenset[int]
+    stuck_after: frozenset[int]
+
+    @classmethod
+    def of(
+        cls,
+        before: Sequence[MessageResult],
+        groups_before: Iterable[MessageGroup],
+        after: Sequence[MessageResult],
+        groups_after: Iterable[MessageGroup],
+    ) -> Trial:
+        """Compare the messages of two checks and their groups."""
+        stuck_before, stuck_after = _find_stuck(before, groups_before), _find_stuck(after, groups_after)
+        results_by_change: dict[Change, list[MessageResult]] = defaultdict(list)
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            was, now = ChangeableResult.of(old), ChangeableResult.of(new)
+            effect = _effect(is_stuck=number in stuck_after, was_stuck=number in stuck_before)
+            if was != now or effect is not OTHER:
+                row = old.row
+                who = (row["instance_name"], row["database_name"], row["to_service_name"])
+                results_by_change[Change(*who, was, now, effect)].append(old)
+        changes = [
+            replace(change, results=sorted(results, key=lambda result: result.row["enqueue_time"]))
+            for change, results in results_by_change.items()
+        ]
+        changes.sort(
+            key=lambda one: (
+                *(_ORDER.index(one.effect), -len(one.results)),
+                *(one.instance, one.database or "", one.service, str(one.before)),
+            )
+        )
+        unchanged = len(before) - sum(len(one.results) for one in changes)
+        return cls(before, after, changes, unchanged, stuck_before, stuck_after)
+
+    def state(self, script_files: Iterable[str]) -> str:
+        """State the effect on stuck messages: "With a.sql: 4 of 4 stuck messages would be sent."."""
+        names = dict.fromkeys(cut(PurePath(file).name) for file in script_files)
+        worse = len(self.stuck_after - self.stuck_before)
+        stuck = [self.after[number] for number in sorted(self.stuck_before)]
+        freed = [self.after[number] for number in sorted(self.stuck_before - self.stuck_after)]
+        lost = sum(result.verdict is None for result in freed)
+        freed = [result for result in freed if result.verdict is not None]
+        parts = []
+        if stuck:
+            nouns = "stuck message" if len(stuck) == 1 else "stuck messages"
+            of = f"{len(freed):,} of {len(stuck):,} {nouns} would be {_state_arrival(freed)}"
+            parts.append(of if freed or lost else f"{len(stuck):,} {nouns} would stay stuck")
+        elif not worse:
+            parts.append("nothing is stuck, as before")
+        if lost:
+            parts.append(f"of {lost:,} it would not be known")
+        if worse:
+            parts.append(f"{count(worse, 'message')} more would get stuck")
+        return f"With {join_words(names) or 'the scripts'}: {'; '.join(parts)}."
+
+
+def _effect(*, is_stuck: bool, was_stuck: bool) -> str:
+    if is_stuck == was_stuck:
+        return OTHER
+    return WORSE if is_stuck else MENDED
+
+
+def _find_stuck(results: Sequence[MessageResult], groups: Iterable[MessageGroup]) -> frozenset[int]:
+    """Return the places of results in groups that are stuck."""
+    stuck = {id(result) for group in groups if group.kind in STUCK_KINDS for result in group.results}
+    return frozenset(number for number, result in enumerate(results) if id(result) in stuck)
+
+
+def _state_arrival(freed: Sequence[MessageResult]) -> str:
+    outcomes = {result.outcome for result in freed}
+    words = [word for outcome, word in _ARRIVING.items() if str(outcome) in outcomes]
+    return " or ".join(words) or "sent"
+
+
+def forget_statuses(before: Sequence[MessageResult], after: Sequence[MessageResult]) -> list[MessageResult]:
+    """Return the results after scripts, those that change without a status of SQL Server.
+
+    What SQL Server said is about the routing before; of the new routing it has said nothing yet.
+    """
+    return [
+        replace(new, status_text=StatusText(micros_of(new.row["enqueue_time"]), None, None))
+        if ChangeableResult.of(old) != ChangeableResult.of(new)
+        else new
+        for old, new in zip(before, after, strict=True)
+    ]

@@ -1,0 +1,37 @@
+"""A disk without room, and one that is mounted read-only: what Spark's runs say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import routing
+from routing.errors import RoutingError
+from routing.runs.spark_outputs import write_candidates
+from tests.estate_rows import small_estate
+from tests.small_disks import nearly_full, read_only, small_disk
+from tests.stored import config_of, save_estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_fault_of_the_disk_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    inputs = save_estate(small_estate(), tmp_path / "in", files=1)
+    with small_disk() as disk:
+        config = config_of(inputs, disk / "out", f"output.route_candidates={disk}/candidates")
+        hints = "run again once the file system is mounted to be written to", "run again once there is room"
+        for fault, write, place, cause, hint in (
+            (read_only, write_candidates, "candidates", "Read-only file system", hints[0]),
+            (read_only, routing.run, "out", "Read-only file system", hints[0]),
+            (nearly_full, write_candidates, "candidates", "No space left on device", hints[1]),
+        ):
+            with fault(disk), pytest.raises(RoutingError) as failed:
+                write(spark, config)
+            said = str(failed.value)
+            assert failed.value.exit_code == 2, said
+            assert cause in said
+            assert hint in said
+            assert f"{disk}/{place}" in said
