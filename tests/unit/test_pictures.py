@@ -92,6 +92,7 @@ EMPTY = {
     "over time": pictures.outcomes_over_time(MessageSeries(HOUR, [])),
     "delays": pictures.delays_by_service(MessageSeries(HOUR, [])),
     "balance": pictures.balance(DialogBalance("HQ", "Sales", "//a", None, None, (), (), None)),
+    "estate": pictures.estate_of(Report("", (), 0, (), ())),
 }
 named = pytest.mark.parametrize("name", list(PICTURES))
 

@@ -107,8 +107,9 @@ def test_the_page_of_a_run(job: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(["report", "--config", str(job), "--out", str(out), *NOW]) == 0
     headline = "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected"
     printed, told = capsys.readouterr()
-    summary, _, place = printed.partition("\n\n")
-    assert (summary.replace("\n", " "), place, told) == (headline, f"written to {out}\n", "")
+    answer, summary, place = printed.split("\n\n")
+    assert (answer, place, told) == ("2 of 14 messages are stuck.", f"written to {out}\n", "")
+    assert summary.replace("\n", " ") == headline
     page = Page(out.read_text(encoding="utf-8"))
     assert headline in page.text
     assert "1 message was rejected by the run, and its outcome is not known" in page.text
@@ -151,6 +152,7 @@ def test_as_json(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     told = json.loads(capsys.readouterr().out)
     assert told == {
         "file": str(out),
+        "answer": "2 of 14 messages are stuck.",
         "headline": "Run run-2 ended 2026-01-05T12:00:01Z: 15 messages read, 14 resolved, 1 rejected",
         "outcomes": {"DELIVERED": 12, "DELAYED": 2},
         "endings": {"DELIVERED": 12, "DELAYED": 2},

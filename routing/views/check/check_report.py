@@ -335,18 +335,18 @@ def as_report(done: Check) -> Report:
     There is nothing over time, since all are decided at one time, nor a balance, since most of the dialogs that
     were shared out do not wait. The findings are all of lint's.
     """
-    shown, endings = done.shown, _endings(done.shown)
-    trial, answer = _state_trial(done), answer_line(done)
+    shown, trial, answer = done.shown, _state_trial(done), answer_line(done)
+    endings, after = _endings(done), _endings(done.shown)
     return Report(
         headline=_extent(done),
         not_known=tuple(_not_known(done)),
         made_at=max(shown.estate.times.values()),
-        flows=_flows(shown.results, endings),
+        flows=_flows(shown.results, after),
         places=_places(shown),
         findings=rows_of(shown.every_finding, BY_CODE),
-        changes=None if done.tried is None else _changes(done, done.tried, _endings(done), endings),
+        changes=None if done.tried is None else _changes(done, done.tried, endings, after),
         answer=answer if trial is None else f"{trial} Then: {answer[:1].lower()}{answer[1:]}",
-        problems=tuple(_problems(shown, endings)),
+        problems=tuple(_problems(shown, after)),
     )
 
 
@@ -408,7 +408,7 @@ def _place_of_end(result: MessageResult) -> tuple[str | None, str | None]:
 
 
 def _problems(done: Check, endings: Sequence[str]) -> Iterator[ReportProblem]:
-    """Yield the problems of which a message does not arrive, or SQL Server or a gap says something."""
+    """Yield the problems as they are printed, each with its evidence."""
     ends = {id(result): ending for result, ending in zip(done.results, endings, strict=True)}
     report = _Report(done, ReportLimits(remedies=None))
     shown = [one for one in find_problems(done.groups) if one.kind is not ProblemKind.NOTHING]

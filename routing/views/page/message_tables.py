@@ -242,4 +242,4 @@ def _coded(
 
 def minute(seconds: int) -> str:
     """Return a time in seconds as tables have it, whose heads say UTC."""
-    return f"{moment_of(seconds * SECOND):%Y-%m-%d %H:%M}"
+    return moment_of(seconds * SECOND).isoformat(" ", "minutes")[:16]

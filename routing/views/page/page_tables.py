@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,8 +113,3 @@ def words(value: Any) -> str:
 def instant(micros: int) -> str:
     """Return a time as sentences have it, in whole seconds."""
     return format_time(moment_of(micros).replace(microsecond=0))
-
-
-def plain_counts(counts: Mapping[str, int]) -> str:
-    """Return words with their numbers: "42 DROPPED, 10 DELIVERED"."""
-    return ", ".join(f"{number:,} {word}" for word, number in counts.items())
