@@ -59,7 +59,7 @@ def test_a_page_is_written_besides(capsys: pytest.CaptureFixture[str], tmp_path:
     out, err = capsys.readouterr()
     assert_golden("check_examples.txt", out)
     assert f"the page is '{page}'" in err
-    told = page.read_text(encoding="utf-8")
+    told = page.read_text(encoding="utf-8").replace("<wbr>", "")
     for words in (
         "With shop-fix.sql: 4 of 6 stuck messages would be sent.",
         "8 SENT; with conf/examples/scripts/shop-fix.sql in force",
