@@ -140,7 +140,7 @@ def shown(name: str) -> str:
 
 
 def test_the_page_begins_with_the_answer_and_ends_with_what_was_looked_at(page: Page) -> None:
-    answer = "167 of 1,892 messages are stuck; where 405 messages end is not known."
+    answer = "167 of 1,892 messages are stuck; it is not known where 405 messages end."
     assert page.headings[0] == ("h1", answer)
     places = [
         page.text.index(words)

@@ -18,11 +18,12 @@ def state_answer(report: Report) -> str:
     if not total:
         return "There are no messages."
     unknown = count_endings(report, NOT_KNOWN)
-    parts = [f"{stuck:,} of {count(total, 'message')} {'is' if stuck == 1 else 'are'} stuck" if stuck else ""]
-    parts.append(
-        f"where {count(unknown, 'message')} {'ends' if unknown == 1 else 'end'} is not known" if unknown else ""
-    )
-    line = "; ".join(filter(None, [parts[0] or "no message is stuck", parts[1]]))
+    parts = [f"{stuck:,} of {count(total, 'message')} {'is' if stuck == 1 else 'are'} stuck"]
+    if not stuck:
+        parts = ["nothing is stuck"]
+    if unknown:
+        parts.append(f"it is not known where {count(unknown, 'message')} {'ends' if unknown == 1 else 'end'}")
+    line = "; ".join(parts)
     return f"{line[:1].upper()}{line[1:]}."
 
 
