@@ -11,11 +11,11 @@ WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup  ## route example messages and show where each goes (ARGS='--out DIR')
-	@$(WITH_JAVA) $(BIN)/sbroute demo $(ARGS)
+demo: setup  ## route example messages by Spark and show where each goes (ARGS='--out DIR')
+	@$(WITH_JAVA) $(BIN)/sbroute demo --engine spark $(ARGS)
 
 demo-import: setup  ## check example exports and scripts: why a queue is stuck; then import and resolve them
-	@$(WITH_JAVA) $(BIN)/python conf/examples/demo.py
+	@$(BIN)/python conf/examples/demo.py
 
 # Two processes: planning small queries keeps one core busy. Hundreds of tests start a process that imports the package:
 # its bytecode is kept, also where the environment says otherwise.

@@ -39,7 +39,7 @@ from benchmarks.stored import Stored, placed, stored
 from benchmarks.taken import Taken, taken_by
 
 _SBROUTE = (sys.executable, "-m", "routing")
-_LOCALLY = ("--engine", "local")
+_LOCALLY, _BY_SPARK = ("--engine", "local"), ("--engine", "spark")
 _BARE = (sys.executable, "-m", "benchmarks.bare")
 # So that findings do not depend on the day on which they are looked for.
 _NOW = "2026-01-06T00:00:00Z"
@@ -95,12 +95,12 @@ def over_demo(demo: Path) -> dict[str, Process]:
     """
     written = demo / "out"
     if not Path(written, GROWING, "_delta_log").exists():
-        subprocess.run([*_SBROUTE, "demo", "--out", str(demo)], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([*_SBROUTE, "demo", *_BY_SPARK, "--out", str(demo)], stdout=subprocess.DEVNULL, check=True)
     data, config = demo / "data", demo / "demo.yaml"
     tables = [*(str(data / key) for key in (*_CONFIGURATION, *SCANNED)), str(written / GROWING)]
     processes = (
         Process(SPARK, lambda out: [*_BARE, "spark", str(data), str(out)], written),
-        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out), written),
+        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out, *_BY_SPARK), written),
         Process(LOCAL, lambda out: _with_outputs(RESOLVE, config, out, *_LOCALLY), written),
         Process(READER, lambda out: [*_BARE, "reader", *tables]),
         *_analysis(config, lambda: _ASKS),
@@ -159,7 +159,7 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
         return _with_outputs(RESOLVE, config, out, *_LOCALLY)
 
     processes = (
-        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out)),
+        Process(RESOLVE, lambda out: _with_outputs(RESOLVE, config, out, *_BY_SPARK)),
         Process(
             COPY, lambda out: [*_BARE, "copy", str(config), str(first / TABLE), str(out / TABLE)], after=RESOLVE
         ),

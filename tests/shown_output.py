@@ -98,12 +98,7 @@ def _own_configuration() -> str:
 
 
 def run_command(arguments: list[str]) -> str:
-    """Return what ``sbroute`` prints; raise AssertionError where it fails.
-
-    A run is a local one, whose rows are those of Spark: no Java is started here.
-    """
-    if arguments[0] in ("resolve", "demo") and "--engine" not in arguments:
-        arguments = [*arguments, "--engine", "local"]
+    """Return what ``sbroute`` prints; raise AssertionError where it fails."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(arguments)

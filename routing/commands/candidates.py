@@ -51,8 +51,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     needed = SparkReason("the local engine does not rank candidates", ConfigError.only_spark_ranks())
     choice = choose_engine(settings.resolve.engine, chain(find_session_reasons(), [needed]))
-    console.note(str(choice))
     choice.check_installed()
+    console.note(str(choice))
     opening = opener(settings, options, console)
     spark = opening.spark
     from routing.delta.counted_runs import leave_out_missing

@@ -264,8 +264,8 @@ def open_by_choice(settings: Config, options: argparse.Namespace, console: Conso
     if choice.is_local:
         opening.on_start = console.note
     else:
-        console.note(str(choice))
         choice.check_installed()
+        console.note(str(choice))
         opening.unfit = UnreadableTable(choice.why)
     return opening
 

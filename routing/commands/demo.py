@@ -65,8 +65,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     build.check(folder)
     settings = build.settings(folder, [*options.overrides, *engine_override(options)])
     choice = choose_run_engine(settings)
-    console.note(str(choice))
     choice.check_installed()
+    console.note(str(choice))
     tables = LocalOpener() if choice.is_local else opener(settings, options, console, little_data=True)
     without_spark = choice.is_local or build.by_deltalake(tables, settings)
     with naming_local_engine(settings):

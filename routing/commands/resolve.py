@@ -88,8 +88,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     # Before Spark is started, where `runs` is read without it.
     done = find_done(opening, settings, run_id, now) if is_given else None
     if done is None:
-        console.note(str(choice))
         choice.check_installed()
+        console.note(str(choice))
         if choice.is_local:
             done = _run_locally(settings, options, console, run_id)
         else:

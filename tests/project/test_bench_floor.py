@@ -278,6 +278,7 @@ def test_what_writes_starts_from_the_outputs_of_the_demo_and_leaves_them_alone(t
         "resolve-local",
     }
     command = " ".join(processes["resolve"].command(tmp_path / "new"))
+    assert command.endswith("--engine spark")
     for key in ("new_route_requests", "rejected_messages", "resolved_routes", "runs"):
         assert f"--set=output.{key}={tmp_path / 'new' / key}" in command
 

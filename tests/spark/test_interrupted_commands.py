@@ -94,7 +94,7 @@ def test_resolve(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_while_spark_starts(tmp_path: Path) -> None:
     """Java is a shell script at first, then a program that makes a command line, then Spark itself."""
-    line = ["demo", "--out", str(tmp_path / "demo")]
+    line = ["demo", "--engine", "spark", "--out", str(tmp_path / "demo")]
     for _ in range(2 * SIGNALS):
         done = _interrupt(line, 5, tmp_path / "temporary", NOTHING, NO_DEMO)
         assert done.code != 0
@@ -102,7 +102,7 @@ def test_while_spark_starts(tmp_path: Path) -> None:
 
 
 def test_demo(tmp_path: Path) -> None:
-    line = ["demo", "--out", str(tmp_path / "demo")]
+    line = ["demo", "--engine", "spark", "--out", str(tmp_path / "demo")]
     seconds = _seconds(line)
     for _ in range(SIGNALS // 2):
         _interrupt(line, seconds, tmp_path / "temporary", NOTHING, NO_DEMO, COUNTS)

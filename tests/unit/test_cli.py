@@ -382,9 +382,10 @@ def test_without_java(tmp_path: Path, home: str | None) -> None:
     # Tables that are read without it, so that it is missed at the last.
     save_estate(small_estate(), tmp_path)
     kept = {key: value for key, value in os.environ.items() if key not in unset}
+    line = ["resolve", "--config", str(_configured(tmp_path))]
     environment = {**kept, "PATH": str(programs), **({} if home is None else {"JAVA_HOME": home})}
     done = subprocess.run(
-        [sys.executable, "-m", "routing", "resolve", "--config", str(_configured(tmp_path)), "--quiet"],
+        [sys.executable, "-m", "routing", *line, "--engine", "spark", "--quiet"],
         capture_output=True,
         text=True,
         timeout=120,

@@ -27,6 +27,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "ConfigError.faults": ("job.yaml", ["tables.routes is missing", "unknown key 'resolv'"]),
     "ConfigError.secrets": ("job.yaml", ["'spark.spark.hadoop.fs.s3a.secret.key'", "'tables.routes'"]),
     "ConfigError.wrong_setting": ("spark.sql.shuffle.partitions", "The value 'abc' should be an 'int' value."),
+    "ConfigError.only_spark_ranks": (),
     "ConfigError.only_with_spark": ("resolve.dialog_hash: udf", "or dialog_hash: builtin"),
     "ConfigError.local_in_session": (),
     "ConfigError.only_by_spark": ("tables.routes", "read", "its reader version is 3"),

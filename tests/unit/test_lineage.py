@@ -372,7 +372,7 @@ def command(tmp_path: Path, **section: str) -> int:
 
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump({**WHOLE, **({"lineage": section} if section else {})}), encoding="utf-8")
-    return cli.main(["resolve", "--config", str(file), "--format", "json"])
+    return cli.main(["resolve", "--config", str(file), "--engine", "spark", "--format", "json", "--quiet"])
 
 
 def test_a_run_that_counts_sends_one_event(

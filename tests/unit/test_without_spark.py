@@ -196,4 +196,6 @@ def test_neither_spark_nor_deltalake(estate: Path) -> None:
 
 def test_what_carries_messages_says_what_is_missing(estate: Path, told: Told) -> None:
     incremental = ("--set", "resolve.mode=incremental", "--set", "output.pending_messages=pending")
-    assert told("resolve", "--config", str(estate), *incremental, status=2) == f"sbroute: {_INSTALL}\n"
+    assert told("resolve", "--config", str(estate), *incremental, status=2) == (
+        f"sbroute: the command needs Spark (resolve.mode is incremental), and {_INSTALL}\n"
+    )
