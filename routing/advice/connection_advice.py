@@ -41,9 +41,9 @@ def say(status: ReportedStatus) -> Remedy:
 def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
-    if status.evidence.was_exported("service_broker_endpoints", status.instance) and not status.has_no_endpoint(
-        status.instance
-    ):
+    if status.evidence.views.was_exported(
+        "service_broker_endpoints", status.instance
+    ) and not status.has_no_endpoint(status.instance):
         actions = ("These exports have an endpoint of this instance: check that it is STARTED.",)
         return to_fill_in(place, entry.cause, actions, _LIST_ENDPOINTS, _START)
     return new_endpoint(place, entry.cause, entry.actions)

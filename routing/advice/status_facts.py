@@ -68,9 +68,9 @@ class ReportedStatus:
 
         An instance with an address has an endpoint: a script that was read creates it.
         """
-        was_read = self.evidence.was_exported("service_broker_endpoints", instance)
+        was_read = self.evidence.views.was_exported("service_broker_endpoints", instance)
         has_address = bool(self.estate.instances[instance].own_addresses)
-        return was_read and not has_address and instance not in self.evidence.endpoints
+        return was_read and not has_address and instance not in self.evidence.views.endpoints
 
     def find_target_instance(self) -> SqlInstance | None:
         """Find the instance that listens at the address; None where none or several do."""

@@ -129,43 +129,19 @@ class ScriptRead:
 
 
 @dataclass(frozen=True)
-class FileEvidence:
-    """The rows that files hold, and which views of which instances were read.
+class ReadViews:
+    """Which views of which instances were read, and what may be missing from them.
 
-    ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
-    endpoint was not exported. ``units`` are the instances and databases of each exported view with the times of
-    these exports, ``scripted`` those of which only scripts speak. Of instances ``in_part`` scripts may make routes
-    that are not known, ``endpoints`` are those that have one; ``doubts`` are what rows of a view that cannot be
-    read may have been. ``rows_of`` counts the rows of a view and an instance; of each view ``rows_read`` counts
-    all, ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
-    exported), ``rejected`` and ``notes`` are sentences. ``problems`` are those of scripts, with their instances;
-    ``spots`` tell where things are defined; ``of_scripts`` says whose scripts are that say
-    nothing themselves.
+    ``units`` are the instances and databases of each exported view with the times of these exports. ``scripted``
+    are those that only scripts mention. Scripts of instances ``in_part`` may make routes that are not known;
+    ``endpoints`` are the instances that have an endpoint. ``doubts`` are what unreadable rows of a view may be.
     """
 
-    rows: Mapping[str, Sequence[TableRow]]
-    without_endpoint: Sequence[TableRow]
     units: Mapping[str, Mapping[Unit, datetime]]
     scripted: Mapping[str, Collection[Unit]]
     in_part: Collection[str]
     doubts: Mapping[str, Collection[Doubt]]
     endpoints: Collection[str]
-    rows_of: Mapping[tuple[str, str], int]
-    rows_read: Mapping[str, int]
-    rows_rejected: Mapping[str, int]
-    rows_left_out: Mapping[str, int]
-    scripts: tuple[ScriptRead, ...]
-    left_out: tuple[str, ...]
-    rejected: tuple[str, ...]
-    notes: tuple[str, ...]
-    spots: Mapping[SubjectKey, Spot]
-    problems: tuple[tuple[str, StatementProblem], ...] = ()
-    of_scripts: StandIns = field(default_factory=StandIns)
-
-    @property
-    def instances(self) -> list[str]:
-        """The instances of which anything was read, even if only the name."""
-        return sorted(row["instance_name"] for row in self.rows["instances"])
 
     def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
         """Return True if a view of a database, or one of an instance, was exported."""
@@ -183,6 +159,48 @@ class FileEvidence:
         """Return the time of an instance's newest export, of some views or any; None without one."""
         of_views = (units for view, units in self.units.items() if not views or view in views)
         return max((at for units in of_views for (name, _), at in units.items() if name == instance), default=None)
+
+
+@dataclass(frozen=True)
+class ReadLog:
+    """What was read, counted and noted.
+
+    ``rows_of`` counts the rows of a view and an instance. Of each view ``rows_read`` counts all rows,
+    ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was
+    exported), ``rejected`` and ``notes`` are sentences.
+    """
+
+    rows_of: Mapping[tuple[str, str], int]
+    rows_read: Mapping[str, int]
+    rows_rejected: Mapping[str, int]
+    rows_left_out: Mapping[str, int]
+    scripts: tuple[ScriptRead, ...] = ()
+    left_out: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileEvidence:
+    """The rows that files hold, which views they are of, and what was noted while they were read.
+
+    ``rows`` by table, as `import` would make them; ``without_endpoint`` are rows of queues whose conversation
+    endpoint was not exported. ``spots`` tell where things are defined, ``problems`` are those of scripts, with
+    their instances. ``of_scripts`` says whose the scripts are that do not say so.
+    """
+
+    rows: Mapping[str, Sequence[TableRow]]
+    without_endpoint: Sequence[TableRow]
+    views: ReadViews
+    log: ReadLog
+    spots: Mapping[SubjectKey, Spot]
+    problems: tuple[tuple[str, StatementProblem], ...] = ()
+    of_scripts: StandIns = field(default_factory=StandIns)
+
+    @property
+    def instances(self) -> list[str]:
+        """The instances of which anything was read, even if only the name."""
+        return sorted(row["instance_name"] for row in self.rows["instances"])
 
 
 def gather(paths: Sequence[str], options: FileOptions) -> FileEvidence:
@@ -207,7 +225,8 @@ def weigh(
     evidence = _of_exports(export, covered, doubts)
     for instance, script in read_scripts(scripts, known_names(evidence, options), options, notes, scripted_at):
         evidence = _with_script(evidence, script, instance)
-    return replace(evidence, notes=(*evidence.notes, *notes), of_scripts=options.stand_ins)
+    log = replace(evidence.log, notes=(*evidence.log.notes, *notes))
+    return replace(evidence, log=log, of_scripts=options.stand_ins)
 
 
 def _note_to_come(export: CatalogExport, scripts: ScriptFiles, options: FileOptions) -> list[str]:
@@ -226,10 +245,10 @@ def try_scripts(
     """Apply scripts, which may change what was exported, as of a time. Raises InputError."""
     scripts = ScriptFiles(named=[on_this_disk(path) for path in paths])
     options = replace(options, stand_ins=evidence.of_scripts)
-    tried = replace(evidence, scripts=(), left_out=(), rejected=(), notes=())
+    tried = replace(evidence, log=replace(evidence.log, scripts=(), left_out=(), rejected=(), notes=()))
     for instance, script in read_scripts(scripts, known_names(evidence, options), options, [], scripted_at):
         tried = _apply(tried, script, instance, lambda one: False)
-    return replace(tried, notes=(*tried.notes, *note_commented(scripts)))
+    return replace(tried, log=replace(tried.log, notes=(*tried.log.notes, *note_commented(scripts))))
 
 
 def known_names(evidence: FileEvidence, options: FileOptions) -> list[str]:
@@ -241,26 +260,23 @@ def _of_exports(
     export: CatalogExport, covered: CoveredRows, doubts: Mapping[str, Collection[Doubt]]
 ) -> FileEvidence:
     rows = {key: covered.rows.get(key, []) for key in (*CONFIGURATION, "dialogs", "messages", "observed_routing")}
-    return FileEvidence(
-        rows=rows,
-        without_endpoint=tuple(covered.without_endpoint),
+    endpoints = export.rows.get("service_broker_endpoints", ())
+    views = ReadViews(
         units=covered.units,
         scripted={},
         in_part=frozenset(),
         doubts=doubts,
-        endpoints={
-            row["instance_name"] for row in export.rows.get("service_broker_endpoints", ()) if _is_one(row)
-        },
+        endpoints={row["instance_name"] for row in endpoints if _is_one(row)},
+    )
+    log = ReadLog(
         rows_of=Counter((view, row["instance_name"]) for view, rows in export.rows.items() for row in rows),
         rows_read=export.rows_read,
         rows_rejected=covered.rejected_of,
         rows_left_out=export.left_out,
-        scripts=(),
-        left_out=(),
         rejected=tuple(covered.rejected),
         notes=tuple(covered.notes),
-        spots=spots_of_export(export.rows),
     )
+    return FileEvidence(rows, tuple(covered.without_endpoint), views, log, spots_of_export(export.rows))
 
 
 def _is_one(endpoint: TableRow) -> bool:
@@ -286,7 +302,7 @@ def _apply(
         evidence.rows["routes"], counting, instance, spelling
     )
     rows = _apply_to_rows(evidence.rows, script, instance, spelling, done, leaves_out)
-    scripted = {view: set(units) for view, units in evidence.scripted.items()}
+    scripted = {view: set(units) for view, units in evidence.views.scripted.items()}
     for one in counting:
         view, unit = subject_of(one, instance, spelling)
         scripted.setdefault(view, set()).add(unit)
@@ -295,15 +311,19 @@ def _apply(
     says_nothing = not left_out and script.statement_count > 0
     notes = [note for note in done.notes if says_nothing or note != say_nothing(script)]
     script_read = ScriptRead(script.file, instance, statements - rejected, len(left_out), rejected)
+    views, log = evidence.views, evidence.log
+    in_part = {*views.in_part, *([instance] if is_open else [])}
     return replace(
         evidence,
         rows=rows,
-        scripted=scripted,
-        in_part={*evidence.in_part, *([instance] if is_open else [])},
-        scripts=(*evidence.scripts, script_read),
-        left_out=(*evidence.left_out, *map(_phrase, left_out)),
-        rejected=(*evidence.rejected, *done.rejected),
-        notes=(*evidence.notes, *notes),
+        views=replace(views, scripted=scripted, in_part=in_part),
+        log=replace(
+            log,
+            scripts=(*log.scripts, script_read),
+            left_out=(*log.left_out, *map(_phrase, left_out)),
+            rejected=(*log.rejected, *done.rejected),
+            notes=(*log.notes, *notes),
+        ),
         spots={**evidence.spots, **spots_of_statements(counting, instance, spelling)},
         problems=(*evidence.problems, *((instance, problem) for problem in done.problems)),
     )
@@ -328,7 +348,7 @@ def _spelling(evidence: FileEvidence) -> NameSpelling:
 
 
 def _is_exported(evidence: FileEvidence, view: str, unit: Unit) -> bool:
-    return evidence.was_exported(view, *unit)
+    return evidence.views.was_exported(view, *unit)
 
 
 def _phrase(left_out: ScriptStatement) -> str:
@@ -371,9 +391,9 @@ class ViewRead:
 def views_read(evidence: FileEvidence) -> Iterator[ViewRead]:
     """Yield every exported view of every instance."""
     for instance in evidence.instances:
-        for view, units in evidence.units.items():
+        for view, units in evidence.views.units.items():
             theirs = {database: at for (name, database), at in units.items() if name == instance}
             if theirs:
                 databases = sum(database is not None for database in theirs)
-                rows = evidence.rows_of[view, instance]
+                rows = evidence.log.rows_of[view, instance]
                 yield ViewRead(view, instance, databases, rows, max(theirs.values()))

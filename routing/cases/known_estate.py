@@ -48,7 +48,7 @@ class EstateKnowledge:
         if endpoint is not None:
             yield endpoint
         listed = {*self.instances[name].databases, MSDB}
-        waiting = self.evidence.units.get("transmission_queue", ())
+        waiting = self.evidence.views.units.get("transmission_queue", ())
         queues = {database for instance, database in waiting if instance == name}
         for database in sorted(
             {*listed, *(queue_database for queue_database in queues if queue_database is not None)}
@@ -71,7 +71,11 @@ class EstateKnowledge:
 
     def routes(self, instance: str, database: str) -> KnowledgeGap | None:
         """Return the gap in the knowledge of a database's routes."""
-        some = MissingKnowledge.SOME_ROUTES if instance in self.evidence.in_part else MissingKnowledge.ALL_ROUTES
+        some = (
+            MissingKnowledge.SOME_ROUTES
+            if instance in self.evidence.views.in_part
+            else MissingKnowledge.ALL_ROUTES
+        )
         return self._of_view(
             "routes", instance, database, (MissingKnowledge.ROUTES, some, MissingKnowledge.UNREADABLE_ROUTE)
         )
@@ -96,13 +100,13 @@ class EstateKnowledge:
         """Return the gap of a view: no export, unreadable rows in it, or scripts alone."""
         nothing, some, in_part = whats
         if self._was_exported(view, instance, database):
-            is_doubtful = self.evidence.is_doubtful(view, instance, database)
+            is_doubtful = self.evidence.views.is_doubtful(view, instance, database)
             return KnowledgeGap(instance, database, in_part) if is_doubtful else None
-        is_scripted = (instance, database) in self.evidence.scripted.get(view, ())
+        is_scripted = (instance, database) in self.evidence.views.scripted.get(view, ())
         return KnowledgeGap(instance, database, some if is_scripted else nothing)
 
     def _was_exported(self, view: str, instance: str, database: str | None) -> bool:
-        return self.evidence.was_exported(view, instance, database)
+        return self.evidence.views.was_exported(view, instance, database)
 
     def _is_name_alone(self, name: str) -> bool:
         """Return True if neither databases, endpoint, routes nor services of it are known."""
@@ -119,7 +123,8 @@ class EstateKnowledge:
         forwarding, addresses = row["is_message_forwarding_enabled"] is not None, bool(row["addresses"])
         # An instance without an endpoint has no address; of an endpoint the view itself tells none.
         has_none = (
-            self._was_exported("service_broker_endpoints", name, None) and name not in self.evidence.endpoints
+            self._was_exported("service_broker_endpoints", name, None)
+            and name not in self.evidence.views.endpoints
         )
         addresses = addresses or has_none
         if forwarding:

@@ -294,7 +294,7 @@ class _InstanceMessages:
         return known[1]
 
     def _unlisted(self, database: str) -> KnowledgeGap:
-        was_read = self.knowledge.evidence.was_exported("databases", self.name)
+        was_read = self.knowledge.evidence.views.was_exported("databases", self.name)
         return (
             KnowledgeGap(self.name, database, MissingKnowledge.NOT_LISTED)
             if was_read
@@ -305,7 +305,7 @@ class _InstanceMessages:
 def _without_endpoint(row: TableRow, knowledge: EstateKnowledge, possible: PossibleVerdicts) -> MessageResult:
     """Return the result of a message of which no dialog is known: neither is its id nor what it is bound to."""
     place = row["instance_name"], row["database_name"]
-    was_read = knowledge.evidence.was_exported("conversation_endpoints", *place)
+    was_read = knowledge.evidence.views.was_exported("conversation_endpoints", *place)
     what = MissingKnowledge.ENDPOINT_OF_DIALOG if was_read else MissingKnowledge.ENDPOINTS_OF_DIALOGS
     status, number = status_of(row)
     status_text = StatusText(micros_of(row["exported_at"]), number, status or None)

@@ -273,10 +273,10 @@ def lint_files(
         _rows({one: located[one] for one in hidden}, settings),
         not_judged,
         gaps,
-        [sentence for sentence in evidence.rejected if sentence not in of_scripts],
+        [sentence for sentence in evidence.log.rejected if sentence not in of_scripts],
         [sentence for sentence, is_told in of_scripts.items() if not is_told],
-        evidence.left_out,
-        evidence.notes,
+        evidence.log.left_out,
+        evidence.log.notes,
     )
 
 

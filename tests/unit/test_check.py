@@ -208,7 +208,7 @@ def test_a_script_is_in_force_where_its_subject_was_not_exported(tmp_path: Path)
     # What matches none of the scripted routes may match one that no script speaks of.
     assert [outcome for outcome, _, _ in ends(done)] == ["SENT", "NOT_KNOWN"]
     assert ("SHOP", "Orders", "ALL_ROUTES") in gaps(done)
-    assert [(one.instance, one.statements, one.left_out) for one in done.evidence.scripts] == [("SHOP", 1, 0)]
+    assert [(one.instance, one.statements, one.left_out) for one in done.evidence.log.scripts] == [("SHOP", 1, 0)]
 
 
 def test_statements_about_what_was_exported_are_left_out_and_listed(tmp_path: Path) -> None:
@@ -217,13 +217,13 @@ def test_statements_about_what_was_exported_are_left_out_and_listed(tmp_path: Pa
     script(folder / "SHOP" / "routes.sql", text)
     done = checked(folder)
     assert ends(done) == [("DELAYED", "SERVICE_NOT_FOUND", "AutoCreatedLocal")]
-    assert [sentence.partition("routes.sql, ")[2] for sentence in done.evidence.left_out] == [
+    assert [sentence.partition("routes.sql, ")[2] for sentence in done.evidence.log.left_out] == [
         "line 3: CREATE ROUTE 'Mine' (sys.routes was exported; check --then tries it)",
         "line 4: CREATE SERVICE '//mine' (sys.services was exported; check --then tries it)",
         "line 6: ALTER DATABASE 'Orders' (sys.databases was exported; check --then tries it)",
     ]
     # That is not to say that the script holds nothing.
-    assert [note for note in done.evidence.notes if "routes.sql" in note] == []
+    assert [note for note in done.evidence.log.notes if "routes.sql" in note] == []
 
 
 # Where a script lies, its first line, and --instance → whose it is.
@@ -246,12 +246,12 @@ WHOSE = [
 def test_whose_a_script_is(place: str, first: str, instance: str | None, whose: str, tmp_path: Path) -> None:
     export(whole_shop(tmp_path, []), "SRV\\ONE", databases=[database("D", "12121212")])
     script(tmp_path / place, f"{first}\n{SCRIPT}")
-    assert [one.instance for one in checked(tmp_path, instance=instance).evidence.scripts] == [whose]
+    assert [one.instance for one in checked(tmp_path, instance=instance).evidence.log.scripts] == [whose]
 
 
 def test_a_server_that_is_nearly_known_is_noted(tmp_path: Path) -> None:
     script(whole_shop(tmp_path, []) / "SHOP" / "a.sql", f":CONNECT SHOPP\n{SCRIPT}")
-    notes = [note for note in checked(tmp_path).evidence.notes if ":connect" in note]
+    notes = [note for note in checked(tmp_path).evidence.log.notes if ":connect" in note]
     assert notes == ["the server 'SHOPP' of :connect is not known: is 'SHOP' meant?"]
 
 
@@ -283,7 +283,7 @@ def test_a_remedy_is_tried_at_the_same_time(tmp_path: Path) -> None:
     )
     assert [result.row["conversation_id"] for result in change.results] == [conversation(1), conversation(3)]
     assert done.trial.unchanged == 1
-    assert len(done.tried.evidence.rejected) == 1
+    assert len(done.tried.evidence.log.rejected) == 1
 
 
 def test_groups_come_in_the_order_of_who_needs_somebody(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_view_that_lacks_a_column_is_left_out_with_a_note(tmp_path: Path) -> N
     short.write_text(f"{head},name,port\ntcp_endpoints,SHOP,2026-01-05T18:00:00Z,SSB,4022\n", encoding="utf-8")
     done = check([str(folder)])
     assert [group.first.outcome for group in done.groups] == ["DELAYED"]
-    [note] = [note for note in done.evidence.notes if "short.csv" in note]
+    [note] = [note for note in done.evidence.log.notes if "short.csv" in note]
     assert "not read, as sys.tcp_endpoints it lacks endpoint_id" in note
     queue = f"{head},to_service_name\ntransmission_queue,SHOP,2026-01-05T18:00:00Z,//x\n"
     short.write_text(queue, encoding="utf-8")

@@ -54,7 +54,7 @@ def write(folder: Path, files: Mapping[str, str], at: datetime = WRITTEN) -> Pat
 def units(files: Mapping[str, str], folder: Path, **options: Any) -> dict[str, set[tuple[str, str | None]]]:
     """Return of whom each view is taken to be."""
     evidence = check([str(write(folder, files))], **options).evidence
-    return {view: set(theirs) for view, theirs in evidence.units.items()}
+    return {view: set(theirs) for view, theirs in evidence.views.units.items()}
 
 
 UNNAMED = "(not named)"
@@ -140,7 +140,7 @@ def test_options_come_before_the_folder(tmp_path: Path) -> None:
 
 def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
     done = check([str(write(tmp_path / "case", {"queue.txt": QUEUE, "routes.txt": ROUTES}))])
-    assert done.evidence.newest("case") == WRITTEN
+    assert done.evidence.views.newest("case") == WRITTEN
     told = as_object(done)
     assert told["decided_at"] == {"case": "2026-01-05T18:00:00Z"}
     notes = "\n".join(told["notes"])
@@ -153,16 +153,16 @@ def test_the_time_of_the_file_counts_with_a_note(tmp_path: Path) -> None:
 def test_nothing_is_noted_of_what_options_say(tmp_path: Path) -> None:
     folder = write(tmp_path, {"queue.txt": QUEUE})
     done = check([str(folder)], instance="HUB", database="Sales", exported_at=WRITTEN)
-    assert [note for note in done.evidence.notes if "no column says" in note] == []
+    assert [note for note in done.evidence.log.notes if "no column says" in note] == []
 
 
 def test_two_files_of_one_view_are_noted(tmp_path: Path) -> None:
     folder = write(tmp_path / "case", {"queue 1.txt": QUEUE})
     write(folder, {"queue 2.txt": QUEUE}, WRITTEN.replace(hour=19))
     done = check([str(folder)])
-    assert (len(done.results), done.evidence.rows_left_out) == (1, {"transmission_queue": 1})
+    assert (len(done.results), done.evidence.log.rows_left_out) == (1, {"transmission_queue": 1})
     said = "2 files of sys.transmission_queue of instance 'case' are taken for one database, and the newest counts"
-    assert any(said in note for note in done.evidence.notes)
+    assert any(said in note for note in done.evidence.log.notes)
 
 
 def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_script_beside_an_unnamed_instance_is_of_it(tmp_path: Path) -> None:
         tmp_path, {"exports/queue.txt": QUEUE, "scripts/r.sql": script, "then.sql": script.replace("r W", "s W")}
     )
     done = check([str(tmp_path / "exports"), str(tmp_path / "scripts")], then=[str(tmp_path / "then.sql")])
-    assert [script.instance for script in done.evidence.scripts] == ["exports"]
+    assert [script.instance for script in done.evidence.log.scripts] == ["exports"]
     assert done.tried is not None
     assert {row["name"] for row in done.tried.evidence.rows["routes"]} == {"r", "s"}
 

@@ -127,7 +127,7 @@ def test_all_that_is_missing_is_listed(done: Check, instances: dict[str, Exporte
 
 
 def test_every_row_of_the_queues_has_a_result(done: Check) -> None:
-    read, rejected = done.evidence.rows_read, done.evidence.rows_rejected
+    read, rejected = done.evidence.log.rows_read, done.evidence.log.rows_rejected
     assert len(done.results) == read["transmission_queue"] - rejected["transmission_queue"]
     assert rejected["transmission_queue"] > 0
 

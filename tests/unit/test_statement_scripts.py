@@ -103,12 +103,12 @@ def test_check_takes_what_it_says_to_run(tried: list[Tried]) -> None:
     applied = commented = 0
     for one in tried:
         evidence = one.after.evidence
-        assert evidence.rejected == ()
+        assert evidence.log.rejected == ()
         lines = one.script.split("\n")
         meant = [line for line in lines if re.match(r"(?:CREATE|ALTER|DROP) (?:ROUTE|DATABASE) ", line)]
-        assert sum(script.statements for script in evidence.scripts) >= len(meant)
-        assert {script.instance for script in evidence.scripts} <= set(one.done.evidence.instances)
-        notes = [note for note in evidence.notes if ": a comment, so it is not applied: " in note]
+        assert sum(script.statements for script in evidence.log.scripts) >= len(meant)
+        assert {script.instance for script in evidence.log.scripts} <= set(one.done.evidence.instances)
+        notes = [note for note in evidence.log.notes if ": a comment, so it is not applied: " in note]
         assert [note.partition("applied: ")[2] for note in notes] == [
             line.removeprefix("--").strip() for line in lines if VERBS.fullmatch(line)
         ]
@@ -247,7 +247,7 @@ def test_routes_that_differ_have_names_of_their_own(tmp_path: Path) -> None:
     tried = try_own_statements(folder)
     assert "CREATE ROUTE [Route to //Stock] WITH SERVICE_NAME = N'//Stock', " in tried.script
     assert "CREATE ROUTE [Route to //stock 2] WITH SERVICE_NAME = N'//stock', " in tried.script
-    assert tried.after.evidence.rejected == ()
+    assert tried.after.evidence.log.rejected == ()
     assert {result.outcome for result in tried.after.results} == {"DELIVERED"}
 
 
@@ -272,4 +272,4 @@ def test_a_statement_for_a_database_that_no_export_names_is_a_comment(tmp_path: 
     assert f"\n-- USE [<database>];\n-- {altered}\nGO" in tried.script
     assert lines_to_run(tried.script) == []
     assert "put a value into each place <…>" in tried.script
-    assert [note.endswith(altered) for note in tried.after.evidence.notes] == [True]
+    assert [note.endswith(altered) for note in tried.after.evidence.log.notes] == [True]

@@ -58,14 +58,14 @@ def _read(evidence: FileEvidence) -> JsonObject:
         "rows": {
             view: {
                 "rows": rows,
-                "rejected": evidence.rows_rejected.get(view, 0),
-                "left_out": evidence.rows_left_out.get(view, 0),
+                "rejected": evidence.log.rows_rejected.get(view, 0),
+                "left_out": evidence.log.rows_left_out.get(view, 0),
             }
-            for view, rows in evidence.rows_read.items()
+            for view, rows in evidence.log.rows_read.items()
         },
-        "scripts": [_script(one) for one in evidence.scripts],
-        "left_out": list(evidence.left_out),
-        "rejected": list(evidence.rejected),
+        "scripts": [_script(one) for one in evidence.log.scripts],
+        "left_out": list(evidence.log.left_out),
+        "rejected": list(evidence.log.rejected),
     }
 
 
@@ -205,9 +205,9 @@ def _finding(one: LintFinding) -> JsonObject:
 
 def _then(done: Check, tried: Check, trial: Trial) -> JsonObject:
     return {
-        "scripts": [_script(one) for one in tried.evidence.scripts],
-        "rejected": list(tried.evidence.rejected),
-        "notes": list(tried.evidence.notes),
+        "scripts": [_script(one) for one in tried.evidence.log.scripts],
+        "rejected": list(tried.evidence.log.rejected),
+        "notes": list(tried.evidence.log.notes),
         "before": {"outcomes": dict(done.outcomes), "ends": dict(done.ends)},
         "stuck_before": len(trial.stuck_before),
         "stuck_after": len(trial.stuck_after),

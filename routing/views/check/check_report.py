@@ -86,7 +86,7 @@ def _state_trial(done: Check) -> str | None:
     """State the effect of scripts; None without any."""
     if done.trial is None or done.tried is None:
         return None
-    return done.trial.state(one.file for one in done.tried.evidence.scripts)
+    return done.trial.state(one.file for one in done.tried.evidence.log.scripts)
 
 
 def describe_message(
@@ -215,9 +215,13 @@ class _Report:
             by_instance[one.instance].append(one)
         state = _list_views if most is None else _count_views
         yield from _items(shorten(map(state, by_instance.values()), most))
-        yield from _items(shorten(map(_state_script, evidence.scripts), most))
+        yield from _items(shorten(map(_state_script, evidence.log.scripts), most))
         yield from _items(_state_uncounted(evidence))
-        lists = {"left out": evidence.left_out, "rejected": evidence.rejected, "note": find_notes(self._done)}
+        lists = {
+            "left out": evidence.log.left_out,
+            "rejected": evidence.log.rejected,
+            "note": find_notes(self._done),
+        }
         for what, sentences in lists.items():
             cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
             yield from _items(shorten(cuts, self._limits.notes))
@@ -229,8 +233,8 @@ def _list_changes(done: Check, limits: ReportLimits) -> Iterator[Block]:
         return
     evidence, trial = done.tried.evidence, done.trial
     yield DocumentHeading("What changes")
-    yield from _items(shorten(map(_state_script_tried, evidence.scripts), limits.sentences))
-    for what, sentences in {"rejected": evidence.rejected, "note": evidence.notes}.items():
+    yield from _items(shorten(map(_state_script_tried, evidence.log.scripts), limits.sentences))
+    for what, sentences in {"rejected": evidence.log.rejected, "note": evidence.log.notes}.items():
         cuts = (f"{what}: {cut(sentence)}" for sentence in sentences)
         yield from _items(shorten(cuts, limits.notes))
     yield from _items(shorten(map(_state_change, trial.changes), limits.changes))
@@ -276,8 +280,11 @@ def _state_script(one: ScriptRead) -> str:
 
 def _state_uncounted(evidence: FileEvidence) -> Iterator[str]:
     """Yield of each view how many rows do not count."""
-    for view, rows in evidence.rows_read.items():
-        whats = {"rejected": evidence.rows_rejected, "left out, for a newer export tells": evidence.rows_left_out}
+    for view, rows in evidence.log.rows_read.items():
+        whats = {
+            "rejected": evidence.log.rows_rejected,
+            "left out, for a newer export tells": evidence.log.rows_left_out,
+        }
         row_counts = [f"{of[view]:,} {what}" for what, of in whats.items() if of.get(view)]
         if row_counts:
             yield f"of {count(rows, 'row')} of {view}: {', '.join(row_counts)}"
@@ -353,7 +360,7 @@ def as_report(done: Check) -> Report:
 def _extent(done: Check) -> str:
     """Return how many messages wait as of when; with scripts to try, which ones."""
     counts = state_counts(done.shown)
-    scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.scripts})
+    scripts = [] if done.tried is None else sorted({cut(one.file) for one in done.tried.evidence.log.scripts})
     return counts + (f"; with {join_words(scripts)} in force" if scripts else "")
 
 
@@ -373,7 +380,7 @@ def _not_known(done: Check) -> Iterator[str]:
     yield from map(gap_sentence, (done.tried or done).gaps)
     # Those of scripts that are tried are told apart from those of what was read.
     for check in (done, *([] if done.tried is None else [done.tried])):
-        yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.rejected)
+        yield from (f"rejected: {cut(sentence)}" for sentence in check.evidence.log.rejected)
         yield from (f"note: {cut(sentence)}" for sentence in find_notes(check))
 
 

@@ -325,7 +325,7 @@ def check(
 
 def _times(evidence: FileEvidence, at: datetime | None) -> dict[str, int]:
     """Return when each instance's messages are decided; one known from scripts alone has the newest time."""
-    newest = {name: at or evidence.newest(name) for name in evidence.instances}
+    newest = {name: at or evidence.views.newest(name) for name in evidence.instances}
     last = max(time for time in newest.values() if time is not None)
     return {name: micros_of(time or last) for name, time in newest.items()}
 
@@ -352,14 +352,14 @@ _PRESENT = ("routes", "databases", "services", "service_broker_endpoints", "tcp_
 
 def find_notes(done: Check) -> list[str]:
     """List the notes on what was read and on times; an earlier time knows only what an export itself dates."""
-    return [*done.evidence.notes, *notes_on_times(done, done.evidence.instances)]
+    return [*done.evidence.log.notes, *notes_on_times(done, done.evidence.instances)]
 
 
 def notes_on_times(done: Check, instances: Iterable[str]) -> list[str]:
     """Note each instance that is decided at a time before its export."""
     notes = []
     for name in instances:
-        newest = done.evidence.newest(name, *_PRESENT)
+        newest = done.evidence.views.newest(name, *_PRESENT)
         if done.at is not None and newest is not None and done.estate.times[name] < micros_of(newest):
             notes.append(
                 f"{quote_name(name)}: its routes, databases, services and endpoint are taken as they were exported"
