@@ -190,7 +190,7 @@ class StatusAdviser:
             if trouble is None and dead is not None:
                 counts[dead] += len(alike)
             if trouble is None or not needs_answer(
-                result.verdict, status_text, result.scope, has_remedy=has_remedy
+                result.verdict, status_text, result.case.scope, has_remedy=has_remedy
             ):
                 continue
             lacking = None
@@ -199,7 +199,9 @@ class StatusAdviser:
                     # The path tells what the destination lacks.
                     continue
                 lacking = self._mend_target(result)
-            contradicts = result.compared is not None and result.compared.agreement is NumberAgreement.CONTRADICTS
+            contradicts = (
+                result.case.compared is not None and result.case.compared.agreement is NumberAgreement.CONTRADICTS
+            )
             of = contradicting if contradicts else counts
             of[lacking or answer_status(self._reported(result, trouble, status_text))] += len(alike)
         yield from counts.most_common()
@@ -207,7 +209,7 @@ class StatusAdviser:
 
     def _mend_target(self, result: MessageResult) -> Remedy | None:
         """Return the remedy at the destination of a message without a verdict, and so a path; else None."""
-        row, supposed = result.row, _in_common(result.possible)
+        row, supposed = result.row, _in_common(result.case.possible)
         if result.verdict is not None or supposed is None or supposed.address is None:
             return None
         owners = self._estate.network.owners(supposed.address, self._checked.instances[row["instance_name"]])
@@ -233,7 +235,7 @@ class StatusAdviser:
             service=row["to_service_name"],
             broker=row["to_broker_instance"] if verdict is None else verdict.broker_instance,
             verdict=verdict,
-            supposed=_in_common(result.possible) if verdict is None else verdict,
+            supposed=_in_common(result.case.possible) if verdict is None else verdict,
         )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
+from typing import Any
 
 from routing.cases.background import StatusText
 from routing.cases.evidence import CONFIGURATION, FileEvidence
@@ -87,21 +88,21 @@ WAITING_FOR_A_TRY = 10 * 60 * SECOND
 ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 
-@dataclass(frozen=True, slots=True)
-class MessageResult:
-    """The result of a message; ``verdict`` is None where ``gaps`` leave it without one.
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageCase:
+    """What becomes of messages that share sender, service, decision, path and status: one object for all of them.
 
-    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
-    of its conversation; ``status_text`` its transmission_status. ``message`` is what the rules read of the row,
-    None where that cannot be; ``path`` where it goes from its instance, None where it stays.
+    ``verdict`` is None if ``gaps`` leave it open; then ``possible`` are the verdicts that it may be. ``path`` is
+    where the messages go from their instance, None if they stay. ``status_text`` is what SQL Server says.
     """
 
-    row: TableRow
-    handle: str
+    instance: str
+    database: str
+    service: str
+    from_service: str | None
     status_text: StatusText
     verdict: Verdict | None
     gaps: tuple[KnowledgeGap, ...] = ()
-    message: RoutedMessage | None = None
     path: JudgedPath | None = None
     possible: tuple[Verdict, ...] = ()
 
@@ -112,30 +113,24 @@ class MessageResult:
 
     @property
     def is_on_its_way(self) -> bool:
-        """Whether routing keeps it neither here nor drops it."""
+        """Whether routing neither keeps nor drops the messages at their own instance."""
         return self.verdict is not None and self.verdict.outcome in ON_ITS_WAY
 
     @property
     def end(self) -> str:
-        """Where it ends: the outcome, or of a message that leaves its instance a word of `PathEnd`."""
+        """Where they end: the outcome, or for messages that leave their instance a word of `PathEnd`."""
         return self.outcome if self.path is None else str(self.path.end)
 
     @property
     def ends(self) -> frozenset[str]:
-        """All ends that it may have: several where the transport may take ways that fail otherwise."""
+        """All ends that they may have: several if the transport may take ways that fail differently."""
         return frozenset([self.outcome]) if self.path is None else frozenset(map(str, self.path.ends))
-
-    @property
-    def is_unacknowledged(self) -> bool:
-        """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
-        since = self.status_text.observed_at - micros_of(self.row["enqueue_time"])
-        return self.status_text.text is None and since > WAITING_FOR_A_TRY
 
     @property
     def scope(self) -> str:
         """The database whose routes were searched last."""
         decision = None if self.verdict is None else self.verdict.decision
-        return str(self.row["database_name"] if decision is None else decision.last.scope)
+        return str(self.database if decision is None else decision.last.scope)
 
     @property
     def compared(self) -> ReasonComparison | None:
@@ -143,6 +138,95 @@ class MessageResult:
         if self.verdict is None:
             return None
         return self.status_text.compared(self.verdict.reason, in_msdb=self.scope == MSDB)
+
+
+class SharedCases:
+    """The cases of an estate, each once."""
+
+    def __init__(self) -> None:
+        self._cases: dict[Hashable, MessageCase] = {}
+
+    def find(
+        self,
+        row: TableRow,
+        status_text: StatusText,
+        verdict: Verdict | None,
+        gaps: tuple[KnowledgeGap, ...] = (),
+        possible: tuple[Verdict, ...] = (),
+    ) -> MessageCase:
+        """Return the case of a row with a verdict, or with the verdicts that are possible."""
+        who = row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"]
+        # Verdicts and gaps are kept by their case, so that no other object gets their ids.
+        key = *who, status_text, id(verdict), gaps, tuple(map(id, possible))
+        case = self._cases.get(key)
+        if case is None:
+            case = self._cases[key] = MessageCase(*who, status_text, verdict, gaps, possible=possible)
+        return case
+
+
+class ChangedCases:
+    """Cases with one part replaced, each once."""
+
+    def __init__(self) -> None:
+        self._cases: dict[tuple[int, int], tuple[MessageCase, object, MessageCase]] = {}
+
+    def change(self, result: MessageResult, part: object, **changes: Any) -> MessageResult:
+        """Return a result whose case has other fields; ``part`` is the object that stands for the change."""
+        key = id(result.case), id(part)
+        if key not in self._cases:
+            self._cases[key] = result.case, part, replace(result.case, **changes)
+        return replace(result, case=self._cases[key][2])
+
+
+@dataclass(frozen=True, slots=True)
+class MessageResult:
+    """A message with its case.
+
+    ``row`` is that of ``messages``, or of the queue where no conversation endpoint was exported; ``handle`` that
+    of its conversation. ``message`` is what the rules read of the row, None where that cannot be.
+    """
+
+    row: TableRow
+    handle: str
+    case: MessageCase
+    message: RoutedMessage | None = None
+
+    @property
+    def status_text(self) -> StatusText:
+        """Its transmission_status."""
+        return self.case.status_text
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict of its case."""
+        return self.case.verdict
+
+    @property
+    def path(self) -> JudgedPath | None:
+        """The path of its case."""
+        return self.case.path
+
+    @property
+    def gaps(self) -> tuple[KnowledgeGap, ...]:
+        """The gaps of its case."""
+        return self.case.gaps
+
+    @property
+    def outcome(self) -> str:
+        """The outcome, or NOT_KNOWN."""
+        return self.case.outcome
+
+    @property
+    def end(self) -> str:
+        """Where it ends (`MessageCase.end`)."""
+        return self.case.end
+
+    @property
+    def is_unacknowledged(self) -> bool:
+        """Return True if SQL Server says nothing of it, long after it was enqueued: it was sent."""
+        if self.status_text.text is not None:
+            return False
+        return self.status_text.observed_at - micros_of(self.row["enqueue_time"]) > WAITING_FOR_A_TRY
 
 
 @dataclass(frozen=True)
@@ -181,9 +265,9 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
     for row in evidence.rows["messages"]:
         by_instance[row["instance_name"]].append(row)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
-    possible = PossibleVerdicts(estate.instances, estate.times)
+    possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases()
     for name, theirs in by_instance.items():
-        messages = _InstanceMessages(estate, name, dialogs, possible)
+        messages = _InstanceMessages(estate, name, dialogs, possible, cases)
         theirs.sort(key=itemgetter("message_id"))
         read = [messages.read(row) for row in theirs]
         messages.find_openers(read)
@@ -191,7 +275,7 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
             if len(results) % SAID_EVERY == 0:
                 say(f"judged {len(results):,} of {count:,} messages")
             results.append(messages.judge(row, message, dialog, observed[name, row["message_id"]]))
-    results += [_without_endpoint(row, knowledge, possible) for row in evidence.without_endpoint]
+    results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
     return _hold_back(results)
 
 
@@ -219,9 +303,10 @@ def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
     for wish, some in {(_wish(result), result.gaps) for result in results if _wish(result) in asking}:
         gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
+    changed = ChangedCases()
     ordered = {wish: SharedTuple(sorted(some, key=lambda gap: gap.place)) for wish, some in gaps.items() if some}
     return [
-        replace(result, verdict=None, gaps=ordered[_wish(result)])
+        changed.change(result, ordered[_wish(result)], verdict=None, gaps=ordered[_wish(result)])
         if _wish(result) in ordered and _asks_msdb(result)
         else result
         for result in results
@@ -234,7 +319,7 @@ def _wish(result: MessageResult) -> tuple[str, str]:
 
 def _asks_msdb(result: MessageResult) -> bool:
     """Return True if a message has come back and met step 4 there."""
-    verdict = result.verdict
+    verdict = result.case.verdict
     if verdict is None or verdict.decision is None or not verdict.decision.asks_again:
         return False
     return verdict.requested_in in (None, MSDB)
@@ -244,9 +329,14 @@ class _InstanceMessages:
     """The messages of one instance, all judged at one time."""
 
     def __init__(
-        self, estate: CheckedEstate, name: str, dialogs: KnownDialogs, possible: PossibleVerdicts
+        self,
+        estate: CheckedEstate,
+        name: str,
+        dialogs: KnownDialogs,
+        possible: PossibleVerdicts,
+        cases: SharedCases,
     ) -> None:
-        self._possible = possible
+        self._possible, self._cases = possible, cases
         self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
@@ -268,14 +358,13 @@ class _InstanceMessages:
         status_text = self._status_texts.setdefault(status_text, status_text)
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
-            return MessageResult(
-                row, handle, status_text, None, (self._unlisted(row["database_name"]),), possible=possible
-            )
+            unlisted = (self._unlisted(row["database_name"]),)
+            return MessageResult(row, handle, self._cases.find(row, status_text, None, unlisted, possible))
         verdict = self._judge.verdict(message, dialog)
         gaps = self._gaps_of(verdict)
         if gaps:
-            return MessageResult(row, handle, status_text, None, gaps, message, possible=(verdict,))
-        return MessageResult(row, handle, status_text, verdict, message=message)
+            return MessageResult(row, handle, self._cases.find(row, status_text, None, gaps, (verdict,)), message)
+        return MessageResult(row, handle, self._cases.find(row, status_text, verdict), message)
 
     def read(self, row: TableRow) -> tuple[RoutedMessage, DialogFacts]:
         """Return a message as the rules see it, and its dialog."""
@@ -302,7 +391,9 @@ class _InstanceMessages:
         )
 
 
-def _without_endpoint(row: TableRow, knowledge: EstateKnowledge, possible: PossibleVerdicts) -> MessageResult:
+def _without_endpoint(
+    row: TableRow, knowledge: EstateKnowledge, possible: PossibleVerdicts, cases: SharedCases
+) -> MessageResult:
     """Return the result of a message of which no dialog is known: neither is its id nor what it is bound to."""
     place = row["instance_name"], row["database_name"]
     was_read = knowledge.evidence.views.was_exported("conversation_endpoints", *place)
@@ -310,4 +401,5 @@ def _without_endpoint(row: TableRow, knowledge: EstateKnowledge, possible: Possi
     status, number = status_of(row)
     status_text = StatusText(micros_of(row["exported_at"]), number, status or None)
     gaps = (KnowledgeGap(*place, what),)
-    return MessageResult(row, row["conversation_handle"], status_text, None, gaps, possible=possible.of_row(row))
+    case = cases.find(row, status_text, None, gaps, possible.of_row(row))
+    return MessageResult(row, row["conversation_handle"], case)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from routing.cases.evidence import FileEvidence
 from routing.cases.known_estate import EstateKnowledge
-from routing.cases.message_cases import SAID_EVERY, CheckedEstate, MessageResult
+from routing.cases.message_cases import SAID_EVERY, ChangedCases, CheckedEstate, MessageResult
 from routing.cases.missing_knowledge import KnowledgeGap
 from routing.plan.paths import PathPlanner
 from routing.rules import text
@@ -107,12 +107,12 @@ def follow_results(
     At most ``most_ways`` ways are followed of the messages of one database to one service by one route. ``say`` is
     called with how many messages are followed.
     """
-    follower, followed = MessageFollower(estate, most_ways), list[MessageResult]()
+    follower, followed, cases = MessageFollower(estate, most_ways), list[MessageResult](), ChangedCases()
     for number, result in enumerate(results):
         if number % SAID_EVERY == 0:
             say(f"followed {number:,} of {len(results):,} messages")
         path = follower.follow(result)
-        followed.append(result if path is None else replace(result, path=path))
+        followed.append(result if path is None else cases.change(result, path, path=path))
     return followed
 
 

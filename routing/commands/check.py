@@ -154,5 +154,5 @@ def _is_found(done: Check, what: str) -> bool:
     if what == "not-known":
         return any(result.verdict is None for result in done.results)
     words = {str(end) for end in (IS_DROPPED if what == "dropped" else IS_DELAYED)}
-    ends = (end for result in done.results for end in result.ends)
+    ends = (end for result in done.results for end in result.case.ends)
     return any(end in words for end in ends)

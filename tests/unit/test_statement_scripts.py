@@ -146,7 +146,7 @@ def test_what_is_run_helps(tried: list[Tried]) -> None:
     """With all of it in force fewer messages are stuck."""
 
     def count_moving(done: Check) -> int:
-        return sum(result.is_on_its_way for result in done.results)
+        return sum(result.case.is_on_its_way for result in done.results)
 
     assert sum(count_moving(one.after) for one in tried) > sum(count_moving(one.done) for one in tried)
 

@@ -91,7 +91,7 @@ def _group(one: MessageGroup, done: Check) -> JsonObject:
     return {
         "outcome": one.first.outcome,
         "reason": reason,
-        "error_number": error_number(reason, one.first.scope),
+        "error_number": error_number(reason, one.first.case.scope),
         "end": one.first.end,
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],

@@ -138,14 +138,14 @@ class BearingFindings:
 def _is_known(group: MessageGroup) -> bool:
     """Return True if all that decides was read of messages that are stuck, at home or on their path."""
     if group.path is None:
-        return group.verdict is not None and not group.first.is_on_its_way
+        return group.verdict is not None and not group.first.case.is_on_its_way
     return group.is_failing and not gaps_on(group.path)
 
 
 def _own_places(group: MessageGroup) -> Iterator[_Place]:
     """Yield instance, database and name of everything that the messages meet where they are sent."""
     row = group.first.row
-    databases = {None, row["database_name"], group.first.scope}
+    databases = {None, row["database_name"], group.first.case.scope}
     yield from ((row["instance_name"], database, name) for database, name in product(databases, _names(group)))
 
 

@@ -18,7 +18,7 @@ from routing.advice.stuck_messages import AdviceEstate, SentMessage
 from routing.cases.background import StatusText
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
 from routing.cases.judged_questions import RemedyFacts
-from routing.cases.message_cases import CheckedEstate, MessageResult
+from routing.cases.message_cases import CheckedEstate, MessageCase, MessageResult
 from routing.cases.missing_knowledge import OF_ROUTES, KnowledgeGap
 from routing.cases.near_misses import NOTHING_NEAR, NearMiss, near_in_common
 from routing.rules.estate import SharedTuple
@@ -121,13 +121,15 @@ class MessageGroup:
     @property
     def agreements(self) -> Counter[NumberAgreement]:
         """How many of SQL Server's statuses agree with the verdict, contradict it, or say nothing of it."""
-        return Counter(result.compared.agreement for result in self.results if result.compared is not None)
+        return Counter(
+            result.case.compared.agreement for result in self.results if result.case.compared is not None
+        )
 
     def compared(self, status_text: StatusText) -> ReasonComparison | None:
         """Compare a status text of SQL Server with the verdict; None without a verdict."""
         if self.verdict is None:
             return None
-        return status_text.compared(self.verdict.reason, in_msdb=self.first.scope == MSDB)
+        return status_text.compared(self.verdict.reason, in_msdb=self.first.case.scope == MSDB)
 
     @property
     def status_texts(self) -> Counter[StatusText]:
@@ -140,7 +142,7 @@ class MessageGroup:
 
         A status that contradicts the routing counts only where there is no other.
         """
-        if self.verdict is not None and not self.first.is_on_its_way:
+        if self.verdict is not None and not self.first.case.is_on_its_way:
             return None
         reported_texts = [
             (status_text, count)
@@ -163,7 +165,7 @@ class MessageGroup:
     @property
     def is_silent(self) -> bool:
         """Return True if some messages should have arrived long ago and have a blank status."""
-        return self.first.is_on_its_way and self.unacknowledged > 0
+        return self.first.case.is_on_its_way and self.unacknowledged > 0
 
     @property
     def is_failing(self) -> bool:
@@ -188,7 +190,7 @@ class MessageGroup:
             return self._kind_of_trouble(self.trouble)
         if self.verdict is None:
             return ProblemKind.NOT_KNOWN
-        if not self.first.is_on_its_way:
+        if not self.first.case.is_on_its_way:
             is_dropped = self.verdict.outcome is Outcome.DROPPED
             return ProblemKind.DROPPED if is_dropped else ProblemKind.STUCK
         if self.path is not None and self.path.failing:
@@ -222,23 +224,23 @@ class _Facts(NamedTuple):
     path: int
 
     @classmethod
-    def of_result(cls, result: MessageResult) -> _Facts:
-        """Collect the facts of a message's result, without near misses and remedies."""
-        row, verdict = result.row, result.verdict
-        who = row["instance_name"], row["database_name"], row["to_service_name"]
+    def of_case(cls, case: MessageCase) -> _Facts:
+        """Collect the facts of a case, without near misses and remedies."""
+        verdict = case.verdict
+        who = case.instance, case.database, case.service
         if verdict is None:
-            return cls(result.outcome, None, *who, None, result.scope, None, None, None, result.gaps, 0)
+            return cls(case.outcome, None, *who, None, case.scope, None, None, None, case.gaps, 0)
         return cls(
-            result.outcome,
+            case.outcome,
             str(verdict.reason),
             *who,
             verdict.route_name,
-            result.scope,
+            case.scope,
             verdict.address,
             verdict.destination_database,
             verdict.rerouted_from,
-            result.gaps,
-            id(result.path),
+            case.gaps,
+            id(case.path),
         )
 
 
@@ -262,18 +264,25 @@ def group(estate: CheckedEstate, results: Iterable[MessageResult]) -> list[Messa
             {row["instance_name"]: row["addresses"] or () for row in estate.evidence.rows["instances"]},
             list_route_addresses(estate.instances),
         ),
-        {result.row["to_service_name"] for result in every},
+        {result.case.service for result in every},
     )
     adviser = _Adviser(estate, AdviceEstate(facts_for_remedies))
     results_by_facts: dict[tuple[_Facts, _Help], list[MessageResult]] = defaultdict(list)
-    for result in every:
-        facts = _Facts.of_result(result)
-        results_by_facts[facts, adviser.help_for(result, facts)].append(result)
+    for case, theirs in _by_case(every).items():
+        facts = _Facts.of_case(case)
+        results_by_facts[facts, adviser.help_for(case, facts)] += theirs
     groups_with_facts = [
         (adviser.make(theirs, helped), facts) for (facts, helped), theirs in results_by_facts.items()
     ]
     groups_with_facts.sort(key=lambda one: (one[0].place, one[1].instance, one[1].database or "", one[1].service))
     return [each for each, _ in groups_with_facts]
+
+
+def _by_case(results: Iterable[MessageResult]) -> dict[MessageCase, list[MessageResult]]:
+    cases: dict[MessageCase, list[MessageResult]] = defaultdict(list)
+    for result in results:
+        cases[result.case].append(result)
+    return cases
 
 
 class _Adviser:
@@ -285,36 +294,36 @@ class _Adviser:
         self._known: dict[tuple[object, ...], _Help] = {}
         self._about_routes: dict[tuple[KnowledgeGap, ...], bool] = {}
 
-    def help_for(self, result: MessageResult, facts: _Facts) -> _Help:
-        """Find near misses and remedies for a message, here or on its path."""
-        verdict = result.verdict
+    def help_for(self, case: MessageCase, facts: _Facts) -> _Help:
+        """Find near misses and remedies for a case, at its own instance or on its path."""
+        verdict = case.verdict
         if verdict is None:
-            return self._help_in_common(result, facts)
-        if result.is_on_its_way and (result.path is None or not result.path.failing):
+            return self._help_in_common(case, facts)
+        if case.is_on_its_way and (case.path is None or not case.path.failing):
             return _Help()
-        alike = (facts, verdict.broker_instance, verdict.matching_step, result.row["from_service_name"])
+        alike = (facts, verdict.broker_instance, verdict.matching_step, case.from_service)
         if alike not in self._known:
-            self._known[alike] = self._help(result, verdict)
+            self._known[alike] = self._help(case, verdict)
         return self._known[alike]
 
-    def _help(self, result: MessageResult, verdict: Verdict) -> _Help:
-        sent = self._sent(result)
-        if result.path is not None:
-            near, remedies = find_remedies(result.path, sent, self._estate)
+    def _help(self, case: MessageCase, verdict: Verdict) -> _Help:
+        sent = self._sent(case)
+        if case.path is not None:
+            near, remedies = find_remedies(case.path, sent, self._estate)
             return _Help(_shared(near), tuple(remedies))
         stuck = self._estate.describe_stuck(sent, verdict)
         return _Help(_shared(stuck.near), (remedy_of(stuck),))
 
-    def _help_in_common(self, result: MessageResult, facts: _Facts) -> _Help:
-        """Find the near misses and remedies that all possible verdicts of a message have in common.
+    def _help_in_common(self, case: MessageCase, facts: _Facts) -> _Help:
+        """Find the near misses and remedies that all possible verdicts of a case have in common.
 
         There are none where SQL Server contradicts all of these verdicts: then more is unknown than the dialog.
         """
-        supposed = [(replace(result, verdict=verdict), verdict) for verdict in result.possible]
-        alike = (facts, tuple(map(id, result.possible)), result.row["from_service_name"])
+        supposed = [(replace(case, verdict=verdict), verdict) for verdict in case.possible]
+        alike = (facts, tuple(map(id, case.possible)), case.from_service)
         if alike not in self._known:
             helps = [_Help() if one.is_on_its_way else self._help(one, verdict) for one, verdict in supposed]
-            remedies = {helped.remedies for helped in helps} if self._knows_routes(supposed) else set()
+            remedies = {helped.remedies for helped in helps} if self._knows_routes(case) else set()
             common = remedies.pop() if len(remedies) == 1 else ()
             common = tuple(remedy.with_confidence_at_most(Confidence.LIKELY) for remedy in common)
             self._known[alike] = _Help(_shared(near_in_common([helped.near for helped in helps])), common)
@@ -325,12 +334,11 @@ class _Adviser:
         )
         return helped._replace(remedies=()) if is_contradicted else helped
 
-    def _knows_routes(self, supposed: Iterable[tuple[MessageResult, Verdict]]) -> bool:
+    def _knows_routes(self, case: MessageCase) -> bool:
         """Return True if all routes that decide are known; other things may be unknown."""
         knowledge = self._checked.knowledge
         return not any(
-            self._is_about_routes(knowledge.of_verdict(result.row["instance_name"], verdict))
-            for result, verdict in supposed
+            self._is_about_routes(knowledge.of_verdict(case.instance, verdict)) for verdict in case.possible
         )
 
     def _is_about_routes(self, gaps: tuple[KnowledgeGap, ...]) -> bool:
@@ -349,19 +357,19 @@ class _Adviser:
         status_remedies = [GroupAdvice(remedy, count) for remedy, count in answers]
         if bare.is_silent and not status_remedies and not on_path:
             status_remedies = [GroupAdvice(remedy, bare.unacknowledged) for remedy in self._break_silence(bare)]
-        if bare.first.is_on_its_way:
+        if bare.first.case.is_on_its_way:
             return MessageGroup(ordered, helped.near, (*status_remedies, *on_path))
         return MessageGroup(ordered, helped.near, (*on_path, *status_remedies))
 
     def _break_silence(self, bare: MessageGroup) -> list[Remedy]:
-        first, sent = bare.first, self._sent(bare.first)
-        if bare.path is not None:
-            return find_silence_remedies(bare.path, sent, self._estate)
-        if first.verdict is None:
+        case = bare.first.case
+        sent = self._sent(case)
+        if case.path is not None:
+            return find_silence_remedies(case.path, sent, self._estate)
+        if case.verdict is None:
             raise ValueError("messages on their way have a verdict")
-        return [remedy_of(self._estate.describe_stuck(sent, first.verdict))]
+        return [remedy_of(self._estate.describe_stuck(sent, case.verdict))]
 
-    def _sent(self, result: MessageResult) -> SentMessage:
-        row = result.row
-        who = row["instance_name"], row["database_name"], row["to_service_name"], row["from_service_name"]
-        return SentMessage(*who, self._checked.times[row["instance_name"]])
+    def _sent(self, case: MessageCase) -> SentMessage:
+        who = case.instance, case.database, case.service, case.from_service
+        return SentMessage(*who, self._checked.times[case.instance])

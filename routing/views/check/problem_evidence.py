@@ -140,7 +140,7 @@ def _state_decision(group: MessageGroup) -> Iterator[str]:
     target = verdict.destination_database or verdict.address
     to = "" if target is None else f" to {named(target)}"
     back = "" if verdict.rerouted_from is None else f", led back by route {named(verdict.rerouted_from)}"
-    number = error_number(str(verdict.reason), group.first.scope)
+    number = error_number(str(verdict.reason), group.first.case.scope)
     numbered = "" if number is None else f" (SQL Server's number: {number})"
     yield f"{step}{route}{to}{back}; {_state_brokers(group.brokers)}{numbered}"
 

@@ -150,8 +150,11 @@ def forget_statuses(before: Sequence[MessageResult], after: Sequence[MessageResu
     What SQL Server said is about the routing before; of the new routing it has said nothing yet.
     """
     return [
-        replace(new, status_text=StatusText(micros_of(new.row["enqueue_time"]), None, None))
-        if ChangeableResult.of(old) != ChangeableResult.of(new)
-        else new
+        _without_status(new) if ChangeableResult.of(old) != ChangeableResult.of(new) else new
         for old, new in zip(before, after, strict=True)
     ]
+
+
+def _without_status(result: MessageResult) -> MessageResult:
+    blank = StatusText(micros_of(result.row["enqueue_time"]), None, None)
+    return replace(result, case=replace(result.case, status_text=blank))
