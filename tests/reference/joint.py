@@ -31,6 +31,14 @@ def joint_end(there: Trace, sender: Place, replies: Callable[[Place], Trace | No
     return "NOT_KNOWN" if cut and end not in _STUCK else end
 
 
+def end_from_first_hop(there: Trace) -> str:
+    """Say where a message ends that took its first hop as the routes report it, its acknowledgement aside."""
+    first = there.ways[0].hops[0]
+    taken = [way for way in there.ways if (way.hops[0].route, way.hops[0].address) == (first.route, first.address)]
+    end = _together(taken, _plain, 0)
+    return "NOT_KNOWN" if there.is_cut and end not in _STUCK else end
+
+
 def _back_end(way: Way, sender: Place) -> str:
     arrives_elsewhere = way.end == "DELIVERED" and (way.instance, way.database) != sender
     return "NO_RETURN_PATH" if arrives_elsewhere else _plain(way)

@@ -16,7 +16,8 @@ from routing.views.report.flows import count_all
 from tests.estate_rows import SALES, database, estate, instance, route, service
 from tests.frames import arrow_of, moment
 from tests.random_estates import AS_OF, networks
-from tests.reference.paths import path_rows
+from tests.reference.joint import end_from_first_hop
+from tests.reference.paths import follow_all
 from tests.reference.resolver import resolve
 
 pytest.importorskip("pyarrow")
@@ -30,14 +31,18 @@ def endings(tables: dict[str, list[dict[str, Any]]]) -> FlowEndings:
 
 @pytest.mark.parametrize("as_of", [None, AS_OF], ids=["own time", "as_of"])
 def test_what_is_said_of_messages_that_left_is_what_becomes_of_each(as_of: Any) -> None:
-    """By the first way of each message; what its hops and requests on record change, a report cannot know."""
+    """What its hops and requests on record change, a report cannot know."""
     tables = networks()
+    messages = tables["messages"]
     rows = resolve(tables, as_of=as_of).resolved_routes
-    walked = {(row["instance_name"], row["message_id"]): row for row in path_rows(tables, as_of)}
-    limited = {
-        (row["instance_name"], row["message_id"])
-        for row in tables["messages"]
-        if row.get("hops_remaining") is not None
+    paths = follow_all(tables, as_of).items()
+    # Some share their id.
+    times = Counter((messages[place]["instance_name"], messages[place]["message_id"]) for place, _ in paths)
+    walked = {
+        (messages[place]["instance_name"], messages[place]["message_id"]): end_from_first_hop(path.there)
+        for place, path in paths
+        if messages[place].get("hops_remaining") is None
+        and times[messages[place]["instance_name"], messages[place]["message_id"]] == 1
     }
     found = endings(tables)
     by_key: dict[SentKey, list[dict[str, Any]]] = defaultdict(list)
@@ -47,24 +52,19 @@ def test_what_is_said_of_messages_that_left_is_what_becomes_of_each(as_of: Any) 
             by_key[SentKey(*(row[name] for name in names))].append(row)
     known = unknown = 0
     for key, theirs in by_key.items():
-        times = [micros_of(row["decided_at"]) for row in theirs]
-        end = found.find(key, min(times), max(times))
+        decided = [micros_of(row["decided_at"]) for row in theirs]
+        end = found.find(key, min(decided), max(decided))
         assert end is not None
-        places = {(row["instance_name"], row["message_id"]) for row in theirs} - limited
-        ends = {
-            (walked[one]["outcome"], walked[one]["reason"], walked[one]["final_instance_name"]) for one in places
-        }
-        outcomes = {outcome for outcome, _, _ in ends}
+        places = [(row["instance_name"], row["message_id"]) for row in theirs]
+        ends = {walked[one] for one in places if one in walked}
         if end.ending == "NOT_KNOWN":
-            is_clear = outcomes <= {"DELIVERED", "DELAYED", "DROPPED", "LOOP"} and len(ends) == 1
-            unknown += len(theirs) if is_clear and "ROUTE_REQUESTED" not in str(ends) else 0
-            continue
-        known += len(theirs)
-        assert outcomes <= {end.ending}, key
-        if end.instance is not None and end.ending != "LOOP":
-            assert {place for _, _, place in ends} <= {end.instance}, key
+            unknown += len(theirs) if len(ends) == 1 and ends != {"NOT_KNOWN"} else 0
+        else:
+            known += len(theirs)
+            assert ends <= {end.ending}, key
     assert known > 200
-    assert unknown < 0.1 * known
+    # Requests for routes stop many messages of these estates.
+    assert unknown < 0.2 * known
 
 
 def test_an_ending_that_changes_meanwhile_is_not_known() -> None:

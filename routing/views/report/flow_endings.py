@@ -13,15 +13,15 @@ from routing.plan.checked_inputs import instances_of
 from routing.plan.paths import PathPlanner
 from routing.rules import text
 from routing.rules.estate import SqlInstance
-from routing.rules.following import HopPath, TracedMessage
+from routing.rules.following import MessageTrace, TracedMessage
+from routing.rules.judging import judge_ways, read_all
 from routing.rules.network import EstateNetwork, ServiceAddress
 from routing.tables.table_columns import TableColumns
-from routing.terms import NOT_KNOWN, Ending, Reason
-from routing.views.page.facts import LEAVES, LOOP
+from routing.terms import NOT_KNOWN, PathEnd, Reason
+from routing.views.page.facts import LEAVES
 
 _MOST_INTERVALS = 100
 """So many changes of the estate are looked at between the first and the last message of a key."""
-_KNOWN = {Ending.DELIVERED, Ending.DELAYED, Ending.DROPPED, Ending.LOOP}
 
 
 class FlowEnd(NamedTuple):
@@ -39,7 +39,7 @@ _UNKNOWN = FlowEnd(NOT_KNOWN)
 class FlowEndings:
     """Finds where messages end in an estate.
 
-    Messages of one key may end differently: at other times, or by their dialogs. Then it is not known.
+    Messages of one key may end differently, at other times or by their dialogs: then their ending is not known.
     """
 
     network: EstateNetwork
@@ -93,17 +93,23 @@ class FlowEndings:
         for followed in self._planner.follow_sent(sender, address, message, key.broker_instance):
             if followed.until is not None:
                 times.append(followed.until)
-            ends.add(_UNKNOWN if followed.trace.is_cut else _end_of(followed.trace.hop_paths[0]))
+            ends.add(_end_of(followed.trace))
         if len(ends) > 1 and len({end.ending for end in ends}) == 1:
             ends = {FlowEnd(end.ending) for end in ends}
         return min(times, default=None), ends.pop() if len(ends) == 1 else _UNKNOWN
 
 
-def _end_of(way: HopPath) -> FlowEnd:
-    """Return the end of the first way."""
+def _end_of(trace: MessageTrace) -> FlowEnd:
+    """Return the joint end of all ways from an address, acknowledgements aside."""
     # The requests for routes on record are not read.
-    if way.ending not in _KNOWN or way.reason is Reason.ROUTE_REQUESTED:
+    if any(way.reason is Reason.ROUTE_REQUESTED for way in trace.hop_paths):
         return _UNKNOWN
-    if way.ending is Ending.LOOP:
-        return FlowEnd(LOOP, str(Reason.ROUTING_LOOP), way.instance)
-    return FlowEnd(str(way.ending), None if way.reason is None else str(way.reason), way.instance)
+    judged = judge_ways(read_all(trace, False))
+    if judged.failing:
+        way = judged.failing[0].hop_path
+    elif judged.end is PathEnd.DELIVERED and trace.delivered is not None and not trace.is_cut:
+        way = trace.delivered
+    else:
+        return _UNKNOWN
+    reason = Reason.ROUTING_LOOP if judged.end is PathEnd.LOOP else way.reason
+    return FlowEnd(str(judged.end), None if reason is None else str(reason), way.instance)
