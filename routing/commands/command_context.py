@@ -90,10 +90,20 @@ def session(
 
 
 def opener(
-    settings: config.Config, options: argparse.Namespace, console: Console, *, little_data: bool = False
+    settings: config.Config,
+    options: argparse.Namespace,
+    console: Console,
+    *,
+    little_data: bool = False,
+    choice: EngineChoice | None = None,
 ) -> TableOpener:
-    """Create the opener of a command's tables; it starts Spark when the first of them needs it."""
-    from routing.delta.opening import TableOpener
+    """Create the opener of a command's tables; it starts Spark when the first of them needs it.
+
+    If the ``choice`` of an engine is Spark, Spark reads and writes all tables. If it is the local engine, a note
+    names the table that Spark is started for after all.
+    """
+    from routing.delta.local_tables import UnreadableTable
+    from routing.delta.opening import TableOpener, say_nothing
 
     def note_refused(refused: str) -> None:
         console.note(f"note: {refused}", "warning")
@@ -110,6 +120,8 @@ def opener(
         # Left under the name that the stage has in a run.
         waiting=lambda: console.during("starting Spark", "session"),
         on_missing=lambda text: console.note(f"note: {text}", "warning"),
+        unfit=None if choice is None or choice.is_local else UnreadableTable(choice.why),
+        on_start=say_nothing if choice is None or not choice.is_local else console.note,
     )
 
 
@@ -251,23 +263,17 @@ def open_by_choice(settings: Config, options: argparse.Namespace, console: Conso
     Unless an engine is named or a session is given, its tables decide which engine reads them. A note says why
     Spark is started. Raises ContractError if the local engine is named and a session is given.
     """
-    from routing.delta.local_tables import UnreadableTable
     from routing.delta.opening import LocalOpener
     from routing.runs.engine_choice import choose_engine, find_session_reasons
 
     choice = choose_engine(settings.resolve.engine, find_session_reasons())
     if settings.resolve.engine == LOCAL_ENGINE:
-        opening: TableOpener = LocalOpener(console.note if options.verbose else lambda text: None)
-        opening.on_missing = lambda text: console.note(f"note: {text}", "warning")
-        return opening
-    opening = opener(settings, options, console)
-    if choice.is_local:
-        opening.on_start = console.note
-    else:
+        on_note = console.note if options.verbose else lambda text: None
+        return LocalOpener(on_note, lambda text: console.note(f"note: {text}", "warning"))
+    if not choice.is_local:
         choice.check_installed()
         console.note(str(choice))
-        opening.unfit = UnreadableTable(choice.why)
-    return opening
+    return opener(settings, options, console, choice=choice)
 
 
 @contextmanager

@@ -99,9 +99,9 @@ def _resolve(settings: Config, tables: TableOpener | None, console: Console) -> 
         console.command_progress.recording,
     )
     if tables is None:
-        from routing.runs.local_runs import resolve_local
+        from routing.runs.local_runs import run_locally
 
-        return resolve_local(settings, run_id=run_id, progress=progress, recording=recording)
+        return run_locally(settings, run_id=run_id, progress=progress, recording=recording)
     from routing.runs import pipeline
 
     return pipeline.run_with(tables, settings, run_id=run_id, progress=progress, recording=recording)

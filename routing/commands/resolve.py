@@ -135,11 +135,11 @@ def _run_locally(settings: Config, options: argparse.Namespace, console: Console
     """Run without a session."""
     started = datetime.now(timezone.utc)
     from routing.runs import lineage
-    from routing.runs.local_runs import resolve_local
+    from routing.runs.local_runs import run_locally
 
     console.command_progress.text = _DOES_NOT_COUNT
     with _telling_failures(settings, run_id, started, console):
-        done = resolve_local(
+        done = run_locally(
             settings,
             run_id=run_id,
             progress=console.progress,

@@ -318,8 +318,10 @@ def find_reason_for_spark(
 class LocalOpener(TableOpener):
     """Opens tables without a session; what only Spark reads is refused."""
 
-    def __init__(self, on_note: Callable[[str], None] = say_nothing) -> None:
-        super().__init__(_start_nothing, on_note=on_note)
+    def __init__(
+        self, on_note: Callable[[str], None] = say_nothing, on_missing: Callable[[str], None] | None = None
+    ) -> None:
+        super().__init__(_start_nothing, on_note=on_note, on_missing=on_missing)
 
     def placed(self, key: str, location: TableLocation) -> TableLocation:
         """Return a location, which is one of this machine's disk if it is a path."""

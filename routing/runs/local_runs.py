@@ -86,6 +86,18 @@ def resolve_local(
         {'DELIVERED': 2, 'SENT': 1, 'DELAYED': 2}
     """
     choose_engine(LOCAL_ENGINE, find_run_reasons(config))
+    return run_locally(config, run_id=run_id, progress=progress, on_note=on_note, recording=recording)
+
+
+def run_locally(
+    config: Config,
+    *,
+    run_id: str | None,
+    progress: Callable[[Progress], None],
+    on_note: Callable[[str], None] = lambda text: None,
+    recording: Callable[[str], AbstractContextManager[None]],
+) -> Run:
+    """Run as `resolve_local` does, once the local engine has been chosen for the configuration."""
     engine = LocalEngine(LocalOpener(on_note), tuple(_note_what_does_not_apply(config)))
     return run_by(engine, config, run_id=run_id, progress=progress, recording=recording)
 
