@@ -112,7 +112,9 @@ def _guid(cell: object) -> str:
     text = str(cell).strip()
     match = _GUID.fullmatch(text)
     if match is not None:
-        return match.group(1).lower()
+        guid = match.group(1).lower()
+        # What is spelled like this already is in memory once.
+        return cell if guid == cell else guid  # type: ignore[return-value]
     if _HEX.fullmatch(text) and len(text) == 2 + 2 * _GUID_BYTES:
         # As binary(16), a uniqueidentifier has its first three groups backwards.
         return str(uuid.UUID(bytes_le=bytes.fromhex(text[2:])))

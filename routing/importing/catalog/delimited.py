@@ -349,6 +349,8 @@ def _fill(
     columns: tuple[str, ...], block: Sequence[CellLine], padded: bool, *, is_all_quoted: bool = False
 ) -> ResultSet:
     result_set = ResultSet(columns)
+    numbers: list[int] = []
+    rows: list[list[str | None]] = []
     errors = errors_among((line.number, ",".join(line.texts)) for line in block)
     for line in block:
         if line.number in errors:
@@ -359,6 +361,7 @@ def _fill(
             why = f"it has {len(cells)} cells, the header {len(columns)}"
             result_set.rejected.append((line.number, why))
             continue
-        values = (cell.value(padded, is_all_quoted=is_all_quoted) for cell in cells)
-        result_set.rows.append((line.number, dict(zip(columns, values, strict=True))))
+        numbers.append(line.number)
+        rows.append([cell.value(padded, is_all_quoted=is_all_quoted) for cell in cells])
+    result_set.rows.add_rows(numbers, columns, rows)
     return result_set
