@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import cast
 
 from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.views import VIEW_NAME, ResultSet
@@ -29,26 +30,26 @@ class JsonRows:
 
     def __init__(self, texts: SharedTexts, *, is_plain: bool) -> None:
         self._texts, self._is_plain = texts, is_plain
-        self._waiting: list[tuple[int, _Row]] = []
         self._last: str | None = None
         self._by_view: dict[str | None, ResultSet] = {}
         self._before: list[tuple[int, str]] = []
 
-    def add(self, number: int, value: object) -> None:
-        """Add a value."""
-        if isinstance(value, dict):
-            self._waiting.append((number, value))
-            if len(self._waiting) == _AT_ONCE:
-                self.finish()
-            return
-        self.finish()
-        rejected = self._by_view[self._last].rejected if self._by_view else self._before
-        rejected.append((number, "it is not a JSON object"))
+    def add(self, numbers: Sequence[int], values: Sequence[object]) -> None:
+        """Add some values."""
+        places = [place for place, value in enumerate(values) if not isinstance(value, dict)]
+        start = 0
+        for place in (*places, len(values)):
+            rows = values[start:place]
+            if rows:
+                self._take(numbers[start:place], cast("Sequence[_Row]", rows))
+            if place < len(values):
+                rejected = self._by_view[self._last].rejected if self._by_view else self._before
+                rejected.append((numbers[place], "it is not a JSON object"))
+            start = place + 1
 
     def append(self, other: JsonRows) -> None:
         """Add the rows of the next document."""
-        for number, _ in other._before:
-            self.add(number, None)
+        self.add([number for number, _ in other._before], [None] * len(other._before))
         for view, part in other._by_view.items():
             mine = self._by_view.setdefault(view, part)
             if mine is not part:
@@ -63,49 +64,50 @@ class JsonRows:
         sets[0].rejected[:0] = self._before
         return sets
 
-    def finish(self) -> None:
-        """Turn what waits into columns."""
-        rows, self._waiting = self._waiting, []
-        if rows:
-            self._take(rows)
-
-    def _take(self, rows: Sequence[tuple[int, _Row]]) -> None:
-        names = {name: name.lower() for name in chain.from_iterable(dict.fromkeys(map(tuple, _objects(rows))))}
+    def _take(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
+        shapes = dict.fromkeys(map(tuple, rows))
+        names = {name: name.lower() for name in chain.from_iterable(shapes)}
         if len(set(names.values())) < len(names):
             # Of names that differ in case alone the last one in a row counts.
-            rows = [(number, {names[name]: cell for name, cell in row.items()}) for number, row in rows]
-            names = {name: name for row in _objects(rows) for name in row}
-        if VIEW_NAME in names.values():
-            [name] = (name for name, lowered in names.items() if lowered == VIEW_NAME)
-            views = [_view(row.get(name)) for row in _objects(rows)]
-        else:
-            views = [None] * len(rows)
+            rows = [{names[name]: cell for name, cell in row.items()} for row in rows]
+            shapes = dict.fromkeys(map(tuple, rows))
+            names = {name: name for name in chain.from_iterable(shapes)}
+        views = _views(rows, names)
         self._last = views[-1]
-        different = dict.fromkeys(views)
-        for view in different:
-            theirs = rows if len(different) == 1 else [one for one, own in zip(rows, views, strict=True) if own == view]
-            self._take_of_view(view, theirs, names)
+        for view in dict.fromkeys(views):
+            places = [place for place, own in enumerate(views) if own == view]
+            if len(places) == len(rows):
+                self._take_of_view(view, numbers, rows, shapes, names)
+            else:
+                own_rows = [rows[place] for place in places]
+                own_shapes = dict.fromkeys(map(tuple, own_rows))
+                self._take_of_view(view, [numbers[place] for place in places], own_rows, own_shapes, names)
 
-    def _take_of_view(self, view: str | None, rows: Sequence[tuple[int, _Row]], names: Mapping[str, str]) -> None:
-        shapes = dict.fromkeys(map(tuple, _objects(rows)))
+    def _take_of_view(
+        self,
+        view: str | None,
+        numbers: Sequence[int],
+        rows: Sequence[_Row],
+        shapes: Collection[tuple[str, ...]],
+        names: Mapping[str, str],
+    ) -> None:
         own_names = dict.fromkeys(chain.from_iterable(shapes))
         if len(shapes) == 1:
-            cells = zip(*(row.values() for row in _objects(rows)), strict=True)
+            cells = zip(*(row.values() for row in rows), strict=True)
             columns = dict(zip((names[name] for name in own_names), cells, strict=True))
         else:
-            columns = {names[name]: tuple(row.get(name) for row in _objects(rows)) for name in own_names}
+            columns = {names[name]: tuple(row.get(name) for row in rows) for name in own_names}
         columns = {name: _without_objects(cells) for name, cells in columns.items()}
         part = self._by_view.setdefault(view, ResultSet((), omits_null=True))
         part.columns = tuple(dict.fromkeys((*part.columns, *columns)))
-        part.rows.add([number for number, _ in rows], columns, self._texts, is_plain=self._is_plain)
+        part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
 
 
-def _objects(rows: Sequence[tuple[int, _Row]]) -> Iterator[_Row]:
-    return (row for _, row in rows)
-
-
-def _view(cell: object) -> str | None:
-    return cell.lower() if isinstance(cell, str) else None
+def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
+    """Return the view that each row names, in lower case."""
+    written = next((name for name, lowered in names.items() if lowered == VIEW_NAME), None)
+    cells = (None if written is None else row.get(written) for row in rows)
+    return [cell.lower() if isinstance(cell, str) else None for cell in cells]
 
 
 def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:
@@ -127,9 +129,9 @@ class JsonReader:
     def by_lines(self, lines: Lines) -> JsonRows:
         """Read one value a line; a line that is none counts as a value that is no object."""
         rows = self._rows()
-        for number, line in lines:
-            rows.add(number, value_of(line))
-        rows.finish()
+        for start in range(0, len(lines), _AT_ONCE):
+            chunk = lines[start : start + _AT_ONCE]
+            rows.add([number for number, _ in chunk], [value_of(line) for _, line in chunk])
         return rows
 
     def whole(self, text: str | None) -> JsonRows | None:
@@ -141,25 +143,23 @@ class JsonReader:
             return None
         rows = self._rows()
         try:
-            for number, value in enumerate(_values(text), start=1):
-                rows.add(number, value)
+            values, first = _values(text), 1
+            while chunk := list(islice(values, _AT_ONCE)):
+                rows.add(range(first, first + len(chunk)), chunk)
+                first += len(chunk)
         except _NO_VALUE:
             return None
-        rows.finish()
         return rows
 
 
 def value_of(line: str) -> object:
     """Return the value that a line is; None where it is none."""
+    line = line.strip(" \t\r\n")
     try:
         value, end = _DECODER.raw_decode(line)
-        return value if end == len(line) else json.loads(line)
-    except _NO_VALUE:
-        pass
-    try:
-        return json.loads(line)
     except _NO_VALUE:
         return None
+    return value if end == len(line) else None
 
 
 def unwrapped(value: object) -> list[object] | None:

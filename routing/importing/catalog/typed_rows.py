@@ -11,7 +11,15 @@ from itertools import groupby
 
 from routing.errors import quote
 from routing.importing.catalog.cell_rows import CellRows
-from routing.importing.catalog.cell_values import TimeForm, is_iso_time, moment_of, read_cell, time, twofold
+from routing.importing.catalog.cell_values import (
+    TimeForm,
+    is_iso_time,
+    moment_of,
+    plain_guid,
+    read_cell,
+    time,
+    twofold,
+)
 from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
 from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn
@@ -84,6 +92,9 @@ class RowReader:
         """Return the values of a column, _FAULT for each that cannot be read; equal texts are read once."""
         if skipped:
             cells = [None if place in skipped else cell for place, cell in enumerate(cells)]
+        if self._columns[name].kind is CellKind.GUID:
+            # Ids differ in most rows.
+            return [plain_guid(cell) or self._read_or_fault(name, cell) for cell in cells]
         # 1, 1.0 and True are equal, but not the same cell.
         kinds = set(map(type, cells)) - {type(None)}
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
@@ -308,7 +319,10 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     make_row = row_maker((*reader.names, "place"))
     where = (f"{part.file}, row {number}" for number in numbers)
     count = len(rows)
-    for index, values in enumerate(zip(*columns, where, strict=True)):
+    if not odd_rows:
+        rows.extend(map(make_row, zip(*columns, where, strict=True)))
+        columns.clear()
+    for index, values in enumerate(zip(*columns, where, strict=False)):
         if index not in odd_rows:
             rows.append(make_row(values))
             continue
