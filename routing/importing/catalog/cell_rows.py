@@ -47,7 +47,12 @@ class CellRows:
         return ((number, self.row(place)) for place, number in enumerate(self.numbers))
 
     def add(
-        self, numbers: Sequence[int], columns: Mapping[str, Sequence[object]], texts: SharedTexts, *, is_plain: bool
+        self,
+        numbers: Sequence[int],
+        columns: Mapping[str, Sequence[object]],
+        texts: SharedTexts,
+        *,
+        is_plain: bool,
     ) -> None:
         """Add rows as columns; ``is_plain`` if none of their texts can be undecodable."""
         start = len(self.numbers)

@@ -76,6 +76,7 @@ _BEGINNINGS = ("[{", '{"', '"[{""', '"{""')
 _JSON_OF_NOTHING = frozenset(("null", "[]", "[null]", '""', '"[]"'))
 _HEAD = 200
 
+
 @dataclass
 class ResultChunk:
     """The lines between two headers or remarks of the tools; ``is_for_json`` where they follow a header."""
@@ -156,7 +157,9 @@ def json_sets(text: str, file: str) -> list[ResultSet]:
     for document in json_documents(text):
         if _is_nothing(document.lines):
             continue
-        own_rows = reader.whole(joined(document.lines)) if document.is_for_json else _rows_of(reader, document.lines)
+        own_rows = (
+            reader.whole(joined(document.lines)) if document.is_for_json else _rows_of(reader, document.lines)
+        )
         if own_rows is None:
             why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
             raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")

@@ -200,9 +200,7 @@ VIEWS = {
     )
 }
 
-KEPT = frozenset(
-    (VIEW_NAME, *(column.name for view in VIEWS.values() for column in (*_ADDED, *view.columns)))
-)
+KEPT = frozenset((VIEW_NAME, *(column.name for view in VIEWS.values() for column in (*_ADDED, *view.columns))))
 """The columns that are read of a file: others, such as the bodies of messages, may be large."""
 
 LONGEST = {
