@@ -29,8 +29,8 @@ class SharedTexts:
 class CellRows:
     """The rows of a result set: a number for each, and a list of cells for each column that is kept.
 
-    A row without a cell has None. ``faults`` are sentences on rows with undecodable text, by the row's place; other
-    columns than the kept ones are looked at for that alone.
+    A row without a cell has None. ``faults`` are sentences on rows with undecodable text, by the row's place. The
+    columns that are not kept are searched for such text too.
     """
 
     def __init__(self, kept: frozenset[str]) -> None:

@@ -311,7 +311,7 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
         rows.append(_marker({name: stand_in_values[name] for name in view.added_columns}, part.file))
     reader = RowReader(view, stand_in_values, times)
     cells = part.rows.rows
-    columns, odd_places = reader.read_columns(cells)
+    values_by_column, odd_places = reader.read_columns(cells)
     odd_rows = {place: (cells.row(place), cells.faults.get(place)) for place in odd_places}
     numbers = cells.numbers
     # Each row is in memory once: its cells go before it is made.
@@ -319,15 +319,11 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     make_row = row_maker((*reader.names, "place"))
     where = (f"{part.file}, row {number}" for number in numbers)
     count = len(rows)
-    if not odd_rows:
-        rows.extend(map(make_row, zip(*columns, where, strict=True)))
-        columns.clear()
-    for index, values in enumerate(zip(*columns, where, strict=False)):
+    for index, values in enumerate(zip(*values_by_column, where, strict=True)):
         if index not in odd_rows:
             rows.append(make_row(values))
             continue
-        odd_cells, fault = odd_rows[index]
-        row = _read_odd_row(export, reader, odd_cells, fault, values[-1])
+        row = _read_odd_row(export, reader, *odd_rows[index], str(values[-1]))
         if row is not None:
             rows.append(row)
             count += MARKER in row

@@ -1,4 +1,4 @@
-"""Exports of many rows: what reading them costs for each row, and that rows come out whole however they are read."""
+"""Exports of many rows: the cost of reading each row, and rows that are the same however many are read at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_KEPT, MOST_AT_PEAK, MOST_CALLS = 700, 2_400, 60
 
 
 def grown(folder: Path, measure: Callable[[str], int]) -> float:
-    """How much more is measured for each further message; the first reading, which also imports, is not counted."""
+    """How much more is measured for each further message; a first reading, which imports, does not count."""
     few, many = (str(many_messages(folder / str(count), count, 50)) for count in (FEW, MANY))
     measure(few)
     return (measure(many) - measure(few)) / (MANY - FEW)
