@@ -286,7 +286,7 @@ def _message(row: TableRow, endpoint: TableRow) -> tuple[object, ...]:
 
 
 class _StatusTexts:
-    """What the texts of transmission_status say: each is looked up once, and counted if it is blank or unknown."""
+    """Texts of transmission_status: each is looked up once, and counted if it is blank or unknown."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str | None, int | None], tuple[str, int | None, str | None]] = {}
