@@ -12,13 +12,12 @@ import pytest
 
 from routing.cases.evidence import gather
 from routing.cases.exported_files import FileOptions
-from routing.importing.catalog import json_rows
 from routing.importing.catalog.result_files import read_sources
 from routing.importing.catalog.typed_rows import CatalogExport, StandIns, read_export
 from tests.large_estates import many_messages
 from tests.unit.test_growth import count_calls
 
-FEW, MANY = 200, 800
+FEW, MANY = 1_000, 2_000
 MOST_KEPT, MOST_AT_PEAK, MOST_CALLS = 700, 2_400, 60
 """Bytes and calls of functions that one more message, with its conversation endpoint, may cost."""
 
@@ -30,9 +29,7 @@ def grown(folder: Path, measure: Callable[[str], int]) -> float:
     return (measure(many) - measure(few)) / (MANY - FEW)
 
 
-def test_a_row_costs_little_memory_and_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_rows, "_AT_ONCE", FEW // 4)
-
+def test_a_row_costs_little_memory_and_few_calls(tmp_path: Path) -> None:
     def kept_and_peak(work: Callable[[], Any]) -> tuple[int, int]:
         tracemalloc.start()
         try:
@@ -49,7 +46,7 @@ def test_a_row_costs_little_memory_and_few_calls(tmp_path: Path, monkeypatch: py
     assert (kept < MOST_KEPT, peak < MOST_AT_PEAK, calls < MOST_CALLS) == (True, True, True), (kept, peak, calls)
 
 
-H = "0000000{}-0000-4000-8000-00000000000a"
+H = "{:08}-0000-4000-8000-00000000000a"
 AT = "2026-01-05T18:00:00Z"
 
 
@@ -89,13 +86,13 @@ READ = [
     (9, "//a", None, 1),
 ]
 REJECTED = [
-    "row 1: it is not a JSON object",
-    "row 6: it is not a JSON object",
-    "row 7: conversation_handle: 'no' is not a GUID",
-    "row 9: it holds bytes that cannot be decoded, or half a character: '\\ud800'",
-    "row 10: message_sequence_number: 'True' is not an integer",
-    "row 12: to_service_name is missing",
-    "row 13: to_service_name: \"['//a']\" is not text",
+    (1, "it is not a JSON object"),
+    (6, "it is not a JSON object"),
+    (7, "conversation_handle: 'no' is not a GUID"),
+    (9, "it holds bytes that cannot be decoded, or half a character: '\\ud800'"),
+    (10, "message_sequence_number: 'True' is not an integer"),
+    (12, "to_service_name is missing"),
+    (13, "to_service_name: \"['//a']\" is not text"),
 ]
 
 
@@ -104,33 +101,34 @@ def _read(file: Path, text: str) -> CatalogExport:
     return read_export([str(file)], StandIns())
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 5, 1_000])
-def test_rows_are_the_same_however_many_are_read_at_once(
-    at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(json_rows, "_AT_ONCE", at_once)
-    lines = [json.dumps(row) for row in ROWS]
+@pytest.mark.parametrize("others", [0, 994, 999])
+def test_rows_are_the_same_wherever_a_thousand_ends(others: int, tmp_path: Path) -> None:
+    """A thousand rows are turned into columns at once; the others stand before those that are compared."""
+    before = [_row(1, message_sequence_number=number) for number in range(others)]
+    lines = [json.dumps(row) for row in (ROWS[0], *before, *ROWS[1:])]
+    rejected = [f"row {number + (number > 1) * others}: {why}" for number, why in REJECTED]
     for text in ("\n".join(lines), f"[{', '.join(lines)}]", f"[{lines[0]}]\n[{','.join(lines[1:])}]"):
         export = _read(tmp_path / "transmission_queue.json", text)
         rows = export.rows["transmission_queue"]
         names = ("to_service_name", "to_broker_instance", "message_sequence_number")
         whole = [row for row in rows if "is_empty" not in row]
-        assert [(int(row["conversation_handle"][7]), *(row[name] for name in names)) for row in whole] == READ
-        assert [sentence.partition(", ")[2] for sentence in export.rejected] == REJECTED
-        assert (len(rows), export.rows_read["transmission_queue"]) == (6, 12)
+        assert [
+            (int(row["conversation_handle"][7]), *(row[name] for name in names)) for row in whole[others:]
+        ] == READ
+        assert [sentence.partition(", ")[2] for sentence in export.rejected] == rejected
+        assert (len(rows), export.rows_read["transmission_queue"]) == (6 + others, 12 + others)
         assert "message_body" not in whole[0]
 
 
-def test_views_among_one_another_each_get_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_rows, "_AT_ONCE", 3)
+def test_views_among_one_another_each_get_their_rows(tmp_path: Path) -> None:
     head = {"instance_name": "SHOP", "database_name": "Orders", "exported_at": AT}
     rows: list[Any] = []
-    for number in range(5):
+    for number in range(600):
         rows.append({"view_name": "Services", **head, "name": f"//s{number}"})
         rows.append({**_row(number), "VIEW_NAME": "transmission_queue"})
     rows.insert(3, None)
     export = _read(tmp_path / "all.jsonl", "\n".join(json.dumps(row) for row in rows))
-    assert [row["name"] for row in export.rows["services"]] == [f"//s{number}" for number in range(5)]
-    assert [row["message_sequence_number"] for row in export.rows["transmission_queue"]] == list(range(5))
+    assert [row["name"] for row in export.rows["services"]] == [f"//s{number}" for number in range(600)]
+    assert [row["message_sequence_number"] for row in export.rows["transmission_queue"]] == list(range(600))
     assert [sentence.partition(", ")[2] for sentence in export.rejected] == ["row 4: it is not a JSON object"]
     assert export.rejected_of == {"services": 1}
