@@ -110,7 +110,7 @@ def _lacking(parts: _Parts, options: StandIns, column: str) -> list[str]:
 def _lacks(part: FoundResultSet, column: str) -> bool:
     if column not in part.view.added_columns:
         return False
-    return column not in part.rows.columns or any(not _text(row.get(column)) for _, row in part.rows.rows)
+    return column not in part.rows.columns or any(not _text(cell) for cell in part.rows.rows.different(column))
 
 
 def _text(cell: object) -> str:
@@ -121,8 +121,7 @@ def _names(parts: Sequence[FoundResultSet], column: str) -> list[str]:
     """Return the different values of a column, as they are first spelled."""
     spelt: dict[str, str] = {}
     for part in parts:
-        for _, row in part.rows.rows if column in part.rows.columns else ():
-            name = _text(row.get(column))
+        for name in map(_text, part.rows.rows.different(column)):
             if name:
                 spelt.setdefault(name.casefold(), name)
     return list(spelt.values())

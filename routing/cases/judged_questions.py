@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from routing.cases.background import NO_OTHER_INSTANCES, OtherInstances
 from routing.cases.estate_addresses import EstateAddresses
@@ -38,9 +39,12 @@ In chunks in the order in which they ask (`order_of_asking`); inside a chunk in 
 """
 
 
+_MESSAGE_VALUES = itemgetter(*MESSAGE_COLUMNS)
+
+
 def message_of(row: ReadRow, as_of: int | None) -> RoutedMessage:
     """Read a row without a fault as the rules do (section 0); ``as_of`` is the time of all messages, if any."""
-    return RoutedMessage.of_row(*(row[name] for name in MESSAGE_COLUMNS), as_of=as_of)
+    return RoutedMessage.of_row(*_MESSAGE_VALUES(row), as_of=as_of)
 
 
 def narrow_to(tables: Mapping[str, TableColumns], row: ReadRow) -> dict[str, TableColumns]:

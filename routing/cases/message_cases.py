@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from routing.cases.background import StatusText
@@ -16,7 +16,7 @@ from routing.cases.known_estate import EstateKnowledge
 from routing.cases.missing_knowledge import KnowledgeGap, MissingKnowledge
 from routing.importing.catalog.conversation_rows import status_of
 from routing.plan.checked_inputs import instances_of
-from routing.plan.verdicts import KnownDialogs, MessageJudge
+from routing.plan.verdicts import KnownDialogs, MessageJudge, may_ask
 from routing.rules import text
 from routing.rules.estate import SharedTuple, SqlInstance
 from routing.rules.judging import JudgedPath
@@ -260,21 +260,21 @@ def decide_all(estate: CheckedEstate, say: Callable[[str], None] = lambda text: 
     """
     evidence, knowledge = estate.evidence, estate.knowledge
     dialogs = KnownDialogs.of_columns([TableColumns.of_rows(evidence.rows["dialogs"], DIALOGS)])
-    observed = {(row["instance_name"], row["message_id"]): row for row in evidence.rows["observed_routing"]}
-    by_instance: dict[str, list[TableRow]] = defaultdict(list)
-    for row in evidence.rows["messages"]:
-        by_instance[row["instance_name"]].append(row)
+    by_instance: dict[str, list[tuple[TableRow, TableRow]]] = defaultdict(list)
+    # Each observation is of the message in the same place.
+    for pair in zip(evidence.rows["messages"], evidence.rows["observed_routing"], strict=True):
+        by_instance[pair[0]["instance_name"]].append(pair)
     results, count = list[MessageResult](), len(evidence.rows["messages"])
     possible, cases = PossibleVerdicts(estate.instances, estate.times), SharedCases()
     for name, theirs in by_instance.items():
         messages = _InstanceMessages(estate, name, dialogs, possible, cases)
-        theirs.sort(key=itemgetter("message_id"))
-        read = [messages.read(row) for row in theirs]
+        theirs.sort(key=lambda pair: pair[0]["message_id"])
+        read = [messages.read(row) for row, _ in theirs]
         messages.find_openers(read)
-        for row, (message, dialog) in zip(theirs, read, strict=True):
+        for (row, observed), (message, dialog) in zip(theirs, read, strict=True):
             if len(results) % SAID_EVERY == 0:
                 say(f"judged {len(results):,} of {count:,} messages")
-            results.append(messages.judge(row, message, dialog, observed[name, row["message_id"]]))
+            results.append(messages.judge(row, message, dialog, observed))
     results += [_without_endpoint(row, knowledge, possible, cases) for row in evidence.without_endpoint]
     return _hold_back(results)
 
@@ -300,6 +300,8 @@ def _hold_back(results: Sequence[MessageResult]) -> list[MessageResult]:
     Only msdb is asked from several databases: what is not known of another one can tell who comes first.
     """
     asking = {_wish(result) for result in results if _asks_msdb(result)}
+    if not asking:
+        return list(results)
     gaps: dict[tuple[str, str], set[KnowledgeGap]] = defaultdict(set)
     for wish, some in {(_wish(result), result.gaps) for result in results if _wish(result) in asking}:
         gaps[wish] |= {gap for gap in some if gap.what in _MAY_COME}
@@ -340,22 +342,24 @@ class _InstanceMessages:
         self.name, self.t, self.knowledge = name, estate.times[name], estate.knowledge
         self._instance, self._dialogs = estate.instances[name], dialogs
         self._judge = MessageJudge(EstateNetwork({name: self._instance}), is_exact=True)
-        self._status_texts: dict[StatusText, StatusText] = {}
+        self._status_texts: dict[tuple[datetime, int | None, str | None], StatusText] = {}
         # By the verdict's id. The verdicts are kept, for the id of one that is gone may be given again.
         self._gaps: dict[int, tuple[Verdict, tuple[KnowledgeGap, ...]]] = {}
 
     def find_openers(self, read: Iterable[tuple[RoutedMessage, DialogFacts]]) -> None:
         """Find out which of all messages open a request for a route."""
+        if not any(may_ask(self._instance, database) for database in (None, *self._instance.databases)):
+            return
         self._judge.find_openers(each for each in read if self._is_listed(each[0]))
 
     def judge(
         self, row: TableRow, message: RoutedMessage, dialog: DialogFacts, observed: TableRow
     ) -> MessageResult:
         handle = observed["conversation_handle"]
-        status_text = StatusText(
-            micros_of(observed["observed_at"]), observed["error_number"], observed["status_text"]
-        )
-        status_text = self._status_texts.setdefault(status_text, status_text)
+        said = observed["observed_at"], observed["error_number"], observed["status_text"]
+        status_text = self._status_texts.get(said)
+        if status_text is None:
+            status_text = self._status_texts[said] = StatusText(micros_of(said[0]), *said[1:])
         if not self._is_listed(message):
             possible = tuple(self._possible.of_message(message, dialog))
             unlisted = (self._unlisted(row["database_name"]),)

@@ -147,6 +147,8 @@ def name_message(row: TableRow) -> str:
     """
     role = "I" if row["is_initiator"] else "T"
     parts = (row["conversation_id"], role, row["message_sequence_number"], row["database_name"])
+    if None not in parts:
+        return f"{parts[0]}:{role}:{parts[2]}:{parts[3]}"
     return ":".join(str(part) for part in parts if part is not None)
 
 

@@ -172,13 +172,6 @@ def find_undecodable(values: Iterable[object]) -> str | None:
     return None
 
 
-def refuse_undecodable(values: Iterable[object]) -> None:
-    """Raise ValueError where `find_undecodable` has a sentence."""
-    why = find_undecodable(values)
-    if why is not None:
-        raise ValueError(why)
-
-
 def _quote(text: str) -> str:
     shown = as_shown(text if len(text) <= _SHOWN else _around(text))
     return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown) + "'"

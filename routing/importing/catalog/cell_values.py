@@ -21,6 +21,7 @@ _TIME = re.compile(
     r" *(?:([zZ])|([+-])(\d{2}):?(\d{2}))?"
 )
 _GUID = re.compile(r"\{?([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\}?")
+_PLAIN_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch
 _HEX = re.compile(r"0[xX](?:[0-9A-Fa-f]{2})+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 # Spreadsheets write a flag in the language of their user.
@@ -117,6 +118,15 @@ def _guid(cell: object) -> str:
         # As binary(16), a uniqueidentifier has its first three groups backwards.
         return str(uuid.UUID(bytes_le=bytes.fromhex(text[2:])))
     raise ValueError(f"{quote(cell)} is not a GUID")
+
+
+def plain_guid(cell: object) -> str | None:
+    """Return the value of a GUID without braces or blanks, as nearly all are written; None for anything else."""
+    if type(cell) is not str or _PLAIN_GUID(cell) is None:
+        return None
+    guid = cell.lower()
+    # What is spelled like this already is in memory once.
+    return cell if guid == cell else guid
 
 
 def _integer(cell: object) -> int:

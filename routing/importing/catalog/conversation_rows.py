@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
+from routing.importing.compact_rows import row_maker
 from routing.importing.covered_rows import CoveredRows, name_message
 from routing.rules.observed import REFUSALS, NumberTopic, topic_of
 from routing.terms import TRANSMISSION_QUEUE, Outcome, TableRow
@@ -198,45 +200,49 @@ def outcome(number: int | None) -> str | None:
 _SHOWN = 3
 
 
+_DIALOG = (
+    *("instance_name", "database_name", "conversation_id", "is_initiator", "conversation_group_id"),
+    *("far_service", "far_broker_instance", "lifetime"),
+)
+_NOT_ACKNOWLEDGED = ("acknowledged_at", "acknowledged_broker_instance")
+_ROW_OF_ENDPOINT = itemgetter("instance_name", "database_name", "conversation_handle")
+
+
 def dialogs(covered: CoveredRows, rows: Sequence[TableRow]) -> None:
     """Add one row an endpoint; it does not tell BEGIN DIALOG's far broker instance from an acknowledgement's."""
-    seen = set()
-    columns = (
-        *("instance_name", "database_name", "conversation_id", "is_initiator", "conversation_group_id"),
-        *("far_service", "far_broker_instance", "lifetime"),
-    )
+    seen = set[tuple[object, ...]]()
+    make_row, values_of = row_maker((*_DIALOG, *_NOT_ACKNOWLEDGED)), itemgetter(*_DIALOG)
+    nothing = (None,) * len(_NOT_ACKNOWLEDGED)
     for row in rows:
-        key = tuple(row[name] for name in columns[:4])
+        values = values_of(row)
+        key = values[:4]
         if key in seen:
             covered.reject("conversation_endpoints", row, "the conversation endpoint appears twice")
             continue
         seen.add(key)
-        exported = {name: row[name] for name in columns}
-        covered.add("dialogs", {**exported, "acknowledged_at": None, "acknowledged_broker_instance": None})
+        covered.add("dialogs", make_row(values + nothing))
 
 
 def messages(covered: CoveredRows, rows: Mapping[str, Sequence[TableRow]]) -> None:
     """Add the messages of the queue, each with the endpoint of its handle, and the statuses observed of them."""
-    by_handle = {
-        (row["instance_name"], row["database_name"], row["conversation_handle"]): row
-        for row in rows.get("conversation_endpoints", ())
-    }
+    by_handle = {_ROW_OF_ENDPOINT(row): row for row in rows.get("conversation_endpoints", ())}
     seen: set[tuple[str, str]] = set()
-    statuses: Counter[str] = Counter()
+    statuses = _StatusTexts()
+    make_message, make_observation = row_maker(_MESSAGE), row_maker(_OBSERVATION)
     for row in rows.get("transmission_queue", ()):
-        endpoint = by_handle.get((row["instance_name"], row["database_name"], row["conversation_handle"]))
+        endpoint = by_handle.get(_ROW_OF_ENDPOINT(row))
         if endpoint is None:
             covered.without_endpoint.append(row)
             continue
-        message = _message(row, endpoint)
+        message = make_message(_message(row, endpoint))
         key = (message["instance_name"], message["message_id"])
         if key in seen:
             covered.reject("transmission_queue", row, f"the message {message['message_id']} appears twice")
             continue
         seen.add(key)
         covered.add("messages", message)
-        covered.add("observed_routing", _observe(row, message, statuses))
-    _note_statuses(covered, statuses)
+        covered.add("observed_routing", make_observation(_observe(row, message, statuses)))
+    _note_statuses(covered, statuses.unknown)
 
 
 def reject_without_endpoint(covered: CoveredRows) -> None:
@@ -253,7 +259,19 @@ def _why_without_endpoint(covered: CoveredRows, row: TableRow) -> str:
     return f"no conversation endpoint has its handle {row['conversation_handle']}"
 
 
-def _message(row: TableRow, endpoint: TableRow) -> TableRow:
+_KNOWN_BY = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
+_MESSAGE = (
+    *(*_KNOWN_BY, "message_id", "enqueue_time", "observed_at", "to_service_name", "to_broker_instance"),
+    *("hops_remaining", "from_service_name"),
+)
+_OBSERVATION = (
+    *(*_KNOWN_BY, "message_id", "observed_at", "conversation_handle", "source"),
+    *("status_text", "error_number", "outcome", "to_service_name", "to_broker_instance", "from_service_name"),
+)
+
+
+def _message(row: TableRow, endpoint: TableRow) -> tuple[object, ...]:
+    """Return the values of ``_MESSAGE``."""
     known_by = {
         "instance_name": row["instance_name"],
         "database_name": row["database_name"],
@@ -261,33 +279,39 @@ def _message(row: TableRow, endpoint: TableRow) -> TableRow:
         "is_initiator": endpoint["is_initiator"],
         "message_sequence_number": row["message_sequence_number"],
     }
-    return {
-        **known_by,
-        "message_id": name_message(known_by),
-        "enqueue_time": row["enqueue_time"],
-        "observed_at": row["exported_at"],
-        "to_service_name": row["to_service_name"],
-        "to_broker_instance": row["to_broker_instance"],
-        "hops_remaining": None,
-        "from_service_name": row["from_service_name"],
-    }
+    return (
+        *(*known_by.values(), name_message(known_by), row["enqueue_time"], row["exported_at"]),
+        *(row["to_service_name"], row["to_broker_instance"], None, row["from_service_name"]),
+    )
 
 
-def _observe(row: TableRow, message: TableRow, statuses: Counter[str]) -> TableRow:
-    """Build the status row of a queued message; ``statuses`` counts blank and unrecognised texts."""
-    status, number = status_of(row)
-    if number is None:
-        statuses[status] += 1
-    same = ("instance_name", "database_name", "conversation_id", "is_initiator", "message_sequence_number")
-    return {
-        **{name: message[name] for name in (*same, "message_id", "observed_at")},
-        "conversation_handle": row["conversation_handle"],
-        "source": TRANSMISSION_QUEUE,
-        "status_text": status or None,
-        "error_number": number,
-        "outcome": outcome(number),
-        **{name: row[name] for name in ("to_service_name", "to_broker_instance", "from_service_name")},
-    }
+class _StatusTexts:
+    """Texts of transmission_status: each is looked up once, and counted if it is blank or unknown."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str | None, int | None], tuple[str, int | None, str | None]] = {}
+        self.unknown: Counter[str] = Counter()
+
+    def of_row(self, row: TableRow) -> tuple[str, int | None, str | None]:
+        """Return the status of a row of the queue, its number, and the outcome that it is of."""
+        written = row["transmission_status"], row["error_number"]
+        known = self._known.get(written)
+        if known is None:
+            status, number = status_of(row)
+            known = self._known[written] = status, number, outcome(number)
+        if known[1] is None:
+            self.unknown[known[0]] += 1
+        return known
+
+
+def _observe(row: TableRow, message: TableRow, statuses: _StatusTexts) -> tuple[object, ...]:
+    """Return the values of ``_OBSERVATION``."""
+    status, number, said_outcome = statuses.of_row(row)
+    return (
+        *(message[name] for name in (*_KNOWN_BY, "message_id", "observed_at")),
+        *(row["conversation_handle"], TRANSMISSION_QUEUE, status or None, number, said_outcome),
+        *(row["to_service_name"], row["to_broker_instance"], row["from_service_name"]),
+    )
 
 
 def status_of(row: TableRow) -> tuple[str, int | None]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from routing.errors import InputError
 from routing.importing.catalog import conversation_rows
 from routing.importing.catalog.typed_rows import MARKER, CatalogExport, keep_latest
-from routing.importing.covered_rows import CoveredRows, unit_of
+from routing.importing.covered_rows import CoveredRows, Unit, unit_of
 from routing.importing.spelling import NameSpelling
 from routing.importing.tsql.script_statements import RefusalError, RouteOptions, check_options
 from routing.terms import TableRow
@@ -102,8 +102,7 @@ def cover(export: CatalogExport, spelling: NameSpelling, addresses: Sequence[str
     _spell(export, spelling)
     for view, rows in export.rows.items():
         units = covered.units.setdefault(view, {})
-        for row in rows:
-            units[unit_of(row)] = row["exported_at"]
+        units.update((unit_of(row), row["exported_at"]) for row in rows)
         export.rows[view] = [row for row in rows if MARKER not in row]
     _databases(covered, export.rows.get("databases", []))
     _services(covered, export.rows.get("services", []))
@@ -127,10 +126,21 @@ def _spell(export: CatalogExport, spelling: NameSpelling) -> None:
         is_new = spellings[row["instance_name"], row["name"].casefold()] > 1
         row["name"] = spelling.database(row["instance_name"], row["name"], is_new=is_new)
     for view, rows in export.rows.items():
+        known: dict[Unit, Unit] = {}
         for row in rows if view != "databases" else ():
-            row["instance_name"] = spelling.instance(row["instance_name"])
-            if row.get("database_name") is not None:
-                row["database_name"] = spelling.database(row["instance_name"], row["database_name"])
+            unit = unit_of(row)
+            spelled = known.get(unit)
+            if spelled is None:
+                spelled = known[unit] = _spell_unit(unit, spelling)
+            if spelled != unit:
+                row["instance_name"] = spelled[0]
+                if spelled[1] is not None:
+                    row["database_name"] = spelled[1]
+
+
+def _spell_unit(unit: Unit, spelling: NameSpelling) -> Unit:
+    instance, database = spelling.instance(unit[0]), unit[1]
+    return instance, None if database is None else spelling.database(instance, database)
 
 
 def _databases(covered: CoveredRows, rows: Sequence[TableRow]) -> None:

@@ -39,6 +39,7 @@ LONGEST_CELL = 20_000
 
 SEPARATORS = (",", "\t", ";", "|")
 
+_MOST_SHARED = 20_000
 _EMPTY_TEXT = "\x00"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _CLOSED = {
@@ -48,7 +49,7 @@ _CLOSED = {
 _PLAIN = {separator: re.compile(rf"[^{re.escape(separator)}\r\n]*") for separator in SEPARATORS}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExportCell:
     """One cell: its text as written, and whether it stood in quotes."""
 
@@ -75,7 +76,7 @@ class ExportCell:
         return None if text.strip(" \t") == "NULL" else text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CellLine:
     """The cells of one line, and the line's number."""
 
@@ -88,10 +89,28 @@ class CellLine:
         return tuple(cell.text.strip() for cell in self.cells)
 
 
+class _PlainCells(dict[str, ExportCell]):
+    """Cells without quotes, by text: lines share those that come first."""
+
+    def __missing__(self, text: str) -> ExportCell:
+        cell = ExportCell(text)
+        if len(self) < _MOST_SHARED:
+            self[text] = cell
+        return cell
+
+
 def lines(text: str, separator: str) -> Iterator[CellLine]:
     """Yield the lines of a text; a quoted cell may hold line ends."""
     position, number = 0, 1
+    plain_cells = _PlainCells()
     while position < len(text):
+        line_end = _LINE_END.search(text, position)
+        stop = len(text) if line_end is None else line_end.start()
+        if text.find('"', position, stop) < 0:
+            yield CellLine(number, tuple(map(plain_cells.__getitem__, text[position:stop].split(separator))))
+            position = stop if line_end is None else line_end.end()
+            number += 1
+            continue
         start, cells = number, []
         while True:
             match = _CLOSED[separator].match(text, position) if _opens(text, position) else None
@@ -349,6 +368,8 @@ def _fill(
     columns: tuple[str, ...], block: Sequence[CellLine], padded: bool, *, is_all_quoted: bool = False
 ) -> ResultSet:
     result_set = ResultSet(columns)
+    numbers: list[int] = []
+    rows: list[list[str | None]] = []
     errors = errors_among((line.number, ",".join(line.texts)) for line in block)
     for line in block:
         if line.number in errors:
@@ -359,6 +380,7 @@ def _fill(
             why = f"it has {len(cells)} cells, the header {len(columns)}"
             result_set.rejected.append((line.number, why))
             continue
-        values = (cell.value(padded, is_all_quoted=is_all_quoted) for cell in cells)
-        result_set.rows.append((line.number, dict(zip(columns, values, strict=True))))
+        numbers.append(line.number)
+        rows.append([cell.value(padded, is_all_quoted=is_all_quoted) for cell in cells])
+    result_set.rows.add_rows(numbers, columns, rows)
     return result_set

@@ -107,8 +107,8 @@ def _read(result_set: ResultSet, header: _Header, number: int, line: str) -> Non
         if cut_off is not None:
             result_set.rejected.append((number, cut_off))
             return
-        cells = zip(header.names, texts, strict=True)
-        result_set.rows.append((number, {name: _cell(text, header).value(padded=True) for name, text in cells}))
+        cells = [_cell(text, header).value(padded=True) for text in texts]
+        result_set.rows.add_rows([number], header.names, [cells])
 
 
 def _cell(text: str, header: _Header) -> ExportCell:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from routing.errors import InputError, first_sentence
+from routing.importing.catalog.cell_rows import SharedTexts
 from routing.importing.catalog.delimited import SEPARATORS, result_sets, unquoted
 from routing.importing.catalog.fixed_width import fixed_width, is_fixed_width
+from routing.importing.catalog.json_rows import JsonReader, JsonRows, Lines, unwrapped, value_of
 from routing.importing.catalog.views import (
     VIEW_NAME,
     VIEWS,
@@ -77,9 +76,6 @@ _BEGINNINGS = ("[{", '{"', '"[{""', '"{""')
 _JSON_OF_NOTHING = frozenset(("null", "[]", "[null]", '""', '"[]"'))
 _HEAD = 200
 
-Lines = list[tuple[int, str]]
-"""Lines with their numbers; blank ones are left out."""
-
 
 @dataclass
 class ResultChunk:
@@ -107,6 +103,10 @@ def json_documents(text: str) -> list[ResultChunk]:
     documents = [ResultChunk(is_for_json=False)]
     was_header = False
     for number, line in enumerate(lines_of(text), start=1):
+        if line.startswith("{"):
+            documents[-1].lines.append((number, line))
+            was_header = False
+            continue
         is_header = line.strip(' "').lower() == _HEADER
         if is_header or is_remark(line):
             if line.strip():
@@ -147,146 +147,48 @@ def joined(lines: Sequence[tuple[int, str]]) -> str | None:
 # JSON and Parquet → result sets; each row brings its own columns.
 
 
-_BETWEEN = re.compile(r"[\s,]*")
-_DECODER = json.JSONDecoder()
-_MOST_SHARED = 20_000
-
-
 def json_sets(text: str, file: str) -> list[ResultSet]:
     """Read objects, one a line or in arrays, whole or as FOR JSON breaks them, into a result set for each view.
 
     Raises InputError where nothing of it is an object.
     """
-    sets = _by_view(_numbered_values(text, file))
-    # Escapes of JSON may stand for half a character, whatever the file's own characters are.
-    is_plain = text.isascii() and "\\u" not in text
-    for part in sets:
-        part.is_plain = is_plain
-    if any(part.rejected for part in sets) and not any(part.rows for part in sets):
+    reader = JsonReader(text)
+    rows: JsonRows | None = None
+    for document in json_documents(text):
+        if _is_nothing(document.lines):
+            continue
+        own_rows = (
+            reader.whole(joined(document.lines)) if document.is_for_json else _rows_of(reader, document.lines)
+        )
+        if own_rows is None:
+            why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
+            raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
+        if rows is None:
+            rows = own_rows
+        else:
+            rows.append(own_rows)
+    sets = [ResultSet((), omits_null=True)] if rows is None else rows.sets()
+    if any(part.rejected for part in sets) and not any(len(part.rows) for part in sets):
         raise unreadable_file(file, "no line of it is a JSON object")
     return sets
 
 
-def _numbered_values(text: str, file: str) -> Iterator[tuple[int, object]]:
-    """Yield each JSON value with its number. Raises InputError for a broken document of FOR JSON."""
-    for document in json_documents(text):
-        if is_json_of_nothing("".join(line for _, line in document.lines)):
-            continue
-        rows = _values(joined(document.lines)) if document.is_for_json else _rows_of(document.lines)
-        if rows is None:
-            why = "what stands under its header JSON_F52E2B61-… is not complete JSON"
-            raise unreadable_file(file, why, "sqlcmd cuts it off without -y 0 -w 65535")
-        yield from rows
+def _is_nothing(lines: Lines) -> bool:
+    """Return True if lines are all of them `is_json_of_nothing`; most are seen by their beginning."""
+    head = "".join(line[:_HEAD] for _, line in lines[:1])
+    is_short = len("".join(head.split())) <= max(map(len, _JSON_OF_NOTHING))
+    return is_short and is_json_of_nothing("".join(line for _, line in lines))
 
 
-def _rows_of(lines: Sequence[tuple[int, str]]) -> Iterable[tuple[int, object]]:
+def _rows_of(reader: JsonReader, lines: Lines) -> JsonRows:
     """Return the values of numbered lines: by lines where each is a value, else all of them as one text."""
-    first = _value(lines[0][1]) if lines else None
-    if not isinstance(first, dict) or _unwrapped(first) is not None:
-        whole = _values("\n".join(line for _, line in lines))
-        whole = _values(joined(lines)) if whole is None else whole
+    first = value_of(lines[0][1]) if lines and lines[0][1].lstrip().startswith("{") else None
+    if not isinstance(first, dict) or unwrapped(first) is not None:
+        whole = reader.whole("\n".join(line for _, line in lines))
+        whole = reader.whole(joined(lines)) if whole is None else whole
         if whole is not None:
             return whole
-    return ((number, _value(line)) for number, line in lines)
-
-
-def _value(line: str) -> object:
-    line = line.strip(" \t\r\n")
-    try:
-        value, end = _DECODER.raw_decode(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if end == len(line) else None
-
-
-def _values(text: str | None) -> list[tuple[int, object]] | None:
-    """Return all values that stand one after another, with or without commas; None where something else does."""
-    if text is None:
-        return None
-    values: list[object] = []
-    position = _end_of_gap(text, 0)
-    while position < len(text):
-        try:
-            value, position = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            return None
-        rows = value if isinstance(value, list) else _unwrapped(value)
-        values += [value] if rows is None else rows
-        position = _end_of_gap(text, position)
-    return list(enumerate(values, start=1))
-
-
-def _end_of_gap(text: str, position: int) -> int:
-    gap = _BETWEEN.match(text, position)
-    assert gap is not None  # it matches nothing as well
-    return gap.end()
-
-
-def _unwrapped(value: object) -> list[object] | None:
-    """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
-    if isinstance(value, dict) and len(value) == 1:
-        (rows,) = value.values()
-        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
-            return rows
-    return None
-
-
-def _by_view(numbered_values: Iterable[tuple[int, object]]) -> list[ResultSet]:
-    """Return the rows by the view that they name, those without a view together; without any row, an empty set.
-
-    A value that is no object goes with the row before it, at the beginning with the first row.
-    """
-    sets: dict[str | None, ResultSet] = {}
-    names, texts = _LoweredNames(), _SharedTexts()
-    view: str | None = None
-    columns: dict[str | None, dict[str, None]] = defaultdict(dict)
-    early: list[int] = []
-    for number, value in numbered_values:
-        if isinstance(value, dict):
-            row = _lowered(value, names, texts)
-            view = _view_of_record(row)
-            sets.setdefault(view, ResultSet((), omits_null=True)).rows.append((number, row))
-            columns[view].update(dict.fromkeys(row))
-        elif sets:
-            sets[view].rejected.append((number, _NO_OBJECT))
-        else:
-            early.append(number)
-    part = next(iter(sets.values()), ResultSet((), omits_null=True))
-    for number in reversed(early):
-        part.rejected.insert(0, (number, _NO_OBJECT))
-    for name, one in sets.items():
-        one.columns = tuple(columns[name])
-    return list(sets.values()) or [part]
-
-
-_NO_OBJECT = "it is not a JSON object"
-
-
-class _LoweredNames(dict[str, str]):
-    """Column names in lower case, by name: rows share them."""
-
-    def __missing__(self, name: str) -> str:
-        return self.setdefault(name, name.lower())
-
-
-class _SharedTexts(dict[str, str]):
-    """Texts of cells, by themselves: rows share those that come first, which names and times do."""
-
-    def __missing__(self, text: str) -> str:
-        return self.setdefault(text, text) if len(self) < _MOST_SHARED else text
-
-
-def _lowered(row: Mapping[str, object], names: _LoweredNames, texts: _SharedTexts) -> dict[str, object]:
-    # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
-    return {
-        names[name]: texts[value] if isinstance(value, str) else None if value == {} else value
-        for name, value in row.items()
-    }
-
-
-def _view_of_record(row: Mapping[str, object]) -> str | None:
-    name = row.get(VIEW_NAME)
-    return name.lower() if isinstance(name, str) else None
+    return reader.by_lines(lines)
 
 
 def parquet(path: FilePlace, file: str) -> ResultSet:
@@ -301,8 +203,9 @@ def parquet(path: FilePlace, file: str) -> ResultSet:
         columns = {name.lower(): plain_values(table[name]) for name in table.column_names}
     except Exception as error:
         raise unreadable_file(file, first_sentence(error)) from error
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    return ResultSet(tuple(columns), list(enumerate(rows, start=1)))
+    part = ResultSet(tuple(columns))
+    part.rows.add(range(1, table.num_rows + 1), columns, SharedTexts(), is_plain=False)
+    return part
 
 
 _DELIMITED = {".csv", ".txt", ".tsv", ".rpt", ".dat"}
@@ -449,7 +352,7 @@ def _say_by_columns(
         if view is not None and view is not named:
             yield f"{file}: its columns tell that it holds sys.{view.name}"
     for rows, view in zip(sets, views, strict=True):
-        if view is None and (rows.rows or rows.rejected):
+        if view is None and (len(rows.rows) or rows.rejected):
             count = len(rows.rows) + len(rows.rejected)
             phrase = f"{count} rows beside it are not read, their columns tell no view"
             yield f"{file}: {phrase}: {', '.join(rows.columns)[:_LONGEST]}"
@@ -487,10 +390,9 @@ def _json_tells_its_view(text: str) -> bool:
 
 def _own_view(rows: ResultSet) -> CatalogView | None:
     """Return the view that the column ``view_name`` tells, else the one that the columns tell."""
-    for _, cells in rows.rows:
-        name = cells.get(VIEW_NAME)
-        if isinstance(name, str):
-            return find_view(name)
+    named = next((name for name in rows.rows.different(VIEW_NAME) if isinstance(name, str)), None)
+    if named is not None:
+        return find_view(named)
     columns = set(rows.columns)
     exported = next((view for view in VIEWS.values() if columns in map(set, view.of_queries)), None)
     return exported or find_view_by_columns(columns)

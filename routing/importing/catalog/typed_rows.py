@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
 from functools import cached_property
 from itertools import groupby
 
 from routing.errors import quote
-from routing.importing.catalog.cell_values import TimeForm, is_iso_time, moment_of, read_cell, time, twofold
+from routing.importing.catalog.cell_rows import CellRows
+from routing.importing.catalog.cell_values import (
+    TimeForm,
+    is_iso_time,
+    moment_of,
+    plain_guid,
+    read_cell,
+    time,
+    twofold,
+)
 from routing.importing.catalog.culture_times import find_culture_form
 from routing.importing.catalog.result_files import FoundResultSet, read_sources
 from routing.importing.catalog.views import CatalogView, CellKind, ViewColumn
+from routing.importing.compact_rows import row_maker
 from routing.importing.covered_rows import Doubt
 from routing.importing.import_faults import stand_in_missing, unreadable_file
-from routing.importing.import_files import Reach, is_writable, on_this_disk, refuse_undecodable
+from routing.importing.import_files import Reach, is_writable, on_this_disk
 from routing.importing.tsql.script_statements import length
 from routing.terms import TableRow
 
@@ -24,10 +34,10 @@ from routing.terms import TableRow
 
 
 _EXPORTED_AT = "exported_at"
+_FAULT = object()
+"""Stands for the value of a cell that cannot be read."""
 # The numbers that tables hold as an int; all others are bigint, or no column of a table.
 _INTS, _INT = ("database_id", "error_number"), range(-(2**31), 2**31)
-# So many different texts of a column are remembered with their values: ids differ in every row.
-_MOST_KNOWN = 10_000
 
 
 @dataclass(frozen=True)
@@ -52,13 +62,52 @@ class RowReader:
     stand_in_values: TableRow
     times: TimeFormats
     notes_by_topic: dict[str, str] = field(default_factory=dict)
-    _known_values: dict[str, dict[str, object]] = field(default_factory=lambda: defaultdict(dict))
 
     @cached_property
     def _columns(self) -> dict[str, ViewColumn]:
         """The columns by name, those added to the view included."""
         names = (*self.view.added_columns, *(column.name for column in self.view.columns))
         return {name: column for name in names if (column := self.view.column(name)) is not None}
+
+    def read_columns(self, cells: CellRows) -> tuple[list[Sequence[object]], set[int]]:
+        """Return the values of all rows by column, and the places of rows that are to be read one by one.
+
+        These are the rows that are rejected, and those that may have nothing of the view itself.
+        """
+        columns, odd_places = list[Sequence[object]](), set(cells.faults)
+        needed = {*self.view.added_columns, *(column.name for column in self.view.columns if column.required)}
+        if needed.issubset(self.view.added_columns):
+            odd_places.update(range(len(cells)))
+        for name in self._columns:
+            values = self._column(name, cells.column(name), cells.faults)
+            if name in self.view.added_columns and self.stand_in_values[name] is not None:
+                values = [self.stand_in_values[name] if value is None else value for value in values]
+            if _FAULT in values or (name in needed and None in values):
+                missing = (_FAULT, None) if name in needed else (_FAULT,)
+                odd_places.update(place for place, value in enumerate(values) if value in missing)
+            columns.append(values)
+        return columns, odd_places
+
+    def _column(self, name: str, cells: Sequence[object], skipped: Collection[int]) -> Sequence[object]:
+        """Return the values of a column, _FAULT for each that cannot be read; equal texts are read once."""
+        if skipped:
+            cells = [None if place in skipped else cell for place, cell in enumerate(cells)]
+        if self._columns[name].kind is CellKind.GUID:
+            # Ids differ in most rows.
+            return [plain_guid(cell) or self._read_or_fault(name, cell) for cell in cells]
+        # 1, 1.0 and True are equal, but not the same cell.
+        kinds = set(map(type, cells)) - {type(None)}
+        if len(kinds) > 1 or not kinds <= {str, int, bool}:
+            return [self._read_or_fault(name, cell) for cell in cells]
+        known_values = {cell: self._read_or_fault(name, cell) for cell in dict.fromkeys(cells)}
+        return list(map(known_values.__getitem__, cells))
+
+    def _read_or_fault(self, name: str, cell: object) -> object:
+        try:
+            value = self._value({name: cell}, name)
+        except ValueError:
+            return _FAULT
+        return None if value == "" else value
 
     def read_added_columns(self, cells: Mapping[str, object]) -> TableRow:
         """Return where and when a row is from; a column wins over its option. Raises ValueError."""
@@ -70,27 +119,21 @@ class RowReader:
                 raise ValueError(f"{name} is missing{_whose(cells)}")
         return row
 
-    def read_view_columns(self, cells: Mapping[str, object], row: TableRow) -> None:
-        """Add the columns of the view itself to a row. Raises ValueError if a cell does not fit its column."""
-        for name, is_required, known_values in self._plan:
-            cell = cells.get(name)
-            # Most cells are texts that came before; only plain texts are known.
-            if cell is None:
-                value = None
-            elif type(cell) is str and cell in known_values:
-                value = known_values[cell]
-            else:
-                value = self._value(cells, name)
-            if value is None or value == "":
-                if is_required:
-                    raise ValueError(f"{name} is missing{_whose(cells)}")
-                value = None
-            row[name] = value
+    def read_view_columns(self, cells: Mapping[str, object]) -> TableRow:
+        """Return the columns of the view itself. Raises ValueError where a cell is not what its column holds."""
+        row: TableRow = {}
+        for column in self.view.columns:
+            name = column.name
+            value = self._value(cells, name)
+            row[name] = value = None if value == "" else value
+            if value is None and column.required:
+                raise ValueError(f"{name} is missing{_whose(cells)}")
+        return row
 
-    @cached_property
-    def _plan(self) -> list[tuple[str, bool, dict[str, object]]]:
-        """The view's columns: name, whether it is required, and the values of texts that came before."""
-        return [(column.name, column.required, self._known_values[column.name]) for column in self.view.columns]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns in the order of `read_columns`."""
+        return tuple(self._columns)
 
     def doubt(self, cells: Mapping[str, object]) -> Doubt:
         """Return the possible instance, database and name of a rejected row; None for unknown parts."""
@@ -101,22 +144,9 @@ class RowReader:
         return _lower(instance), _lower(database), _lower(cells.get("name"))
 
     def _value(self, cells: Mapping[str, object], name: str) -> object:
-        """Return the value of a cell; rows with the same text in a column share its value."""
         cell = cells.get(name)
         if cell is None:
             return None
-        # Only plain texts are remembered: 1, 1.0 and True are equal, but not the same text.
-        if type(cell) is not str:
-            return self._read(cells, name, cell)
-        known_values = self._known_values[name]
-        if cell in known_values:
-            return known_values[cell]
-        value = self._read(cells, name, cell)
-        if len(known_values) < _MOST_KNOWN:
-            known_values[cell] = value
-        return value
-
-    def _read(self, cells: Mapping[str, object], name: str, cell: object) -> object:
         column = self._columns[name]
         try:
             if name == _EXPORTED_AT:
@@ -250,8 +280,7 @@ def export_of(
 
 def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, notes: list[str]) -> TimeFormats:
     """Find the format of a file's times. Raises InputError where several formats fit."""
-    distinct = {cell for part in parts for cell in _time_cells(part)}
-    cells = {cell for cell in distinct if not is_iso_time(cell)}
+    cells = {cell for part in parts for cell in _time_cells(part) if not is_iso_time(cell)}
     form = find_culture_form(cells, file) if cells else None
     if form is None:
         return times
@@ -260,15 +289,12 @@ def _find_times(parts: Sequence[FoundResultSet], file: str, times: TimeFormats, 
 
 
 def _time_cells(part: FoundResultSet) -> Iterator[str]:
-    """Yield the texts of all times in a result set."""
+    """Yield the different texts of times in a result set."""
     names = [
         name for name in part.rows.columns if (column := part.view.column(name)) and column.kind is CellKind.TIME
     ]
-    for _, row in part.rows.rows if names else ():
-        for name in names:
-            cell = row.get(name)
-            if isinstance(cell, str) and cell.strip():
-                yield cell
+    cells = (cell for name in names for cell in part.rows.rows.different(name))
+    return (cell for cell in cells if isinstance(cell, str) and cell.strip())
 
 
 def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns, times: TimeFormats) -> None:
@@ -281,30 +307,47 @@ def _read_part(export: CatalogExport, part: FoundResultSet, stand_ins: StandIns,
     for number, why in part.rows.rejected:
         export.reject(view.name, f"{part.file}, row {number}", why)
     stand_in_values = stand_ins.as_row()
-    if not part.rows.rows and all(stand_in_values[name] is not None for name in view.added_columns):
+    if not len(part.rows.rows) and all(stand_in_values[name] is not None for name in view.added_columns):
         rows.append(_marker({name: stand_in_values[name] for name in view.added_columns}, part.file))
     reader = RowReader(view, stand_in_values, times)
-    # Each row is in memory once: its cells go as its values come.
-    unread = part.rows.rows[::-1]
-    part.rows.rows.clear()
-    while unread:
-        number, cells = unread.pop()
-        place = f"{part.file}, row {number}"
-        try:
-            if not part.rows.is_plain:
-                refuse_undecodable(cells.values())
-            row = reader.read_added_columns(cells)
-            if all(cells.get(column.name) in (None, "") for column in view.columns):
-                rows.append(_marker(row, place))
-                continue
-            reader.read_view_columns(cells, row)
-            row["place"] = place
+    cells = part.rows.rows
+    values_by_column, odd_places = reader.read_columns(cells)
+    odd_rows = {place: (cells.row(place), cells.faults.get(place)) for place in odd_places}
+    numbers = cells.numbers
+    # Each row is in memory once: its cells go before it is made.
+    cells.clear()
+    make_row = row_maker((*reader.names, "place"))
+    where = (f"{part.file}, row {number}" for number in numbers)
+    count = len(rows)
+    for index, values in enumerate(zip(*values_by_column, where, strict=True)):
+        if index not in odd_rows:
+            rows.append(make_row(values))
+            continue
+        row = _read_odd_row(export, reader, *odd_rows[index], str(values[-1]))
+        if row is not None:
             rows.append(row)
-        except ValueError as error:
-            export.reject(view.name, place, str(error), reader.doubt(cells))
-        export.rows_read[view.name] += 1
+            count += MARKER in row
+    export.rows_read[view.name] += len(rows) - count
     reader_notes = [f"sys.{view.name}: {sentence}" for sentence in reader.notes_by_topic.values()]
     export.notes += [sentence for sentence in reader_notes if sentence not in export.notes]
+
+
+def _read_odd_row(
+    export: CatalogExport, reader: RowReader, cells: Mapping[str, object], fault: str | None, place: str
+) -> TableRow | None:
+    """Return a row of which nothing is known yet; None where it is rejected."""
+    view = reader.view
+    try:
+        if fault is not None:
+            raise ValueError(fault)
+        row = reader.read_added_columns(cells)
+        if all(cells.get(column.name) in (None, "") for column in view.columns):
+            return _marker(row, place)
+        return {**row, **reader.read_view_columns(cells), "place": place}
+    except ValueError as error:
+        export.reject(view.name, place, str(error), reader.doubt(cells))
+        export.rows_read[view.name] += 1
+        return None
 
 
 def _check_columns(export: CatalogExport, part: FoundResultSet, columns: set[str], stand_ins: StandIns) -> None:
@@ -340,6 +383,8 @@ def keep_latest(export: CatalogExport) -> None:
     """Keep the newest export of each view, instance and database; earlier ones are counted and left out."""
     for view, rows in export.rows.items():
         newest = _newest(rows)
+        if len({row["exported_at"] for row in rows}) <= 1:
+            continue
         earlier = [row for row in rows if row["exported_at"] != newest[unit_of(row)] and MARKER not in row]
         if earlier:
             export.left_out[view] += len(earlier)
@@ -354,7 +399,9 @@ def unit_of(row: TableRow) -> tuple[str, str | None]:
 
 def _newest(rows: Iterable[TableRow]) -> dict[tuple[str, str | None], datetime]:
     newest: dict[tuple[str, str | None], datetime] = {}
-    for row in rows:
-        unit = unit_of(row)
-        newest[unit] = max(newest.get(unit, row["exported_at"]), row["exported_at"])
+    for instance, database, exported_at in {
+        (row["instance_name"], row.get("database_name"), row["exported_at"]) for row in rows
+    }:
+        unit = unit_of({"instance_name": instance, "database_name": database})
+        newest[unit] = max(newest.get(unit, exported_at), exported_at)
     return newest

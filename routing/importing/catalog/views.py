@@ -9,6 +9,7 @@ from enum import Enum
 from importlib.resources import files
 
 from routing.errors import InputError
+from routing.importing.catalog.cell_rows import CellRows
 from routing.importing.import_faults import unreadable_file
 
 
@@ -199,6 +200,9 @@ VIEWS = {
     )
 }
 
+KEPT = frozenset((VIEW_NAME, *(column.name for view in VIEWS.values() for column in (*_ADDED, *view.columns))))
+"""The columns that are read of a file: others, such as the bodies of messages, may be large."""
+
 LONGEST = {
     column.name: column.longest
     for view in VIEWS.values()
@@ -256,15 +260,14 @@ _REMARKS = re.compile(r"\(\d+ [^()\d]+\)|Changed database context to '.*'\.|Comp
 class ResultSet:
     """One result set: its column names in lower case, and a cell or None for each in every row.
 
-    ``rows`` are (line number, cells by column name); ``rejected`` are (line number, why). ``omits_null`` where a
-    row without a column may have had NULL in it. ``is_plain``: no cell can hold what no table takes.
+    ``rows`` have the line's number, and the cells of the columns that any view has; ``rejected`` are (line number,
+    why). ``omits_null`` where a row without a column may have had NULL in it.
     """
 
     columns: tuple[str, ...]
-    rows: list[tuple[int, dict[str, object]]] = field(default_factory=list)
+    rows: CellRows = field(default_factory=lambda: CellRows(KEPT))
     rejected: list[tuple[int, str]] = field(default_factory=list)
     omits_null: bool = False
-    is_plain: bool = False
 
 
 def lines_of(text: str) -> list[str]:

@@ -35,7 +35,7 @@ def test_json_of_nothing_is_an_empty_view(text: str, tmp_path: Path) -> None:
     file = tmp_path / "transmission_queue.json"
     file.write_text(text, encoding="utf-8")
     [part], notes = read_sources([str(file)], None)
-    assert (part.view.name, part.rows.rows, part.rows.rejected, notes) == ("transmission_queue", [], [], [])
+    assert (part.view.name, list(part.rows.rows), part.rows.rejected, notes) == ("transmission_queue", [], [], [])
 
 
 @pytest.mark.parametrize("text", ["NULL", "[]", "null\n"])
@@ -43,7 +43,7 @@ def test_the_ending_of_the_name_may_be_another(text: str, tmp_path: Path) -> Non
     file = tmp_path / "transmission_queue.txt"
     file.write_text(text, encoding="utf-8")
     [part], _ = read_sources([str(file)], None)
-    assert (part.view.name, part.rows.rows) == ("transmission_queue", [])
+    assert (part.view.name, list(part.rows.rows)) == ("transmission_queue", [])
 
 
 @pytest.mark.parametrize("text", ["NULL", "[]", ""])
@@ -53,7 +53,7 @@ def test_without_a_view_in_its_name_it_is_refused(text: str, tmp_path: Path) -> 
     with pytest.raises(InputError, match="neither its name nor its columns tell its view"):
         read_sources([str(file)], None)
     [part], _ = read_sources([str(file)], "transmission_queue")
-    assert part.rows.rows == []
+    assert list(part.rows.rows) == []
 
 
 def test_null_beside_rows_is_rejected(tmp_path: Path) -> None:

@@ -1,0 +1,206 @@
+"""Read JSON values one after another into columns, so that a large file is never in memory as objects."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import cast
+
+from routing.importing.catalog.cell_rows import SharedTexts
+from routing.importing.catalog.views import VIEW_NAME, ResultSet
+
+_BETWEEN = re.compile(r"[\s,]*")
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+_NO_VALUE = (ValueError, RecursionError)
+_AT_ONCE = 1_000
+
+Lines = list[tuple[int, str]]
+"""Lines with their numbers; blank ones are left out."""
+_Row = Mapping[str, object]
+
+
+class JsonRows:
+    """The rows of a document as they come, by the view that they name, in lower case.
+
+    A value that is no object goes with the row before it.
+    """
+
+    def __init__(self, texts: SharedTexts, *, is_plain: bool) -> None:
+        self._texts, self._is_plain = texts, is_plain
+        self._last: str | None = None
+        self._by_view: dict[str | None, ResultSet] = {}
+        self._before: list[tuple[int, str]] = []
+
+    def add(self, numbers: Sequence[int], values: Sequence[object]) -> None:
+        """Add some values."""
+        places = [place for place, value in enumerate(values) if not isinstance(value, dict)]
+        start = 0
+        for place in (*places, len(values)):
+            rows = values[start:place]
+            if rows:
+                self._take(numbers[start:place], cast("Sequence[_Row]", rows))
+            if place < len(values):
+                rejected = self._by_view[self._last].rejected if self._by_view else self._before
+                rejected.append((numbers[place], "it is not a JSON object"))
+            start = place + 1
+
+    def append(self, other: JsonRows) -> None:
+        """Add the rows of the next document."""
+        self.add([number for number, _ in other._before], [None] * len(other._before))
+        for view, part in other._by_view.items():
+            mine = self._by_view.setdefault(view, part)
+            if mine is not part:
+                mine.columns = tuple(dict.fromkeys((*mine.columns, *part.columns)))
+                mine.rows.take_over(part.rows)
+                mine.rejected += part.rejected
+            self._last = other._last
+
+    def sets(self) -> list[ResultSet]:
+        """Return the result sets, without any row an empty one."""
+        sets = list(self._by_view.values()) or [ResultSet((), omits_null=True)]
+        sets[0].rejected[:0] = self._before
+        return sets
+
+    def _take(self, numbers: Sequence[int], rows: Sequence[_Row]) -> None:
+        shapes = dict.fromkeys(map(tuple, rows))
+        names = {name: name.lower() for name in chain.from_iterable(shapes)}
+        if len(set(names.values())) < len(names):
+            # Of names that differ in case alone the last one in a row counts.
+            rows = [{names[name]: cell for name, cell in row.items()} for row in rows]
+            shapes = dict.fromkeys(map(tuple, rows))
+            names = {name: name for name in chain.from_iterable(shapes)}
+        views = _views(rows, names)
+        self._last = views[-1]
+        for view in dict.fromkeys(views):
+            places = [place for place, own in enumerate(views) if own == view]
+            if len(places) == len(rows):
+                self._take_of_view(view, numbers, rows, shapes, names)
+            else:
+                own_rows = [rows[place] for place in places]
+                own_shapes = dict.fromkeys(map(tuple, own_rows))
+                self._take_of_view(view, [numbers[place] for place in places], own_rows, own_shapes, names)
+
+    def _take_of_view(
+        self,
+        view: str | None,
+        numbers: Sequence[int],
+        rows: Sequence[_Row],
+        shapes: Collection[tuple[str, ...]],
+        names: Mapping[str, str],
+    ) -> None:
+        own_names = dict.fromkeys(chain.from_iterable(shapes))
+        if len(shapes) == 1:
+            cells = zip(*(row.values() for row in rows), strict=True)
+            columns = dict(zip((names[name] for name in own_names), cells, strict=True))
+        else:
+            columns = {names[name]: tuple(row.get(name) for row in rows) for name in own_names}
+        columns = {name: _without_objects(cells) for name, cells in columns.items()}
+        part = self._by_view.setdefault(view, ResultSet((), omits_null=True))
+        part.columns = tuple(dict.fromkeys((*part.columns, *columns)))
+        part.rows.add(numbers, columns, self._texts, is_plain=self._is_plain)
+
+
+def _views(rows: Sequence[_Row], names: Mapping[str, str]) -> list[str | None]:
+    """Return the view that each row names, in lower case."""
+    written = next((name for name, lowered in names.items() if lowered == VIEW_NAME), None)
+    cells = (None if written is None else row.get(written) for row in rows)
+    return [cell.lower() if isinstance(cell, str) else None for cell in cells]
+
+
+def _without_objects(cells: tuple[object, ...]) -> tuple[object, ...]:
+    # ConvertTo-Json of Windows PowerShell writes NULL as an empty object.
+    return tuple(None if cell == {} else cell for cell in cells) if dict in map(type, cells) else cells
+
+
+class JsonReader:
+    """Reads the documents of one file, whose rows share their texts."""
+
+    def __init__(self, text: str) -> None:
+        # Half a character may be written as an escape.
+        self._is_plain = text.isascii() and "\\u" not in text
+        self._texts = SharedTexts()
+
+    def _rows(self) -> JsonRows:
+        return JsonRows(self._texts, is_plain=self._is_plain)
+
+    def by_lines(self, lines: Lines) -> JsonRows:
+        """Read one value a line; a line that is none counts as a value that is no object."""
+        rows = self._rows()
+        for start in range(0, len(lines), _AT_ONCE):
+            chunk = lines[start : start + _AT_ONCE]
+            rows.add([number for number, _ in chunk], [value_of(line) for _, line in chunk])
+        return rows
+
+    def whole(self, text: str | None) -> JsonRows | None:
+        """Read all values that stand one after another, with or without commas; None where something else does.
+
+        The values in an array count each by itself, and so do the rows of ``FOR JSON …, ROOT('name')``.
+        """
+        if text is None:
+            return None
+        rows = self._rows()
+        try:
+            values, first = _values(text), 1
+            while chunk := list(islice(values, _AT_ONCE)):
+                rows.add(range(first, first + len(chunk)), chunk)
+                first += len(chunk)
+        except _NO_VALUE:
+            return None
+        return rows
+
+
+def value_of(line: str) -> object:
+    """Return the value that a line is; None where it is none."""
+    line = line.strip(" \t\r\n")
+    try:
+        value, end = _DECODER.raw_decode(line)
+    except _NO_VALUE:
+        return None
+    return value if end == len(line) else None
+
+
+def unwrapped(value: object) -> list[object] | None:
+    """Return the rows of ``FOR JSON …, ROOT('name')``; None for anything else."""
+    if isinstance(value, dict) and len(value) == 1:
+        (rows,) = value.values()
+        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+            return rows
+    return None
+
+
+def _values(text: str) -> Iterator[object]:
+    """Yield the values of a text. Raises ValueError, RecursionError where something else stands between them."""
+    position = _end_of(_BETWEEN, text, 0)
+    while position < len(text):
+        if text[position] == "[":
+            position = yield from _elements(text, position + 1)
+        else:
+            value, position = _DECODER.raw_decode(text, position)
+            rows = unwrapped(value)
+            yield from [value] if rows is None else rows
+        position = _end_of(_BETWEEN, text, position)
+
+
+def _elements(text: str, position: int) -> Generator[object, None, int]:
+    """Yield the values of an array, and return where it ends. Raises ValueError, RecursionError as `_values`."""
+    position = _end_of(_BLANKS, text, position)
+    if text.startswith("]", position):
+        return position + 1
+    while True:
+        value, position = _DECODER.raw_decode(text, position)
+        yield value
+        position = _end_of(_BLANKS, text, position)
+        if text.startswith("]", position):
+            return position + 1
+        if not text.startswith(",", position):
+            raise ValueError("the array is not closed")
+        position = _end_of(_BLANKS, text, position + 1)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    assert match is not None  # it matches nothing as well
+    return match.end()
