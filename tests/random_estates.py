@@ -20,7 +20,7 @@ from tests.frames import Tables, arrow, prefixed, rows_in
 from tests.hostile import UNDECODABLE
 from tests.reference.altered import altered
 from tests.reference.cells import Cell
-from tests.reference.differing import both, has_changed
+from tests.reference.differing import HOP, both, has_changed
 from tests.reference.estate_words import MOMENTS
 from tests.reference.estates import draw_estates, joined, random_estate, reachable_cells, reachable_rerouted_cells
 from tests.reference.increments import Increments
@@ -303,9 +303,10 @@ def assert_traces(tracer: Tracer, as_of: datetime | None) -> None:
 
 SIDES, SHOWN = 40, 3
 _SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
-CHANGED_ENDS = ("outcome_before", "reason_before", "outcome_after", "reason_after")
+_SOUGHT = ("outcome", "reason", "ending", "ending_reason")
+CHANGED_ENDS = tuple(f"{name}_{side}" for side in ("before", "after") for name in _SOUGHT)
 _EXAMPLE = ("instance_name", "message_id", "conversation_id")
-_RANKS = {"DELAYED": 1, "DROPPED": 2, "REJECTED": 3}
+_RANKS = {"DELAYED": 1, "NO_RETURN_PATH": 1, "DROPPED": 2, "LOOP": 2, "REJECTED": 3}
 
 
 @dataclass(frozen=True)
@@ -370,7 +371,7 @@ def _group_changes(changed: Iterable[Row]) -> list[Row]:
     """How many messages of an instance and database to a service change alike; empty text is no database."""
     arrivals = [{**row, "database_name": row["database_name"] or None} for row in changed]
     sides = [name for name in arrivals[0] if name.endswith(("_before", "_after"))] if arrivals else []
-    names = ["instance_name", "database_name", "to_service_name", *sides]
+    names = ["instance_name", "database_name", "to_service_name", *sides, *HOP]
     return [
         {**dict(zip(names, key, strict=True)), "messages": count} for key, count in _count(arrivals, names).items()
     ]
@@ -382,7 +383,7 @@ def _count(rows: Iterable[Row], names: Sequence[str]) -> Counter[tuple[Any, ...]
 
 
 def _rank(row: Row, side: str) -> int:
-    return _RANKS.get(row[f"outcome_{side}"], 0)
+    return _RANKS.get(row[f"ending_{side}"], 0)
 
 
 def _first_three(rows: Iterable[Row], ends: tuple[Any, ...]) -> list[Row]:

@@ -19,16 +19,16 @@ _OF_THE_MESSAGE = ("message_id", "is_initiator", "message_sequence_number", "enq
 
 def own_paths(tables: Tables) -> list[Path]:
     """List the paths of all messages, none of which may have a fault, in the order of their rows."""
-    paths = _follow(tables, None)
+    paths = follow_all(tables, None)
     return [paths[place] for place in range(len(tables["messages"]))]
 
 
 def path_rows(tables: Tables, as_of: datetime | None = None) -> list[Row]:
     """Write the rows of ``message_paths``, every column of the tables page."""
-    return [_row(tables["messages"][place], path, as_of) for place, path in _follow(tables, as_of).items()]
+    return [_row(tables["messages"][place], path, as_of) for place, path in follow_all(tables, as_of).items()]
 
 
-def _follow(tables: Tables, as_of: datetime | None) -> dict[int, Path]:
+def follow_all(tables: Tables, as_of: datetime | None) -> dict[int, Path]:
     """Follow all messages that are not set aside, by the places of their rows."""
     network, dialogs = Network(tables), read_dialogs(tables.get("dialogs"))
     book, rows = RequestBook(tables.get("route_requests")), tables["messages"]
@@ -79,5 +79,5 @@ def _row(row: Row, path: Path, as_of: datetime | None) -> Row:
         "return_instance_name": reply and reply.instance,
         "return_database_name": reply and reply.database,
         "return_ways_agree": back and back.ways_agree,
-        "joint_ending": path.joint,
+        "joint_ending": path.joint.end,
     }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from routing.cases.compared_tables import Scripts, TableVersions, versions_of
+from routing.cases.estate_differences import find_affected
 from routing.cases.estate_sides import DiffSides, GivenTables, OneSide, read
 from routing.cli import main
 from routing.errors import ContractError, InputError
@@ -23,7 +24,6 @@ from routing.views.diff.decision_comparison import (
     MessageChanges,
     count_changes,
     fails,
-    find_affected,
     words_of,
 )
 from routing.views.diff.diffing import Diff, diff

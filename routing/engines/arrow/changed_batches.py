@@ -1,7 +1,10 @@
 """Find by Arrow, batch by batch, the messages that two configurations, or two times, decide differently.
 
-Each side decides a batch as a run does. Equal values of two decisions have one number on both sides: so numbers
-are compared, and texts only where a route reads its address from the message's own service name.
+Each side decides a batch as a run does, and follows it as `trace --all` does. Equal values of two decisions, and
+equal paths, have one number on both sides: so numbers are compared, and texts only where a route reads its address
+from the message's own service name.
+
+A message is decided on both sides only if it may differ: at its first hop, or anywhere on its path before.
 """
 
 from __future__ import annotations
@@ -11,11 +14,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from routing.engines.arrow.compared_paths import ComparedPaths, EndingColumns, SidePaths
 from routing.engines.arrow.decisions import DecisionColumns, GrowingColumn, WordColumn
-from routing.engines.arrow.message_keys import NUMBERED, MessageRows, texts_of
+from routing.engines.arrow.message_keys import NUMBERED, ChosenRows, MessageRows, texts_of
 from routing.engines.arrow.open_requests import FoundRequests
+from routing.engines.arrow.path_numbers import AddresseeNumbers, PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
+    Asked,
     BatchResolver,
+    KeyedBatch,
     KnownPlaces,
     MessageScan,
     as_read,
@@ -25,7 +32,8 @@ from routing.engines.arrow.resolved_batches import (
 )
 from routing.engines.arrow.text_numbers import TextColumn, first_of, used_words
 from routing.plan.checked_inputs import CheckedInputs
-from routing.result_schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.result_schemas import DECIDED, ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES, SIDES
+from routing.rules.network import EstateNetwork
 from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
 from routing.tables.arrow_rows import arrow_type, find_undecodable, plain_values, with_readable_texts
@@ -36,10 +44,8 @@ from routing.terms import REJECTED
 if TYPE_CHECKING:
     import pyarrow
 
-_SIDES = ("before", "after")
-_ENDS = tuple(name for name in EXAMPLES.names if name.endswith(_SIDES))
-_EXAMPLE = tuple(name for name in EXAMPLES.names if name not in _ENDS)
-_GROUPED = tuple(name for name in KEY_CHANGES.names if name != "messages" and not name.endswith(_SIDES))
+_EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
+_GROUPED = ("instance_name", "database_name", "to_service_name")
 _JOINED = ", "
 # A diff also reads the conversation as it is written, and the place in the batch.
 _AS_READ, _PLACE = "conversation_as_read", "place"
@@ -49,17 +55,103 @@ _NO_NUMBER = -1
 
 @dataclass(frozen=True)
 class DecidingSide:
-    """One of two sides: its configuration, its time, and the requests that messages open there."""
+    """One of two sides: its configuration, its time, the requests that messages open there, and their paths."""
 
     scan: MessageScan
     requests: FoundRequests | None
     places: KnownPlaces
+    paths: SidePaths
+    numbers: PathNumbers
 
     @classmethod
-    def of(cls, messages: MessageRows, dialogs: Table | None, checked: CheckedInputs) -> DecidingSide:
+    def of(
+        cls,
+        messages: MessageRows,
+        dialogs: Table | None,
+        checked: CheckedInputs,
+        network: EstateNetwork,
+        paths: SidePaths,
+        addressees: AddresseeNumbers,
+    ) -> DecidingSide:
         """Return a side that decides some messages; ``dialogs`` are Arrow's, without a fault."""
         scan = MessageScan.of(messages, dialogs, checked)
-        return cls(scan, find_all_requests(scan), KnownPlaces.of(checked))
+        numbers = PathNumbers(scan, network, paths, addressees)
+        return cls(scan, find_all_requests(scan), KnownPlaces.of(checked), paths, numbers)
+
+
+class _DecidedBatch(NamedTuple):
+    """Numbers of the decisions, and of the shared paths, of the messages of a batch."""
+
+    decisions: pyarrow.Array
+    paths: pyarrow.Array
+
+    def take(self, places: pyarrow.Array) -> _DecidedBatch:
+        return _DecidedBatch(*(column.take(places) for column in self))
+
+
+class _SideBatches:
+    """Decides batches of a side, one after the other, for one thread."""
+
+    def __init__(self, place: int, side: DecidingSide, compared: ComparedMessages) -> None:
+        self._place, self._side, self._compared = place, side, compared
+        self._resolver, self._finder = BatchResolver(side.scan), PathFinder(side.scan, side.numbers)
+
+    def find_differing(self, batch: pyarrow.RecordBatch) -> pyarrow.Array:
+        """Return a mask of messages whose path may be another one on the other side."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        keyed, asked = self._key(batch)
+        found = self._finder.find(keyed, asked)
+        differs = self._side.paths.may_differ().take(found)
+        if len(keyed.rows) == len(batch):
+            return differs
+        is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
+        return pc.replace_with_mask(pyarrow.repeat(pyarrow.scalar(False), len(batch)), is_sound, differs)
+
+    def decide(self, batch: pyarrow.RecordBatch) -> _DecidedBatch:
+        """Return what the side decides for the messages of a batch."""
+        import pyarrow.compute as pc
+
+        keyed, asked = self._key(batch)
+        decisions, paths = self._compared.decisions, self._compared.paths
+        decided = self._side.scan.decisions.decided()
+        found = self._finder.find(keyed, asked)
+        of_sound = (
+            decisions.of_side(self._place, decided).take(find_decisions(keyed, decided, asked)),
+            self._side.paths.shared().take(found),
+        )
+        if len(keyed.rows) == len(batch):
+            return _DecidedBatch(*of_sound)
+        is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
+        rejected = pc.invert(is_sound)
+        rows = batch.filter(rejected)
+        reasons = _join_codes(find_reasons(as_read(_with_what_is_read(rows)), *self._side.places.find(rows)))
+        columns = zip(of_sound, (decisions.of_reasons(reasons), paths.of_reasons(reasons)), strict=True)
+        nothing = _repeat(_NO_NUMBER, len(batch))
+        return _DecidedBatch(
+            *(
+                pc.replace_with_mask(pc.replace_with_mask(nothing, is_sound, numbers), rejected, others)
+                for numbers, others in columns
+            )
+        )
+
+    def _key(self, batch: pyarrow.RecordBatch) -> tuple[KeyedBatch, Asked | None]:
+        """Key a batch as of the side's time, and find which messages are stopped by a request for a route."""
+        import pyarrow
+
+        side = self._side
+        at = pyarrow.repeat(pyarrow.scalar(side.scan.messages.at, pyarrow.int64()), len(batch))
+        keyed = self._resolver.key(batch.set_column(batch.schema.get_field_index("at"), "at", at))
+        requests = side.requests
+        return keyed, None if requests is None else requests.find(keyed, side.scan.decisions.decided())
+
+
+def _join_codes(reasons: pyarrow.Array) -> pyarrow.Array:
+    """Return the codes of messages that are set aside as one text each."""
+    import pyarrow
+
+    return pyarrow.array([_JOINED.join(codes) for codes in reasons.to_pylist()], pyarrow.string())
 
 
 class ComparedColumns(NamedTuple):
@@ -82,8 +174,8 @@ class ComparedDecisions:
 
         self._lock = threading.Lock()
         self._numbers: dict[tuple[str | bool | None, ...], int] = {}
-        self._of_sides = tuple(GrowingColumn(pyarrow.int64()) for _ in _SIDES)
-        self._known = [0 for _ in _SIDES]
+        self._of_sides = tuple(GrowingColumn(pyarrow.int64()) for _ in SIDES)
+        self._known = [0 for _ in SIDES]
         self._texts = {name: WordColumn.empty() for name in DECIDED}
         self._ends: dict[tuple[str | bool | None, ...], int] = {}
         self._end_numbers, self._reads = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
@@ -101,11 +193,10 @@ class ComparedDecisions:
                 self._known[side] = count
             return self._of_sides[side].array()
 
-    def of_reasons(self, reasons: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of messages that are set aside, by the lists of their codes."""
+    def of_reasons(self, texts: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of messages that are set aside, by their codes."""
         import pyarrow
 
-        texts = pyarrow.array([_JOINED.join(codes) for codes in reasons.to_pylist()], pyarrow.string())
         coded = texts.dictionary_encode()
         with self._lock:
             nothing = (None,) * (len(DECIDED) - 2)
@@ -145,11 +236,16 @@ class ChangedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedMessages:
-    """Messages that two sides decide, which read the same rows; of each change ``shown`` examples are kept."""
+    """Messages that two sides decide, which read the same rows; of each change ``shown`` examples are kept.
+
+    ``touched`` are the rows that may differ at their first hop.
+    """
 
     before: DecidingSide
     after: DecidingSide
+    touched: ChosenRows
     shown: int
+    paths: ComparedPaths
     decisions: ComparedDecisions = field(default_factory=ComparedDecisions)
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
@@ -169,50 +265,47 @@ class BatchComparer:
 
     def __init__(self, compared: ComparedMessages) -> None:
         self._compared = compared
-        self._sides = [
-            (deciding_side, BatchResolver(deciding_side.scan))
-            for deciding_side in (compared.before, compared.after)
-        ]
+        self._before, self._after = (
+            _SideBatches(place, side, compared) for place, side in enumerate((compared.before, compared.after))
+        )
 
     def compare(self, batch: pyarrow.RecordBatch) -> ChangedBatch | None:
         """Return the changes of a batch; None where nothing changes."""
         import pyarrow.compute as pc
 
-        numbers = [self._decide(place, batch) for place in range(len(_SIDES))]
-        changed = pc.indices_nonzero(pc.not_equal(*numbers))
+        batch = self._select(batch)
+        if not len(batch):
+            return None
+        decided = [self._before.decide(batch), self._after.decide(batch)]
+        endings = self._compared.paths.endings()
+        ends = [endings.endings.take(one.paths) for one in decided]
+        ends_elsewhere = pc.not_equal(*ends)
+        changed = pc.indices_nonzero(pc.or_(pc.not_equal(*(one.decisions for one in decided)), ends_elsewhere))
         if not len(changed):
             return None
-        rows, numbers = batch.take(changed), [one.take(changed) for one in numbers]
+        rows, decided = batch.take(changed), [one.take(changed) for one in decided]
         columns = self._compared.decisions.columns()
-        decided_rows = [self._read(rows, columns, one) for one in numbers]
+        decided_rows = [self._read(rows, columns, one.decisions) for one in decided]
         # Only the texts say whether an address in a name equals an address of a route.
         if any(rows_of_side.in_names is not None for rows_of_side in decided_rows):
-            differs = pc.indices_nonzero(_differ(*decided_rows))
+            differs = pc.indices_nonzero(pc.or_(_differ(*decided_rows), ends_elsewhere.take(changed)))
             if not len(differs):
                 return None
-            rows = rows.take(differs)
-            decided_rows = [self._read(rows, columns, one.take(differs)) for one in numbers]
-        return _changed_batch(rows, columns, decided_rows, self._compared.shown)
+            rows, decided = rows.take(differs), [one.take(differs) for one in decided]
+            decided_rows = [self._read(rows, columns, one.decisions) for one in decided]
+        paths = _PartingPaths.of(self._compared.paths, endings, *(one.paths for one in decided))
+        return _changed_batch(rows, columns, decided_rows, paths, self._compared.shown)
 
-    def _decide(self, place: int, batch: pyarrow.RecordBatch) -> pyarrow.Array:
-        """Return the numbers of what a side decides for the messages of a batch."""
-        import pyarrow
+    def _select(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Select the messages that may differ: at their first hop, or on their path before."""
         import pyarrow.compute as pc
 
-        deciding_side, resolver = self._sides[place]
-        decisions = self._compared.decisions
-        at = pyarrow.repeat(pyarrow.scalar(deciding_side.scan.messages.at, pyarrow.int64()), len(batch))
-        keyed = resolver.key(batch.set_column(batch.schema.get_field_index("at"), "at", at))
-        decided = deciding_side.scan.decisions.decided()
-        numbers = decisions.of_side(place, decided).take(find_decisions(keyed, decided, deciding_side.requests))
-        if len(keyed.rows) == len(batch):
-            return numbers
-        is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
-        all_numbers = pc.replace_with_mask(_repeat(_NO_NUMBER, len(batch)), is_sound, numbers)
-        rejected = pc.invert(is_sound)
-        rows = batch.filter(rejected)
-        reasons = find_reasons(as_read(_with_what_is_read(rows)), *deciding_side.places.find(rows))
-        return pc.replace_with_mask(all_numbers, rejected, decisions.of_reasons(reasons))
+        touched = self._compared.touched.mask(batch)
+        if touched.true_count == len(batch):
+            return batch
+        others = pc.invert(touched)
+        may_differ = self._before.find_differing(batch.filter(others))
+        return batch.filter(pc.replace_with_mask(touched, others, may_differ))
 
     def _read(
         self, rows: pyarrow.RecordBatch, compared_columns: ComparedColumns, numbers: pyarrow.Array
@@ -240,6 +333,38 @@ class _DecidedRows(NamedTuple):
     numbers: pyarrow.Array
     texts: Mapping[str, TextColumn]
     in_names: TextColumn | None
+
+
+class _PartingPaths(NamedTuple):
+    """The paths of messages that change: where they end on both sides, and at which hop they part.
+
+    ``texts`` are the columns of `ENDING` of each side and the texts of `CHANGED_HOP`; ``ends`` numbers of endings,
+    ``words`` of ending and reason; ``places`` numbers of hops' places, ``hops`` their numbers on the way.
+    """
+
+    texts: Mapping[str, TextColumn]
+    ends: list[pyarrow.Array]
+    words: list[pyarrow.Array]
+    most_words: int
+    places: pyarrow.Array
+    hops: pyarrow.Array
+
+    @classmethod
+    def of(
+        cls, paths: ComparedPaths, endings: EndingColumns, before: pyarrow.Array, after: pyarrow.Array
+    ) -> _PartingPaths:
+        """Return the paths of messages by the numbers of these paths."""
+        ends = [endings.endings.take(one) for one in (before, after)]
+        texts = {
+            f"{name}_{word}": TextColumn(words, numbers.take(end))
+            for word, end in zip(SIDES, ends, strict=True)
+            for name, (words, numbers) in endings.texts.items()
+        }
+        places = paths.find_hops(before, after)
+        hops = paths.hops()
+        texts |= {name: TextColumn(words, numbers.take(places)) for name, (words, numbers) in hops.texts.items()}
+        words = [endings.words.take(end) for end in ends]
+        return cls(texts, ends, words, len(endings.words), places, hops.hops.take(places))
 
 
 def _repeat(value: int, rows: int) -> pyarrow.Array:
@@ -272,9 +397,13 @@ def _differ(before: _DecidedRows, after: _DecidedRows) -> pyarrow.Array:
 
 
 def _changed_batch(
-    rows: pyarrow.RecordBatch, compared_columns: ComparedColumns, decided_rows: list[_DecidedRows], shown: int
+    rows: pyarrow.RecordBatch,
+    compared_columns: ComparedColumns,
+    decided_rows: list[_DecidedRows],
+    paths: _PartingPaths,
+    shown: int,
 ) -> ChangedBatch:
-    """Return messages that change, with both decisions, counted and with examples."""
+    """Return messages that change, with both decisions and endings, counted and with examples."""
     import pyarrow
 
     columns_of_messages: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
@@ -287,14 +416,14 @@ def _changed_batch(
     columns_of_messages["enqueue_time"] = rows["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
     decided = {
         f"{name}_{word}": used_words(rows_of_side.texts[name].array()).array()
-        for word, rows_of_side in zip(_SIDES, decided_rows, strict=True)
+        for word, rows_of_side in zip(SIDES, decided_rows, strict=True)
         for name in DECIDED
     }
-    columns = {**columns_of_messages, **decided}
+    of_paths = {name: used_words(column.array()).array() for name, column in paths.texts.items()}
+    columns = {**columns_of_messages, **decided, **of_paths, "hop": paths.hops}
     table = with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
-    return ChangedBatch(
-        table, _group(table, decided_rows), _find_lowest(table, compared_columns, decided_rows, shown)
-    )
+    examples = _find_lowest(table, compared_columns, decided_rows, paths, shown)
+    return ChangedBatch(table, _group(table, decided_rows, paths), examples)
 
 
 def _readable(column: TextColumn) -> TextColumn:
@@ -307,7 +436,7 @@ def _readable(column: TextColumn) -> TextColumn:
     return TextColumn(coded.dictionary, coded.indices.take(column.places))
 
 
-def _group(table: pyarrow.Table, decided_rows: list[_DecidedRows]) -> pyarrow.Table:
+def _group(table: pyarrow.Table, decided_rows: list[_DecidedRows], paths: _PartingPaths) -> pyarrow.Table:
     """Return the groups of messages that change: rows of `KEY_CHANGES`."""
     import pyarrow
     import pyarrow.compute as pc
@@ -320,25 +449,39 @@ def _group(table: pyarrow.Table, decided_rows: list[_DecidedRows]) -> pyarrow.Ta
         numbers[f"decided_{place}"] = rows_of_side.numbers
         if rows_of_side.in_names is not None:
             numbers[f"in_name_{place}"] = rows_of_side.in_names.places
+        numbers[f"ends_{place}"] = paths.ends[place]
+    numbers["place"] = paths.places
     names = list(numbers)
     numbers["row"] = pyarrow.array(range(len(table)), pyarrow.int64())
     grouped = pyarrow.table(numbers).group_by(names).aggregate([("row", "min"), ("row", "count")])
     first = table.take(grouped["row_min"])
-    texts = {name: first[name].cast(pyarrow.string()) for name in KEY_CHANGES.names if name != "messages"}
-    database = texts["database_name"]
-    texts["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
-    return pyarrow.table({**texts, "messages": grouped["row_count"]})
+    columns = {
+        field.name: first[field.name].cast(arrow_type(field.kind))
+        for field in KEY_CHANGES
+        if field.name != "messages"
+    }
+    database = columns["database_name"]
+    columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
+    return pyarrow.table({**columns, "messages": grouped["row_count"]})
 
 
 def _find_lowest(
-    table: pyarrow.Table, compared_columns: ComparedColumns, decided_rows: list[_DecidedRows], shown: int
+    table: pyarrow.Table,
+    compared_columns: ComparedColumns,
+    decided_rows: list[_DecidedRows],
+    paths: _PartingPaths,
+    shown: int,
 ) -> pyarrow.Table:
-    """Return examples of each change from an outcome and reason to others: rows of `EXAMPLES`, nulls first."""
+    """Return examples of each change of an outcome, ending or their reasons: rows of `EXAMPLES`, nulls first."""
     import pyarrow
     import pyarrow.compute as pc
 
-    before, after = (compared_columns.ends.take(rows_of_side.numbers) for rows_of_side in decided_rows)
-    changes = pc.add(pc.multiply(before, len(compared_columns.ends)), after).dictionary_encode()
+    most = max(len(compared_columns.ends), paths.most_words)
+    code: Any = _repeat(0, len(table))
+    for one in (*(compared_columns.ends.take(side.numbers) for side in decided_rows), *paths.words):
+        # Of few distinct words; the products stay far below the greatest number.
+        code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
+    changes = code.dictionary_encode()
     columns: dict[str, pyarrow.Array] = {}
     for name in _EXAMPLE:
         texts = table[name].cast(pyarrow.string()).combine_chunks()

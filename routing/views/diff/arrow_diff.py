@@ -1,32 +1,28 @@
-"""Decide messages of Arrow's tables and files on both sides: those alone that a difference can touch."""
+"""Decide and follow messages of Arrow's tables and files on both sides: only those that a difference can touch."""
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from routing.cases.estate_sides import DiffSides, OneSide
+from routing.cases.estate_differences import AffectedServices, PathDifference, find_affected
+from routing.cases.estate_sides import DiffSides
 from routing.engines.arrow.changed_batches import BatchComparer, ChangedBatch, ComparedMessages, DecidingSide
+from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.message_keys import ChosenRows, MessageRows
+from routing.engines.arrow.path_numbers import AddresseeNumbers
 from routing.engines.arrow.resolved_batches import for_each_thread
 from routing.plan.checked_inputs import CheckedInputs
-from routing.result_schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.result_schemas import ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, micros_in, plain_values
-from routing.tables.encoded_texts import GroupSums
+from routing.tables.encoded_texts import GroupSums, encoded
 from routing.tables.read_rows import condition_of
 from routing.tables.table_columns import Table, as_dataset, in_files_with, rows_where, shape_of
 from routing.terms import ReadRow
-from routing.views.diff.decision_comparison import (
-    ENDS,
-    SHOWN,
-    AffectedServices,
-    MessageChanges,
-    find_affected,
-    narrow,
-)
+from routing.views.diff.decision_comparison import SHOWN, MessageChanges
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,39 +35,70 @@ _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
 
 
 def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -> ComparedMessages | None:
-    """Return the messages of which decisions may differ, for both sides to decide; None where there are none.
+    """Return the messages of which decisions or paths may differ, for both sides to decide; None where none may.
 
     These are those that may differ, with all messages of their instance to their service, since these may ask for
     the same route (section 5).
     """
-    affected = find_affected(sides)
+    affected, touched = find_affected(sides), AffectedServices()
+    touched.join(affected)
     if not sides.is_one_time and dialogs is not None:
-        _add_dialogs(affected, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
-    names = affected.whole | affected.services.keys()
-    if not names:
+        _add_dialogs(touched, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
+    if not touched.filters:
         return None
-    rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(affected.filters))
-    rows = replace(rows, rows=_files_with(rows.rows, affected))
-    before, after = (_open_side(settings, names, dialogs, rows) for settings in sides.both)
-    return ComparedMessages(before, after, SHOWN)
+    difference = PathDifference.of(sides, affected)
+    selections = [*touched.filters, *difference.reached, *_answered(difference, messages)]
+    rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(selections))
+    rows = replace(rows, rows=_files_with(rows.rows, selections))
+    checked = [CheckedInputs(side.settings, dialogs) for side in sides.both]
+    addressees = AddresseeNumbers.of(
+        set().union(*(one.named.services_anywhere() for one in checked)),
+        frozenset().union(*(one.named.addresses for one in checked)),
+    )
+    paths = ComparedPaths()
+    # The dialogs, and the rows of both sides, are without a fault.
+    before, after = (
+        DecidingSide.of(
+            replace(rows, at=side.at), dialogs, inputs, network, SidePaths(paths, may_differ), addressees
+        )
+        for side, inputs, network, may_differ in zip(
+            sides.both,
+            checked,
+            (difference.before, difference.after),
+            (difference.may_differ, None),
+            strict=True,
+        )
+    )
+    return ComparedMessages(before, after, ChosenRows(touched.filters), SHOWN, paths)
 
 
-def _files_with(rows: pyarrow.dataset.Dataset, affected: AffectedServices) -> pyarrow.dataset.Dataset:
+def _files_with(
+    rows: pyarrow.dataset.Dataset, selections: Iterable[Mapping[str, Collection[str]]]
+) -> pyarrow.dataset.Dataset:
     """Return the files of messages that may hold some of those that may differ."""
     condition: Any = None
-    for only in affected.filters:
+    for only in selections:
         one = condition_of(rows, only)
         condition = one if condition is None else condition | one
     return in_files_with(rows, condition)
 
 
-def _open_side(side: OneSide, names: set[str], dialogs: Table | None, rows: MessageRows) -> DecidingSide:
-    """Return a side of the messages of some instances, which knows the requests that they open.
+def _answered(difference: PathDifference, messages: Table) -> Iterator[Mapping[str, Collection[str]]]:
+    """Yield the values of messages whose acknowledgement may take another path."""
+    wanted, shape = difference.answered, shape_of(messages, "messages")
+    if wanted is None or "from_service_name" not in shape:
+        return
+    import pyarrow
 
-    Its rows, and the dialogs, are without a fault.
-    """
-    checked = CheckedInputs(narrow(side.settings, names), dialogs)
-    return DecidingSide.of(replace(rows, at=side.at), dialogs, checked)
+    rows, name = as_dataset(messages), shape["to_service_name"]
+    groups = GroupSums([name], {})
+    condition = condition_of(rows, wanted)
+    for batch in encoded(rows, [name]).scanner([name], filter=condition).to_batches():
+        if len(batch):
+            groups.add(pyarrow.table(batch))
+    services = [service for service in plain_values(groups.all()[name]) if service]
+    if services:
+        yield {"instance_name": wanted["instance_name"], "to_service_name": services}
 
 
 def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, first: int, last: int) -> None:

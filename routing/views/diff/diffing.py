@@ -12,6 +12,7 @@ from routing.arguments import checked
 from routing.cases import compared_tables as comparison
 from routing.cases import estate_sides as sides
 from routing.cases.compared_tables import Against, Scripts
+from routing.cases.estate_differences import find_affected
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
@@ -35,7 +36,6 @@ from routing.views.diff.decision_comparison import (
     DIFF_JOB,
     MessageChanges,
     count_changes,
-    find_affected,
     is_worse,
     list_keys,
 )
