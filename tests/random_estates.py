@@ -20,7 +20,7 @@ from tests.frames import Tables, arrow, prefixed, rows_in
 from tests.hostile import UNDECODABLE
 from tests.reference.altered import altered
 from tests.reference.cells import Cell
-from tests.reference.differing import HOP, both, has_changed
+from tests.reference.differing import COMPARED, HOP, both, has_changed
 from tests.reference.estate_words import MOMENTS
 from tests.reference.estates import draw_estates, joined, random_estate, reachable_cells, reachable_rerouted_cells
 from tests.reference.increments import Increments
@@ -332,6 +332,23 @@ def draw_altered(seed: int, *, is_altered: bool = True, count: int = SIDES) -> t
     return first, joined([altered(rng, estate, rng.randint(0, 9)) for estate in drawn]) if is_altered else first
 
 
+@lru_cache(maxsize=2)
+def draw_network_sides(seed: int, before: datetime, after: datetime, *, count: int = NETWORKS) -> ComparedSides:
+    """Networks beside the same altered, or at two times: paths part anywhere; not to be changed."""
+    rng, first, second = random.Random(seed), [], []
+    for number in range(count):
+        tables = random_network(rng, 40)
+        for row in tables["messages"]:
+            row["from_service_name"] = rng.choice((row["to_service_name"], *_SENDERS, "//i/sales"))
+        changed = altered(rng, tables, rng.randint(0, 3))
+        prefix = f"n{number}."
+        first.append(with_own_hosts(prefixed(tables, prefix), prefix))
+        second.append(with_own_hosts(prefixed(changed, prefix), prefix))
+    old = joined(first)
+    new = joined(second) if before == after else old
+    return ComparedSides(old, new, (before, after), both(old, new, (before, after)))
+
+
 @lru_cache(maxsize=4)
 def draw_sides(
     seed: int, before: datetime, after: datetime, *, is_altered: bool = True, count: int = SIDES
@@ -339,6 +356,21 @@ def draw_sides(
     """Many random estates beside the same altered, some in many ways and some in none; not to be changed."""
     first, second = draw_altered(seed, is_altered=is_altered, count=count)
     return ComparedSides(first, second, (before, after), both(first, second, (before, after)))
+
+
+def assert_paths_part_everywhere(sides: ComparedSides) -> None:
+    """Endings of every kind come and go, at first hops and later ones, there and back."""
+    kinds = {"DELIVERED", "DELAYED", "DROPPED", "LOOP", "NO_RETURN_PATH", "NOT_KNOWN"}
+    for side in ("before", "after"):
+        assert {
+            row[f"ending_{side}"] for row in sides.changed if _rank(row, "before") != _rank(row, "after")
+        } >= kinds
+    further_on = [
+        row for row in sides.changed if all(row[f"{name}_before"] == row[f"{name}_after"] for name in COMPARED)
+    ]
+    assert len(further_on) > 30
+    assert {row["hop_direction"] for row in further_on} == {"THERE", "BACK"}
+    assert len({row["hop"] for row in further_on}) > 2
 
 
 def compare_sides(make: TableMaker, sides: ComparedSides, **options: Any) -> Diff:

@@ -74,7 +74,8 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert err.startswith("rejected: change.sql, line 3: DROP ROUTE 'Gone'")
     found = json.loads(out)
     assert list(found) == [
-        *("before", "after", "compared", "changed", "worse", "counts", "keys", "routes", "findings", "script")
+        *("before", "after", "compared", "changed", "worse", "not_known"),
+        *("counts", "keys", "routes", "findings", "script"),
     ]
     assert found["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00Z"}
     assert found["after"]["what"] == "job.yaml with change.sql on hub"
@@ -82,8 +83,12 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["counts"][0] == {
         "outcome_before": "DELIVERED",
         "reason_before": "LOCAL_SERVICE",
+        "ending_before": "DELIVERED",
+        "ending_reason_before": "LOCAL_SERVICE",
         "outcome_after": "DELAYED",
         "reason_after": "BROKER_DISABLED",
+        "ending_after": "DELAYED",
+        "ending_reason_after": "BROKER_DISABLED",
         "messages": 2,
         "examples": [
             {
@@ -163,7 +168,7 @@ def test_other_tables_are_not_written_over(
     [
         ("", "one of the arguments --against --against-version --against-time --with-script is required"),
         ("--against a.yaml --against-time 2026-01-05", "not allowed with argument --against"),
-        ("--with-script change.sql", "--with-script needs --instance"),
+        ("--with-script change.sql", "which instance the script is for is not known (give --instance"),
         ("--against moved.yaml --instance hub", "--instance goes with --with-script alone"),
         ("--against moved.yaml -v a=b", "-v goes with --with-script alone"),
         ("--against moved.yaml --fail-on delaid", "--fail-on: unknown word 'delaid' (did you mean delayed?)"),

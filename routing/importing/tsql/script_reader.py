@@ -346,7 +346,17 @@ def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> t
 
     Raises as `read_file`.
     """
-    parts = batches(_decode(path).text, str(path), variables or {}, _includes_of(path))
+    return servers_of_text(_decode(path).text, str(path), variables, _includes_of(path))
+
+
+def servers_of_text(
+    text: str,
+    file: str,
+    variables: Mapping[str, str] | None = None,
+    include: Include | None = None,
+) -> tuple[str | None, ...]:
+    """Return the servers of the batches of a script's text in their order, None before any ``:connect``."""
+    parts = batches(text, file, variables or {}, include)
     return tuple(dict.fromkeys(batch.server for batch in parts if isinstance(batch, SqlBatch)))
 
 

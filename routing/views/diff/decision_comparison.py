@@ -72,8 +72,8 @@ def is_worse(row: ReadRow) -> bool:
 
 
 def loses_sight(row: ReadRow) -> bool:
-    """Return True if the end of a row's messages was known before, and is not known after."""
-    return bool(row["ending_after"] == PathEnd.NOT_KNOWN != row["ending_before"])
+    """Return True if a row's messages are delivered before, and it is not known where they end after."""
+    return bool(row["ending_before"] == PathEnd.DELIVERED and row["ending_after"] == PathEnd.NOT_KNOWN)
 
 
 def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
