@@ -76,9 +76,16 @@ class PathTimeline:
             t, lambda one, decision, hashed, is_cut: one.path(decision, hashed, left, is_cut=is_cut)
         )
 
-    def hops_at(self, t: int) -> TimeInterval[int]:
-        """Return for each hash the number of hops from which on more hops change nothing."""
-        return self._choose(t, lambda one, decision, hashed, _: one.follow(decision, hashed, None).hops)
+    def unlimited_at(self, t: int) -> TimeInterval[tuple[PathWithReturn, int]]:
+        """Return the paths of messages that have all hops left, one for each hash, as `paths_at` does.
+
+        Each with the number of hops from which on more hops change nothing.
+        """
+
+        def choose(one: _PathsAtTime, decision: Decision, hashed: int, is_cut: bool) -> tuple[PathWithReturn, int]:
+            return one.path(decision, hashed, None, is_cut=is_cut), one.follow(decision, hashed, None).hops
+
+        return self._choose(t, choose)
 
     def _choose(
         self, t: int, choose: Callable[[_PathsAtTime, Decision, int, bool], _Chosen]

@@ -36,7 +36,7 @@ from routing.result_schemas import DECIDED, ENDS, EXAMPLES, KEY_CHANGES, MESSAGE
 from routing.rules.network import EstateNetwork
 from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
-from routing.tables.arrow_rows import arrow_type, find_undecodable, plain_values, with_readable_texts
+from routing.tables.arrow_rows import arrow_schema, arrow_type, find_undecodable, plain_values, with_readable_texts
 from routing.tables.encoded_texts import split_words
 from routing.tables.table_columns import Table
 from routing.terms import REJECTED
@@ -224,14 +224,17 @@ class ComparedDecisions:
 class ChangedBatch(NamedTuple):
     """The messages of a batch that change.
 
-    ``rows`` have the columns of `MESSAGE_CHANGES`, whose texts are dictionaries; ``groups`` are those of
-    `KEY_CHANGES`; ``examples`` the lowest few of each change from an outcome and reason to others, in the columns
-    of `EXAMPLES`.
+    ``groups`` have the columns of `KEY_CHANGES`; ``examples`` are the lowest few of each change of what `ENDS`
+    names, in the columns of `EXAMPLES`.
     """
 
-    rows: pyarrow.Table
+    changes: _Changes
     groups: pyarrow.Table
     examples: pyarrow.Table
+
+    def rows(self) -> pyarrow.Table:
+        """Return all in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
+        return self.changes.table(None)
 
 
 @dataclass(frozen=True)
@@ -283,43 +286,48 @@ class BatchComparer:
         changed = pc.indices_nonzero(pc.or_(pc.not_equal(*(one.decisions for one in decided)), ends_elsewhere))
         if not len(changed):
             return None
-        rows, decided = batch.take(changed), [one.take(changed) for one in decided]
         columns = self._compared.decisions.columns()
-        decided_rows = [self._read(rows, columns, one.decisions) for one in decided]
+        decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
         # Only the texts say whether an address in a name equals an address of a route.
         if any(rows_of_side.in_names is not None for rows_of_side in decided_rows):
             differs = pc.indices_nonzero(pc.or_(_differ(*decided_rows), ends_elsewhere.take(changed)))
             if not len(differs):
                 return None
-            rows, decided = rows.take(differs), [one.take(differs) for one in decided]
-            decided_rows = [self._read(rows, columns, one.decisions) for one in decided]
-        paths = _PartingPaths.of(self._compared.paths, endings, *(one.paths for one in decided))
-        return _changed_batch(rows, columns, decided_rows, paths, self._compared.shown)
+            changed = changed.take(differs)
+            decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
+        paths = _PartingPaths.of(self._compared.paths, endings, *(one.paths.take(changed) for one in decided))
+        changes = _Changes(batch, changed, decided_rows, paths)
+        return ChangedBatch(changes, changes.group(), changes.find_lowest(columns, self._compared.shown))
 
     def _select(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Select the messages that may differ: at their first hop, or on their path before."""
         import pyarrow.compute as pc
 
         touched = self._compared.touched.mask(batch)
-        if touched.true_count == len(batch):
+        # To copy most rows takes longer than to decide the others on both sides.
+        if touched.true_count * 2 > len(batch):
             return batch
         others = pc.invert(touched)
         may_differ = self._before.find_differing(batch.filter(others))
         return batch.filter(pc.replace_with_mask(touched, others, may_differ))
 
+    @staticmethod
     def _read(
-        self, rows: pyarrow.RecordBatch, compared_columns: ComparedColumns, numbers: pyarrow.Array
+        batch: pyarrow.RecordBatch,
+        changed: pyarrow.Array,
+        compared_columns: ComparedColumns,
+        numbers: pyarrow.Array,
     ) -> _DecidedRows:
-        """Return a side's decisions for messages, from the numbers of these decisions."""
+        """Return a side's decisions for some messages of a batch, from the numbers of these decisions."""
         import pyarrow.compute as pc
 
         texts = {name: TextColumn(words, of.take(numbers)) for name, (words, of) in compared_columns.texts.items()}
         reads = compared_columns.reads_address.take(numbers)
         if not reads.true_count:
             return _DecidedRows(numbers, texts, None)
-        words, places = split_words(rows["to_service_name"])
+        words, places = split_words(batch["to_service_name"])
         coded = leading_addresses(words).dictionary_encode()
-        in_names = TextColumn(coded.dictionary, pc.if_else(reads, coded.indices.take(places), None))
+        in_names = TextColumn(coded.dictionary, pc.if_else(reads, coded.indices.take(places.take(changed)), None))
         return _DecidedRows(numbers, {**texts, "address": first_of([in_names, texts["address"]])}, in_names)
 
 
@@ -396,34 +404,116 @@ def _differ(before: _DecidedRows, after: _DecidedRows) -> pyarrow.Array:
     return differs
 
 
-def _changed_batch(
-    rows: pyarrow.RecordBatch,
-    compared_columns: ComparedColumns,
-    decided_rows: list[_DecidedRows],
-    paths: _PartingPaths,
-    shown: int,
-) -> ChangedBatch:
-    """Return messages that change, with both decisions and endings, counted and with examples."""
-    import pyarrow
+@dataclass(frozen=True)
+class _Changes:
+    """The messages of a batch that change, at ``places`` of it, with their decisions and paths on both sides."""
 
-    columns_of_messages: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
-    columns_of_messages["conversation_id"] = rows[_AS_READ]
-    columns_of_messages |= {name: _readable(used_words(texts_of(rows, name))).array() for name in NUMBERED}
-    has_number = "message_sequence_number" in rows.schema.names
-    columns_of_messages["message_sequence_number"] = (
-        rows["message_sequence_number"] if has_number else pyarrow.nulls(len(rows), pyarrow.int64())
-    )
-    columns_of_messages["enqueue_time"] = rows["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
-    decided = {
-        f"{name}_{word}": used_words(rows_of_side.texts[name].array()).array()
-        for word, rows_of_side in zip(SIDES, decided_rows, strict=True)
-        for name in DECIDED
-    }
-    of_paths = {name: used_words(column.array()).array() for name, column in paths.texts.items()}
-    columns = {**columns_of_messages, **decided, **of_paths, "hop": paths.hops}
-    table = with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
-    examples = _find_lowest(table, compared_columns, decided_rows, paths, shown)
-    return ChangedBatch(table, _group(table, decided_rows, paths), examples)
+    batch: pyarrow.RecordBatch
+    places: pyarrow.Array
+    decided_rows: list[_DecidedRows]
+    paths: _PartingPaths
+
+    def table(self, chosen: pyarrow.Array | None) -> pyarrow.Table:
+        """Return some of them, or all, in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
+        import pyarrow
+
+        def some(values: pyarrow.Array) -> pyarrow.Array:
+            return values if chosen is None else values.take(chosen)
+
+        rows = self.batch.take(some(self.places))
+        columns: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
+        columns["conversation_id"] = rows[_AS_READ]
+        columns |= {name: _readable(used_words(texts_of(rows, name))).array() for name in NUMBERED}
+        has_number = "message_sequence_number" in rows.schema.names
+        columns["message_sequence_number"] = (
+            rows["message_sequence_number"] if has_number else pyarrow.nulls(len(rows), pyarrow.int64())
+        )
+        columns["enqueue_time"] = rows["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
+        texts = {
+            f"{name}_{word}": column
+            for word, rows_of_side in zip(SIDES, self.decided_rows, strict=True)
+            for name, column in rows_of_side.texts.items()
+        }
+        for name, column in {**texts, **self.paths.texts}.items():
+            columns[name] = used_words(TextColumn(column.words, some(column.places)).array()).array()
+        columns["hop"] = some(self.paths.hops)
+        return with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
+
+    def group(self) -> pyarrow.Table:
+        """Return the groups of messages: rows of `KEY_CHANGES`, of which some may be alike."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        numbers: dict[str, pyarrow.Array] = {}
+        for name in _GROUPED:
+            numbers[name] = split_words(texts_of(self.batch, name))[1].take(self.places)
+        for place, rows_of_side in enumerate(self.decided_rows):
+            numbers[f"decided_{place}"] = rows_of_side.numbers
+            if rows_of_side.in_names is not None:
+                numbers[f"in_name_{place}"] = rows_of_side.in_names.places
+            numbers[f"ends_{place}"] = self.paths.ends[place]
+        numbers["place"] = self.paths.places
+        names = list(numbers)
+        numbers["row"] = pyarrow.array(range(len(self.places)), pyarrow.int64())
+        grouped = pyarrow.table(numbers).group_by(names).aggregate([("row", "min"), ("row", "count")])
+        first = self.table(grouped["row_min"].combine_chunks())
+        columns = {
+            field.name: first[field.name].cast(arrow_type(field.kind))
+            for field in KEY_CHANGES
+            if field.name != "messages"
+        }
+        database = columns["database_name"]
+        columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
+        return pyarrow.table({**columns, "messages": grouped["row_count"]})
+
+    def find_lowest(self, compared_columns: ComparedColumns, shown: int) -> pyarrow.Table:
+        """Return examples of each change of what `ENDS` names: rows of `EXAMPLES`, nulls first."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        most = max(len(compared_columns.ends), self.paths.most_words)
+        code: Any = _repeat(0, len(self.places))
+        for one in (*(compared_columns.ends.take(side.numbers) for side in self.decided_rows), *self.paths.words):
+            # Of few distinct words; the products stay far below the greatest number.
+            code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
+        changes, instances = code.dictionary_encode(), self._rank_instances()
+        parts = []
+        for change in range(len(changes.dictionary)):
+            places = pc.indices_nonzero(pc.equal(changes.indices, change))
+            if len(places) > shown:
+                # Texts are read only of the instances that come first.
+                ranks = instances.take(places)
+                last = ranks.take(pc.select_k_unstable(ranks, shown, [("", "ascending")]))
+                places = places.filter(pc.less_equal(ranks, pc.max(last)))
+            table = self.table(places) if len(places) <= shown else self._lowest_of(places, shown)
+            parts.append(table.select(EXAMPLES.names).cast(arrow_schema(EXAMPLES.optional())))
+        return pyarrow.concat_tables(parts)
+
+    def _lowest_of(self, places: pyarrow.Array, shown: int) -> pyarrow.Table:
+        """Return the lowest few of some messages, in the columns of `MESSAGE_CHANGES`."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        rows = self.batch.take(self.places.take(places))
+        names = {name: _AS_READ if name == "conversation_id" else name for name in _EXAMPLE}
+        ids = {name: rows[in_rows] for name, in_rows in names.items()}
+        readable, columns = with_readable_texts(pyarrow.table(ids)), dict[str, pyarrow.Array]()
+        for name in _EXAMPLE:
+            texts = readable[name].cast(pyarrow.string()).combine_chunks()
+            columns |= {f"has_{name}": texts.is_valid().cast("int8"), name: texts}
+        order = [(name, "ascending") for name in columns]
+        return self.table(places.take(pc.select_k_unstable(pyarrow.table(columns), shown, order)))
+
+    def _rank_instances(self) -> pyarrow.Array:
+        """Return the places of messages' instances in the order of their names, nulls first."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        words, numbers = split_words(self.batch["instance_name"])
+        names = plain_values(words)
+        ranks = {name: rank for rank, name in enumerate(sorted({name for name in names if name is not None}), 1)}
+        of_words = pyarrow.array([ranks.get(name, 0) for name in names], pyarrow.int64())
+        return pc.fill_null(of_words.take(numbers.take(self.places)), 0)
 
 
 def _readable(column: TextColumn) -> TextColumn:
@@ -434,63 +524,3 @@ def _readable(column: TextColumn) -> TextColumn:
         return column
     coded = pyarrow.array(plain_values(column.words), pyarrow.string()).dictionary_encode()
     return TextColumn(coded.dictionary, coded.indices.take(column.places))
-
-
-def _group(table: pyarrow.Table, decided_rows: list[_DecidedRows], paths: _PartingPaths) -> pyarrow.Table:
-    """Return the groups of messages that change: rows of `KEY_CHANGES`."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    numbers: dict[str, pyarrow.Array] = {}
-    for name in _GROUPED:
-        [column] = table[name].chunks
-        numbers[name] = column.indices
-    for place, rows_of_side in enumerate(decided_rows):
-        numbers[f"decided_{place}"] = rows_of_side.numbers
-        if rows_of_side.in_names is not None:
-            numbers[f"in_name_{place}"] = rows_of_side.in_names.places
-        numbers[f"ends_{place}"] = paths.ends[place]
-    numbers["place"] = paths.places
-    names = list(numbers)
-    numbers["row"] = pyarrow.array(range(len(table)), pyarrow.int64())
-    grouped = pyarrow.table(numbers).group_by(names).aggregate([("row", "min"), ("row", "count")])
-    first = table.take(grouped["row_min"])
-    columns = {
-        field.name: first[field.name].cast(arrow_type(field.kind))
-        for field in KEY_CHANGES
-        if field.name != "messages"
-    }
-    database = columns["database_name"]
-    columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
-    return pyarrow.table({**columns, "messages": grouped["row_count"]})
-
-
-def _find_lowest(
-    table: pyarrow.Table,
-    compared_columns: ComparedColumns,
-    decided_rows: list[_DecidedRows],
-    paths: _PartingPaths,
-    shown: int,
-) -> pyarrow.Table:
-    """Return examples of each change of an outcome, ending or their reasons: rows of `EXAMPLES`, nulls first."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    most = max(len(compared_columns.ends), paths.most_words)
-    code: Any = _repeat(0, len(table))
-    for one in (*(compared_columns.ends.take(side.numbers) for side in decided_rows), *paths.words):
-        # Of few distinct words; the products stay far below the greatest number.
-        code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
-    changes = code.dictionary_encode()
-    columns: dict[str, pyarrow.Array] = {}
-    for name in _EXAMPLE:
-        texts = table[name].cast(pyarrow.string()).combine_chunks()
-        columns |= {f"has_{name}": texts.is_valid().cast("int8"), name: texts}
-    ordered, parts = pyarrow.table(columns), []
-    for change in range(len(changes.dictionary)):
-        places = pc.indices_nonzero(pc.equal(changes.indices, change))
-        if len(places) > shown:
-            order = [(name, "ascending") for name in columns]
-            places = places.take(pc.select_k_unstable(ordered.take(places), shown, order))
-        parts.append(places)
-    return table.select(EXAMPLES.names).take(pyarrow.concat_arrays(parts))

@@ -36,6 +36,7 @@ _NOBODY = -1
 # Hops left that never run out on the way.
 _UNLIMITED = -1
 _Chosen = TypeVar("_Chosen")
+_Intervals = list[tuple[int | None, Sequence[int]]]
 
 
 @dataclass
@@ -138,6 +139,8 @@ class PathNumbers:
         self._timelines, self._known_timelines = TimelineTable(), 0
         # Of each key the hops from which on more change nothing.
         self._most_hops, self._known_keys = GrowingColumn(whole), 0
+        # Of keys of which no message without a limit has come yet.
+        self._unlimited: dict[int, _Intervals] = {}
         self.expired, self.requested, self.requested_in_msdb = (
             pyarrow.array([self._add_first_hop(first, place, in_msdb) for place in scan.decisions.scopes], whole)
             for first, in_msdb in ((EXPIRED, False), (REQUESTED, False), (REQUESTED, True))
@@ -174,21 +177,30 @@ class PathNumbers:
         if hops is None or hops.null_count == len(hops):
             return pyarrow.repeat(unlimited, len(keys))
         with self._lock:
-            new = range(self._known_keys, len(self._pairs["keys"].pairs))
-            for key in new:
-                intervals = self._intervals(self._timeline(key).hops_at)
-                self._most_hops.add(max(most for one in intervals for most in one.choices))
-            self._known_keys += len(new)
+            self._limit_new()
             most = self._most_hops.array().take(keys)
         left = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
         return pc.if_else(pc.fill_null(pc.less(left, most), fill_value=False), left, unlimited)
+
+    def _limit_new(self) -> None:
+        """Find how many hops count for keys that are new; what is found of their paths meanwhile is kept."""
+        new = range(self._known_keys, len(self._pairs["keys"].pairs))
+        with no_search_for_cycles():
+            for key in new:
+                timeline = self._timeline(key)
+                intervals = list(self._intervals(timeline.unlimited_at))
+                self._most_hops.add(max(most for one in intervals for _, most in one.choices))
+                paths = ((one.valid_to, [path for path, _ in one.choices]) for one in intervals)
+                self._unlimited[key] = list(self._number(timeline, paths))
+        self._known_keys += len(new)
 
     def _follow_new(self) -> None:
         """Follow the messages of keys that are new, or that have numbers of hops left that are new."""
         new = self._pairs["timelines"].pairs[self._known_timelines :]
         with no_search_for_cycles():
             for key, left in new:
-                self._timelines.add(list(self._follow(key, None if left == _UNLIMITED else left)))
+                known = self._unlimited.pop(key, None) if left == _UNLIMITED else None
+                self._timelines.add(known or self._follow(key, None if left == _UNLIMITED else left))
         self._known_timelines += len(new)
 
     def _timeline(self, key: int) -> PathTimeline:
@@ -213,15 +225,21 @@ class PathNumbers:
         # At one time no other interval is asked for.
         return over_time(at_time) if at is None else [replace(at_time(at), valid_to=None)]
 
-    def _follow(self, key: int, left: int | None) -> Iterator[tuple[int | None, Sequence[int]]]:
-        """Yield until when the messages of a key take which paths; neighbours in time that are alike are one."""
+    def _follow(self, key: int, left: int | None) -> _Intervals:
         timeline = self._timeline(key)
+        intervals = self._intervals(lambda t: timeline.paths_at(t, left))
+        return list(self._number(timeline, ((one.valid_to, one.choices) for one in intervals)))
+
+    def _number(
+        self, timeline: PathTimeline, intervals: Iterable[tuple[int | None, Sequence[PathWithReturn]]]
+    ) -> Iterator[tuple[int | None, Sequence[int]]]:
+        """Yield until when messages take which paths; neighbours in time that are alike are one."""
         waiting: tuple[int | None, Sequence[int]] | None = None
-        for one in self._intervals(lambda t: timeline.paths_at(t, left)):
-            paths = [self._store.number(path, timeline.sender, timeline.to) for path in one.choices]
-            if waiting is not None and waiting[1] != paths:
+        for valid_to, paths in intervals:
+            numbers = [self._store.number(path, timeline.sender, timeline.to) for path in paths]
+            if waiting is not None and waiting[1] != numbers:
                 yield waiting
-            waiting = one.valid_to, paths
+            waiting = valid_to, numbers
         if waiting is not None:
             yield waiting
 

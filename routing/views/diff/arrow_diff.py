@@ -27,7 +27,7 @@ from routing.views.diff.decision_comparison import SHOWN, MessageChanges
 if TYPE_CHECKING:
     import pyarrow
 
-    from routing.delta.data_files import DataFiles
+    from routing.delta.data_files import DataFiles, DataFileWriter
 
 _ID, _COUNT = "conversation_id", "messages"
 _GROUP = tuple(name for name in KEY_CHANGES.names if name != _COUNT)
@@ -191,6 +191,10 @@ class _CountedChanges:
         ]
 
 
+def _write_to(file: DataFileWriter) -> Callable[[ChangedBatch], None]:
+    return lambda changes: file.add(changes.rows())
+
+
 @dataclass
 class ChangedMessages:
     """The messages that change, which are counted while they are read: to be read once."""
@@ -200,25 +204,25 @@ class ChangedMessages:
 
     def write_to(self, files: DataFiles) -> None:
         """Write every changed message, each thread to a file of its own."""
-        self._read(lambda: files.open().add)
+        self._read(lambda: _write_to(files.open()))
 
     def count(self) -> None:
         """Count the changed messages, and keep none."""
-        self._read(lambda: lambda rows: None)
+        self._read(lambda: lambda changes: None)
 
     def collect(self) -> pyarrow.Table:
         """Return every changed message."""
         import pyarrow
 
         shape, parts = arrow_schema(MESSAGE_CHANGES.optional()), list[Any]()
-        self._read(lambda: lambda rows: parts.append(rows.cast(shape)))
+        self._read(lambda: lambda changes: parts.append(changes.rows().cast(shape)))
         return pyarrow.concat_tables([shape.empty_table(), *parts])
 
     def summarize(self, read: int, messages: Table | None) -> MessageChanges:
         """Return the changes among so many messages; ``messages`` are all that change, where they are kept."""
         return MessageChanges(read, self._counted.groups, self._counted.examples, messages)
 
-    def _read(self, open_sink: Callable[[], Callable[[pyarrow.Table], None]]) -> None:
+    def _read(self, open_sink: Callable[[], Callable[[ChangedBatch], None]]) -> None:
         """Send every changed message to a sink; each thread has its own."""
         if self.compared is None:
             return
@@ -229,7 +233,7 @@ class ChangedMessages:
             for batch in batches:
                 changes = comparer.compare(batch)
                 if changes is not None:
-                    sink(changes.rows)
+                    sink(changes)
                     counted.add(changes)
             return counted
 
