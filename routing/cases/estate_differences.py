@@ -9,7 +9,7 @@ same if this holds for every instance on it, there and back, and if addresses le
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,9 @@ from routing.rules.pathing import PathSender, PathWithReturn
 from routing.rules.requesting import RouteRequest
 from routing.tables.table_columns import TableColumns
 from routing.terms import BROKER_CONFIGURATION_SERVICE
+
+Only = Mapping[str, Collection[str]]
+"""The values by column of some messages."""
 
 # Names that messages invent take no more room than this, of each instance.
 _MOST_SERVICES = 100_000
@@ -197,34 +200,26 @@ class PathDifference:
             self._leads_elsewhere(hop.instance_name, hop.address) for hop in path.hops if hop.address is not None
         )
 
-    @property
-    def reached(self) -> list[dict[str, list[str]]]:
-        """The values by column of which messages have one: all whose path there may differ.
+    def select(
+        self, touched: AffectedServices, find_services: Callable[[Only], Iterable[str]]
+    ) -> list[dict[str, list[str]]]:
+        """Return the values by column of which messages have one: all that may differ, at whatever hop.
 
-        Maybe some more, all messages of an instance to a service each time.
+        Maybe some more, all messages of an instance to a service each time. ``touched`` are those that may differ
+        at their first hop. ``find_services`` returns the services that messages with such values are for: those
+        whose acknowledgement may take another path.
         """
-        selections = []
+        selections = touched.filters
         whole = self._reaching({*self.affected.whole, *self._senders_elsewhere})
         if whole:
             selections.append({"instance_name": whole})
         if self.affected.services:
-            selections.append({"instance_name": self._reaching_services, "to_service_name": self._services})
+            names = sorted(set().union(*self.affected.services.values()))
+            near = {"instance_name": self._reaching(self.affected.services)}
+            selections.append({**near, "to_service_name": names})
+            answered = sorted(find_services({**near, "from_service_name": names}))
+            selections += [{**near, "to_service_name": answered}] if answered else []
         return selections
-
-    @property
-    def answered(self) -> dict[str, list[str]] | None:
-        """The values by column of messages whose acknowledgement may take another path, beside `reached`."""
-        if not self.affected.services:
-            return None
-        return {"instance_name": self._reaching_services, "from_service_name": self._services}
-
-    @cached_property
-    def _services(self) -> list[str]:
-        return sorted(set().union(*self.affected.services.values()))
-
-    @cached_property
-    def _reaching_services(self) -> list[str]:
-        return self._reaching(self.affected.services)
 
     def _reaching(self, targets: Collection[str]) -> list[str]:
         """Return the instances from which a message, or an answer to it, may come by some instances; and these."""

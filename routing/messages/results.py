@@ -201,7 +201,7 @@ def message_paths(job: ResolveJob) -> DataFrame:
     messages = cut(job.choices)
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
-    messages = messages.withColumn("path", _by_hops(F.col("choice.paths")))
+    messages = messages.withColumn("path", by_hops(F.col("choice.paths")))
     path, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
     if requests is not None:
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
@@ -220,7 +220,7 @@ def message_paths(job: ResolveJob) -> DataFrame:
     return in_shape(messages, MESSAGE_PATHS, values)
 
 
-def _by_hops(paths: Column) -> Column:
+def by_hops(paths: Column) -> Column:
     """Return the path of a message by the hops that it has left: the last is that of all that have more."""
     most = F.size(paths) - 1
     left = F.greatest(F.coalesce("hops_remaining", most), F.lit(0))

@@ -17,7 +17,7 @@ from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey, scope
 from routing.rules.estate import ARRIVALS, NameAddress, SqlInstance, address_of_name
 from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.pathing import PathRow, PathSender, path_row, reads_address
+from routing.rules.pathing import PathRow, PathSender, PathWithReturn, path_row, reads_address
 from routing.rules.resolving import VERDICT_COLUMNS, verdict_of
 from routing.rules.timeline import TimeInterval
 from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, ColumnKind, Field, Schema
@@ -178,10 +178,8 @@ PATH = Schema(
     )
 )
 """A path, by the hops that the message has left, and whether its last address is that of its own service name."""
-_PATH_CHOICE = Schema((*_ASKS, Field("paths", ArrayOf(PATH))))
 _OWN, _IN_MSDB = 0, 1
 _READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
-_HOPS = PATH.names.index("hops")
 # Rough sizes in memory: a row of the plan, a choice, an alternative route, a choice of paths, a path, a hop.
 _ROW, _CHOICE, _ALTERNATIVE, _PATH_CHOICE_SIZE, _PATH, _HOP = 300, 250, 120, 60, 300, 250
 
@@ -299,23 +297,40 @@ class KeyDecider:
         return numbers
 
 
-def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
+class PathFields(NamedTuple):
+    """What is kept of a path: the fields of ``schema``, of which the last may tell `READS_ADDRESS`."""
+
+    schema: Schema
+    of: Callable[[PathWithReturn], Choice]
+
+    @property
+    def choice(self) -> Schema:
+        """The fields of a choice of paths."""
+        return Schema((*_ASKS, Field("paths", ArrayOf(self.schema))))
+
+
+def follow_keys(keys: TableColumns, network: EstateNetwork, fields: PathFields | None = None) -> DecidedKeys:
     """Follow every distinct key there and back.
 
-    ``keys`` have the columns of `PATH_KEY`; ``network`` is what is known for the services that they name.
+    ``keys`` have the columns of `PATH_KEY`; ``network`` is what is known for the services that they name. By
+    default the ``fields`` of a path are those of `PATH`.
     """
-    planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
+    kept = fields or PathFields(PATH, lambda path: (*path_row(path), reads_address(path.there)))
+    reads = _path_reads_address if READS_ADDRESS in kept.schema.names else _reads_nothing
+    planner, shared, numbers = PathPlanner(network), SharedRows(reads, _size_of_paths), []
     with no_search_for_cycles():
         for row in keys.rows(*PATH_KEY):
             key = path_key_of(*row)
             sender = key.sender(network.instances[key.instance])
             timeline = planner.timeline(sender, key.to, key.broker)
             intervals = (
-                TimeInterval(one.valid_from, one.valid_to, tuple(map(_path_choice, one.choices)))
+                TimeInterval(
+                    one.valid_from, one.valid_to, tuple([_path_choice(choice, kept) for choice in one.choices])
+                )
                 for one in timeline.intervals()
             )
             numbers.append(shared.add(intervals, scope_of(key.database)))
-    return DecidedKeys(PATH_KEY, _PATH_CHOICE, numbers, shared.timelines, shared.uses)
+    return DecidedKeys(PATH_KEY, kept.choice, numbers, shared.timelines, shared.uses)
 
 
 class SharedRows:
@@ -377,10 +392,14 @@ def _size_of(choice: Choice) -> int:
     return _CHOICE + _ALTERNATIVE * len(choice[_ALTERNATIVES] or ())
 
 
-def _path_choice(choice: PathChoice) -> Choice:
-    """Return the fields of `_PATH_CHOICE`."""
-    paths = tuple([(*path_row(path), reads_address(path.there)) for path in choice.paths])
+def _path_choice(choice: PathChoice, fields: PathFields) -> Choice:
+    """Return the fields of `PathFields.choice`."""
+    paths = tuple([fields.of(path) for path in choice.paths])
     return choice.decision.asks, choice.decision.asks_again, paths
+
+
+def _reads_nothing(choice: Choice) -> bool:
+    return False
 
 
 def _path_reads_address(choice: Choice) -> bool:
@@ -390,4 +409,10 @@ def _path_reads_address(choice: Choice) -> bool:
 
 def _size_of_paths(choice: Choice) -> int:
     *_, paths = choice
-    return _PATH_CHOICE_SIZE + sum(_PATH + _HOP * len(path[_HOPS]) for path in paths)
+    return _PATH_CHOICE_SIZE + sum(
+        _PATH + _HOP * len(value) for path in paths for value in path if _is_list(value)
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, tuple)

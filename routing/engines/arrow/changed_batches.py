@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
 _GROUPED = ("instance_name", "database_name", "to_service_name")
+_NUMBERS = (*(f"{name}_{side}" for side in SIDES for name in ("decision", "end")), "place")
+GROUP_TEXTS = (*_GROUPED, *(f"address_{side}" for side in SIDES))
+GROUP = (*GROUP_TEXTS, *_NUMBERS)
+"""What messages are counted by: addresses are those in their own service names."""
 _JOINED = ", "
 # A diff also reads the conversation as it is written, and the place in the batch.
 _AS_READ, _PLACE = "conversation_as_read", "place"
@@ -224,8 +228,8 @@ class ComparedDecisions:
 class ChangedBatch(NamedTuple):
     """The messages of a batch that change.
 
-    ``groups`` have the columns of `KEY_CHANGES`; ``examples`` are the lowest few of each change of what `ENDS`
-    names, in the columns of `EXAMPLES`.
+    ``groups`` have the columns of `GROUP` and ``messages``; ``examples`` are the lowest few of each change of what
+    `ENDS` names, in the columns of `EXAMPLES`.
     """
 
     changes: _Changes
@@ -261,6 +265,29 @@ class ComparedMessages:
                 [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())],
                 [*batch.schema.names, _PLACE],
             )
+
+    def spell(self, groups: pyarrow.Table) -> pyarrow.Table:
+        """Return counts by `GROUP` as rows of `KEY_CHANGES`, of which some may be alike."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        decisions, endings, hops = self.decisions.columns(), self.paths.endings(), self.paths.hops()
+        database = groups["database_name"]
+        columns: dict[str, Any] = {name: groups[name] for name in _GROUPED}
+        columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
+        for side in SIDES:
+            for of_side, texts in (("decision", decisions.texts), ("end", endings.texts)):
+                numbers = groups[f"{of_side}_{side}"]
+                for name, (words, of_numbers) in texts.items():
+                    columns[f"{name}_{side}"] = words.take(of_numbers.take(numbers))
+            in_names = groups[f"address_{side}"]
+            columns[f"address_{side}"] = pc.coalesce(in_names, columns[f"address_{side}"])
+        columns |= {
+            name: words.take(numbers.take(groups["place"])) for name, (words, numbers) in hops.texts.items()
+        }
+        columns |= {"hop": hops.hops.take(groups["place"]), "messages": groups["messages"]}
+        shape = arrow_schema(KEY_CHANGES.optional())
+        return pyarrow.table({field.name: columns[field.name].cast(field.type) for field in shape})
 
 
 class BatchComparer:
@@ -440,31 +467,38 @@ class _Changes:
         return with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
 
     def group(self) -> pyarrow.Table:
-        """Return the groups of messages: rows of `KEY_CHANGES`, of which some may be alike."""
+        """Count the messages by the texts of `_GROUPED` and the numbers of `_NUMBERS`, which all batches share."""
         import pyarrow
-        import pyarrow.compute as pc
 
         numbers: dict[str, pyarrow.Array] = {}
         for name in _GROUPED:
             numbers[name] = split_words(texts_of(self.batch, name))[1].take(self.places)
-        for place, rows_of_side in enumerate(self.decided_rows):
-            numbers[f"decided_{place}"] = rows_of_side.numbers
-            if rows_of_side.in_names is not None:
-                numbers[f"in_name_{place}"] = rows_of_side.in_names.places
-            numbers[f"ends_{place}"] = self.paths.ends[place]
+        nothing = pyarrow.nulls(len(self.places), pyarrow.int32())
+        for side, rows_of_side, end in zip(SIDES, self.decided_rows, self.paths.ends, strict=True):
+            in_names = rows_of_side.in_names
+            numbers[f"address_{side}"] = nothing if in_names is None else in_names.places
+            numbers |= {f"decision_{side}": rows_of_side.numbers, f"end_{side}": end}
         numbers["place"] = self.paths.places
         names = list(numbers)
         numbers["row"] = pyarrow.array(range(len(self.places)), pyarrow.int64())
         grouped = pyarrow.table(numbers).group_by(names).aggregate([("row", "min"), ("row", "count")])
-        first = self.table(grouped["row_min"].combine_chunks())
-        columns = {
-            field.name: first[field.name].cast(arrow_type(field.kind))
-            for field in KEY_CHANGES
-            if field.name != "messages"
-        }
-        database = columns["database_name"]
-        columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
-        return pyarrow.table({**columns, "messages": grouped["row_count"]})
+        first = grouped["row_min"].combine_chunks()
+        columns: dict[str, pyarrow.Array] = {name: grouped[name] for name in _NUMBERS}
+        rows = self.places.take(first)
+        for name in _GROUPED:
+            words, of_rows = split_words(texts_of(self.batch, name))
+            columns[name] = _readable(used_words(_as_texts(words, of_rows.take(rows)))).array()
+        for side, rows_of_side in zip(SIDES, self.decided_rows, strict=True):
+            in_names = rows_of_side.in_names
+            columns[f"address_{side}"] = (
+                pyarrow.nulls(len(first), pyarrow.string())
+                if in_names is None
+                else _as_texts(in_names.words, in_names.places.take(first))
+            )
+        texts = {name: columns[name].cast(pyarrow.string()) for name in GROUP_TEXTS}
+        return pyarrow.table(
+            {**texts, **{name: columns[name] for name in _NUMBERS}, "messages": grouped["row_count"]}
+        )
 
     def find_lowest(self, compared_columns: ComparedColumns, shown: int) -> pyarrow.Table:
         """Return examples of each change of what `ENDS` names: rows of `EXAMPLES`, nulls first."""
@@ -514,6 +548,10 @@ class _Changes:
         ranks = {name: rank for rank, name in enumerate(sorted({name for name in names if name is not None}), 1)}
         of_words = pyarrow.array([ranks.get(name, 0) for name in names], pyarrow.int64())
         return pc.fill_null(of_words.take(numbers.take(self.places)), 0)
+
+
+def _as_texts(words: pyarrow.Array, places: pyarrow.Array) -> pyarrow.Array:
+    return TextColumn(words, places).array()
 
 
 def _readable(column: TextColumn) -> TextColumn:

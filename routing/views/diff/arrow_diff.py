@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from routing.cases.estate_differences import AffectedServices, PathDifference, find_affected
+from routing.cases.estate_differences import AffectedServices, Only, PathDifference, find_affected
 from routing.cases.estate_sides import DiffSides
-from routing.engines.arrow.changed_batches import BatchComparer, ChangedBatch, ComparedMessages, DecidingSide
+from routing.engines.arrow.changed_batches import (
+    GROUP,
+    BatchComparer,
+    ChangedBatch,
+    ComparedMessages,
+    DecidingSide,
+)
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.message_keys import ChosenRows, MessageRows
 from routing.engines.arrow.path_numbers import AddresseeNumbers
@@ -47,7 +53,7 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
     if not touched.filters:
         return None
     difference = PathDifference.of(sides, affected)
-    selections = [*touched.filters, *difference.reached, *_answered(difference, messages)]
+    selections = difference.select(touched, lambda only: _find_services(messages, only))
     rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(selections))
     rows = replace(rows, rows=_files_with(rows.rows, selections))
     checked = [CheckedInputs(side.settings, dialogs) for side in sides.both]
@@ -72,9 +78,7 @@ def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -
     return ComparedMessages(before, after, ChosenRows(touched.filters), SHOWN, paths)
 
 
-def _files_with(
-    rows: pyarrow.dataset.Dataset, selections: Iterable[Mapping[str, Collection[str]]]
-) -> pyarrow.dataset.Dataset:
+def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> pyarrow.dataset.Dataset:
     """Return the files of messages that may hold some of those that may differ."""
     condition: Any = None
     for only in selections:
@@ -83,22 +87,19 @@ def _files_with(
     return in_files_with(rows, condition)
 
 
-def _answered(difference: PathDifference, messages: Table) -> Iterator[Mapping[str, Collection[str]]]:
-    """Yield the values of messages whose acknowledgement may take another path."""
-    wanted, shape = difference.answered, shape_of(messages, "messages")
-    if wanted is None or "from_service_name" not in shape:
-        return
+def _find_services(messages: Table, only: Only) -> Iterator[str]:
+    """Yield the services that messages with some values by column are for."""
     import pyarrow
 
+    shape = shape_of(messages, "messages")
+    if "from_service_name" not in shape:
+        return
     rows, name = as_dataset(messages), shape["to_service_name"]
     groups = GroupSums([name], {})
-    condition = condition_of(rows, wanted)
-    for batch in encoded(rows, [name]).scanner([name], filter=condition).to_batches():
+    for batch in encoded(rows, [name]).scanner([name], filter=condition_of(rows, only)).to_batches():
         if len(batch):
             groups.add(pyarrow.table(batch))
-    services = [service for service in plain_values(groups.all()[name]) if service]
-    if services:
-        yield {"instance_name": wanted["instance_name"], "to_service_name": services}
+    yield from (service for service in plain_values(groups.all()[name]) if service)
 
 
 def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, first: int, last: int) -> None:
@@ -143,7 +144,7 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
 class _CountedChanges:
     """The changed messages so far: how many are in each group, and of each change the lowest ones, nulls first."""
 
-    sums: GroupSums = field(default_factory=lambda: GroupSums(_GROUP, {_COUNT: "sum"}))
+    sums: GroupSums = field(default_factory=lambda: GroupSums(GROUP, {_COUNT: "sum"}))
     lowest: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
 
     def add(self, changes: ChangedBatch) -> None:
@@ -171,10 +172,14 @@ class _CountedChanges:
         insort(lowest, example)
         del lowest[SHOWN:]
 
-    @property
-    def groups(self) -> list[ReadRow]:
+    def groups(self, compared: ComparedMessages) -> list[ReadRow]:
         """As `decision_comparison.MessageChanges` has them."""
-        groups = self.sums.all()
+        counted = self.sums.all()
+        if not len(counted):
+            return []
+        spelt = GroupSums(_GROUP, {_COUNT: "sum"})
+        spelt.add(compared.spell(counted))
+        groups = spelt.all()
         rows = zip(*(plain_values(groups[name]) for name in KEY_CHANGES.names), strict=True)
         return [dict(zip(KEY_CHANGES.names, row, strict=True)) for row in rows]
 
@@ -220,7 +225,8 @@ class ChangedMessages:
 
     def summarize(self, read: int, messages: Table | None) -> MessageChanges:
         """Return the changes among so many messages; ``messages`` are all that change, where they are kept."""
-        return MessageChanges(read, self._counted.groups, self._counted.examples, messages)
+        groups = [] if self.compared is None else self._counted.groups(self.compared)
+        return MessageChanges(read, groups, self._counted.examples, messages)
 
     def _read(self, open_sink: Callable[[], Callable[[ChangedBatch], None]]) -> None:
         """Send every changed message to a sink; each thread has its own."""

@@ -12,7 +12,6 @@ from routing.arguments import checked
 from routing.cases import compared_tables as comparison
 from routing.cases import estate_sides as sides
 from routing.cases.compared_tables import Against, Scripts
-from routing.cases.estate_differences import find_affected
 from routing.cases.estate_sides import DiffSides, OneSide
 from routing.config import Config, TableLocation
 from routing.delta.commits import is_local
@@ -367,12 +366,10 @@ def _compare_in_spark(
     if isinstance(tables, Config):
         settings = tables.resolve
         options = replace(options, dialog_hash=settings.dialog_hash, broadcast_limit=settings.broadcast_limit)
-    # At two times dialogs differ as well.
-    affected = find_affected(both).filters if both.is_one_time else None
     notes: list[str] = []
     with released_on_failure() as frame_cache:
         frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
-        changed = spark_diff.compare(frames, both.both, options, frame_cache, notes, affected=affected, out=out)
+        changed = spark_diff.compare(frames, both, options, frame_cache, notes, out=out)
     for note in notes:
         opener.on_note(note)
     if with_messages:
