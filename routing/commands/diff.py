@@ -74,8 +74,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="exit code 1 where a message gets worse and ends delayed, dropped or rejected, at whatever hop; a"
-        " lost way back counts as delayed or no-return-path, a loop as dropped or loop (repeatable, or with"
-        " commas)",
+        " lost way back counts as delayed or no-return-path, a loop as dropped or loop; not-known: where it is no"
+        " longer known where a delivered message ends (repeatable, or with commas)",
     )
 
 

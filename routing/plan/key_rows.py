@@ -324,9 +324,7 @@ def follow_keys(keys: TableColumns, network: EstateNetwork, fields: PathFields |
             sender = key.sender(network.instances[key.instance])
             timeline = planner.timeline(sender, key.to, key.broker)
             intervals = (
-                TimeInterval(
-                    one.valid_from, one.valid_to, tuple([_path_choice(choice, kept) for choice in one.choices])
-                )
+                TimeInterval(one.valid_from, one.valid_to, _choices(one.choices, kept))
                 for one in timeline.intervals()
             )
             numbers.append(shared.add(intervals, scope_of(key.database)))
@@ -398,6 +396,10 @@ def _path_choice(choice: PathChoice, fields: PathFields) -> Choice:
     return choice.decision.asks, choice.decision.asks_again, paths
 
 
+def _choices(choices: Iterable[PathChoice], fields: PathFields) -> tuple[Choice, ...]:
+    return tuple([_path_choice(choice, fields) for choice in choices])
+
+
 def _reads_nothing(choice: Choice) -> bool:
     return False
 
@@ -409,10 +411,5 @@ def _path_reads_address(choice: Choice) -> bool:
 
 def _size_of_paths(choice: Choice) -> int:
     *_, paths = choice
-    return _PATH_CHOICE_SIZE + sum(
-        _PATH + _HOP * len(value) for path in paths for value in path if _is_list(value)
-    )
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, tuple)
+    lists = (value for path in paths for value in path if isinstance(value, tuple))
+    return _PATH_CHOICE_SIZE + _PATH * len(paths) + _HOP * sum(map(len, lists))

@@ -21,7 +21,9 @@ from tests.random_estates import (
     SHOWN,
     ComparedSides,
     assert_compared,
+    assert_paths_part_everywhere,
     compare_sides,
+    draw_network_sides,
     draw_sides,
 )
 from tests.reference import estate_words as words
@@ -116,6 +118,13 @@ def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     assert any("MISSING" in before and "UNKNOWN" in after for before, after in codes)
     ids = Counter((row["instance_name"], row["message_id"]) for row in rows if has_changed(row))
     assert max(ids.values()) > 1
+
+
+@pytest.mark.core
+def test_paths_part_as_those_of_two_runs_do(spark: SparkSession, tmp_path: Path) -> None:
+    sides = draw_network_sides(2, LATE, LATE)
+    assert_paths_part_everywhere(sides)
+    _assert_as_two_runs(_compare(spark, sides, tmp_path))
 
 
 @pytest.mark.core

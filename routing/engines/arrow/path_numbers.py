@@ -157,7 +157,9 @@ class PathNumbers:
 
         numbering = self._pairs
         addressee_and_broker = numbering["bound"].number(keys.addressees, keys.brokers)
-        sender_and_conversation = numbering["answered"].number(keys.senders, keys.conversations)
+        sender_and_conversation = keys.senders
+        if len(self.waiting):
+            sender_and_conversation = numbering["answered"].number(keys.senders, keys.conversations)
         both = numbering["both"].number(addressee_and_broker, sender_and_conversation)
         places = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
         numbered = numbering["keys"].number(both, places)
@@ -207,7 +209,9 @@ class PathNumbers:
         both, place = self._pairs["keys"].pairs[key]
         addressee_and_broker, sender_and_conversation = self._pairs["both"].pairs[both]
         addressee, broker = self._pairs["bound"].pairs[addressee_and_broker]
-        sender, conversation = self._pairs["answered"].pairs[sender_and_conversation]
+        sender, conversation = sender_and_conversation, _NOBODY
+        if len(self.waiting):
+            sender, conversation = self._pairs["answered"].pairs[sender_and_conversation]
         name, database = self._scan.decisions.scopes[place >> 1]
         numbers, addressees = self._scan.numbers, self.addressees
         sends = PathSender(
@@ -283,7 +287,9 @@ class PathFinder:
         senders = self._senders.of(texts_of(rows, "from_service_name"))
         is_empty = _is_empty(texts_of(rows, "from_service_name"))
         is_known = pc.and_not(senders.is_valid(), pc.or_(is_empty, pyarrow.array(arrives).take(keyed.scopes)))
-        conversations = pc.index_in(rows["conversation_id"], value_set=self._paths.waiting)
+        conversations = pyarrow.nulls(len(rows), pyarrow.int32())
+        if len(self._paths.waiting):
+            conversations = pc.index_in(rows["conversation_id"], value_set=self._paths.waiting)
         return PathKeys(
             self._addressees.of(rows["to_service_name"]),
             keyed.keys.brokers,

@@ -21,6 +21,7 @@ from routing.engines.arrow.message_keys import ChosenRows, MessageRows
 from routing.engines.arrow.path_numbers import AddresseeNumbers
 from routing.engines.arrow.resolved_batches import for_each_thread
 from routing.plan.checked_inputs import CheckedInputs
+from routing.process import no_search_for_cycles
 from routing.result_schemas import ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, micros_in, plain_values
@@ -243,5 +244,6 @@ class ChangedMessages:
                     counted.add(changes)
             return counted
 
-        for counted in for_each_thread(compared.batches(), work):
-            self._counted.join(counted)
+        with no_search_for_cycles():
+            for counted in for_each_thread(compared.batches(), work):
+                self._counted.join(counted)

@@ -34,8 +34,9 @@ _ENDINGS_OF = {
     "no-return-path": (PathEnd.NO_RETURN_PATH,),
     "rejected": (REJECTED,),
 }
-WORSE = tuple(_ENDINGS_OF)
-"""How a message that gets worse may end, as options name it."""
+_NOT_KNOWN = "not-known"
+FAILS = (*_ENDINGS_OF, _NOT_KNOWN)
+"""How a message that gets worse may end, as options name it; and that it is no longer known where it ends."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,12 @@ def loses_sight(row: ReadRow) -> bool:
 
 
 def fails(counts: Iterable[ReadRow], words: Collection[str]) -> bool:
-    """Return True if any message gets worse, and ends as one of some words says (`WORSE`)."""
-    endings = {ending for word in words for ending in _ENDINGS_OF[word]}
-    return any(is_worse(row) and row["ending_after"] in endings for row in counts)
+    """Return True if any message gets worse, and ends as one of some words says (`FAILS`)."""
+    endings = {ending for word in words for ending in _ENDINGS_OF.get(word, ())}
+    return any(
+        (is_worse(row) and row["ending_after"] in endings) or (_NOT_KNOWN in words and loses_sight(row))
+        for row in counts
+    )
 
 
 def list_keys(changed: MessageChanges) -> SchemaRows:
@@ -125,14 +129,14 @@ def _order(row: ReadRow, names: Sequence[str]) -> tuple[Any, ...]:
 
 
 def words_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """Parse ``--fail-on``: words of `decision_comparison.WORSE`, one or several with commas. Raises ContractError.
+    """Parse ``--fail-on``: words of `FAILS`, one or several with commas.
 
     Raises ContractError.
     """
     words = [word.strip() for text in texts for word in text.split(",")]
     for word in words:
-        if word not in WORSE:
-            near = name_nearest(word, {name: name for name in WORSE})
-            hint = f"did you mean {near}?" if near else f"known are {', '.join(WORSE)}"
+        if word not in FAILS:
+            near = name_nearest(word, {name: name for name in FAILS})
+            hint = f"did you mean {near}?" if near else f"known are {', '.join(FAILS)}"
             raise ContractError(f"--fail-on: unknown word {quote(word)}", hint)
     return tuple(dict.fromkeys(words))

@@ -105,8 +105,8 @@ def decide_sides(messages: DataFrame, before: SideJobs, after: SideJobs) -> Data
     """Return every conformed message with both decisions and endings, and the steps of both paths; narrow.
 
     The columns are those of `result_schemas.MESSAGE_CHANGES` but for `CHANGED_HOP`, with steps_before and
-    steps_after. Both sides must have the same dialogs. A message that is set aside has outcome and ending REJECTED,
-    its codes as reason, no steps, and nothing else.
+    steps_after. Both sides must have the same dialogs. A message that is set aside has outcome and ending REJECTED
+    with its codes as reasons, no steps, and nothing else.
     """
     as_read = messages.withColumns({copied_name: F.col(name) for name, copied_name in _AS_READ.items()})
     prepared = keying.prepare(as_read, before.decisions.options.as_of)
