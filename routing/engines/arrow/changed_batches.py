@@ -10,13 +10,23 @@ A message is decided on both sides only if it may differ: at its first hop, or a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routing.engines.arrow.compared_paths import ComparedPaths, EndingColumns, SidePaths
+from routing.engines.arrow.changed_rows import (
+    AS_READ,
+    GROUPED,
+    ChangedBatch,
+    ChangedRows,
+    ComparedColumns,
+    DecidedRows,
+    PartingPaths,
+    differ,
+)
+from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.decisions import DecisionColumns, GrowingColumn, WordColumn
-from routing.engines.arrow.message_keys import NUMBERED, ChosenRows, MessageRows, texts_of
+from routing.engines.arrow.message_keys import ChosenRows, MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
 from routing.engines.arrow.path_numbers import AddresseeNumbers, PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
@@ -30,13 +40,13 @@ from routing.engines.arrow.resolved_batches import (
     find_decisions,
     find_reasons,
 )
-from routing.engines.arrow.text_numbers import TextColumn, first_of, used_words
+from routing.engines.arrow.text_numbers import TextColumn, first_of
 from routing.plan.checked_inputs import CheckedInputs
-from routing.result_schemas import DECIDED, ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES, SIDES
+from routing.result_schemas import DECIDED, KEY_CHANGES, SIDES
 from routing.rules.network import EstateNetwork
 from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
-from routing.tables.arrow_rows import arrow_schema, arrow_type, find_undecodable, plain_values, with_readable_texts
+from routing.tables.arrow_rows import arrow_schema, arrow_type, plain_values
 from routing.tables.encoded_texts import split_words
 from routing.tables.table_columns import Table
 from routing.terms import REJECTED
@@ -44,15 +54,9 @@ from routing.terms import REJECTED
 if TYPE_CHECKING:
     import pyarrow
 
-_EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
-_GROUPED = ("instance_name", "database_name", "to_service_name")
-_NUMBERS = (*(f"{name}_{side}" for side in SIDES for name in ("decision", "end")), "place")
-GROUP_TEXTS = (*_GROUPED, *(f"address_{side}" for side in SIDES))
-GROUP = (*GROUP_TEXTS, *_NUMBERS)
-"""What messages are counted by: addresses are those in their own service names."""
 _JOINED = ", "
-# A diff also reads the conversation as it is written, and the place in the batch.
-_AS_READ, _PLACE = "conversation_as_read", "place"
+# A diff also reads the place in the batch.
+_PLACE = "place"
 # No decision has this number.
 _NO_NUMBER = -1
 
@@ -158,18 +162,6 @@ def _join_codes(reasons: pyarrow.Array) -> pyarrow.Array:
     return pyarrow.array([_JOINED.join(codes) for codes in reasons.to_pylist()], pyarrow.string())
 
 
-class ComparedColumns(NamedTuple):
-    """Compared columns of decisions, by the numbers that both sides share.
-
-    ``texts`` are words and numbers of words by the names of `DECIDED`; ``ends`` numbers of outcome and reason;
-    ``reads_address``: the address is that of the message's own service name, if that has one.
-    """
-
-    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
-    ends: pyarrow.Array
-    reads_address: pyarrow.Array
-
-
 class ComparedDecisions:
     """Compared values of all decisions of two sides, each once; several threads may ask."""
 
@@ -225,22 +217,6 @@ class ComparedDecisions:
         return number
 
 
-class ChangedBatch(NamedTuple):
-    """The messages of a batch that change.
-
-    ``groups`` have the columns of `GROUP` and ``messages``; ``examples`` are the lowest few of each change of what
-    `ENDS` names, in the columns of `EXAMPLES`.
-    """
-
-    changes: _Changes
-    groups: pyarrow.Table
-    examples: pyarrow.Table
-
-    def rows(self) -> pyarrow.Table:
-        """Return all in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
-        return self.changes.table(None)
-
-
 @dataclass(frozen=True)
 class ComparedMessages:
     """Messages that two sides decide, which read the same rows; of each change ``shown`` examples are kept.
@@ -260,7 +236,7 @@ class ComparedMessages:
         import pyarrow
 
         rows = self.before.scan.messages
-        for batch in self.before.scan.batches({_AS_READ: rows.column("conversation_id")}):
+        for batch in self.before.scan.batches({AS_READ: rows.column("conversation_id")}):
             yield pyarrow.RecordBatch.from_arrays(
                 [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())],
                 [*batch.schema.names, _PLACE],
@@ -273,7 +249,7 @@ class ComparedMessages:
 
         decisions, endings, hops = self.decisions.columns(), self.paths.endings(), self.paths.hops()
         database = groups["database_name"]
-        columns: dict[str, Any] = {name: groups[name] for name in _GROUPED}
+        columns: dict[str, Any] = {name: groups[name] for name in GROUPED}
         columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
         for side in SIDES:
             for of_side, texts in (("decision", decisions.texts), ("end", endings.texts)):
@@ -317,13 +293,13 @@ class BatchComparer:
         decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
         # Only the texts say whether an address in a name equals an address of a route.
         if any(rows_of_side.in_names is not None for rows_of_side in decided_rows):
-            differs = pc.indices_nonzero(pc.or_(_differ(*decided_rows), ends_elsewhere.take(changed)))
+            differs = pc.indices_nonzero(pc.or_(differ(*decided_rows), ends_elsewhere.take(changed)))
             if not len(differs):
                 return None
             changed = changed.take(differs)
             decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
-        paths = _PartingPaths.of(self._compared.paths, endings, *(one.paths.take(changed) for one in decided))
-        changes = _Changes(batch, changed, decided_rows, paths)
+        paths = PartingPaths.of(self._compared.paths, endings, *(one.paths.take(changed) for one in decided))
+        changes = ChangedRows(batch, changed, decided_rows, paths)
         return ChangedBatch(changes, changes.group(), changes.find_lowest(columns, self._compared.shown))
 
     def _select(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
@@ -344,62 +320,18 @@ class BatchComparer:
         changed: pyarrow.Array,
         compared_columns: ComparedColumns,
         numbers: pyarrow.Array,
-    ) -> _DecidedRows:
+    ) -> DecidedRows:
         """Return a side's decisions for some messages of a batch, from the numbers of these decisions."""
         import pyarrow.compute as pc
 
         texts = {name: TextColumn(words, of.take(numbers)) for name, (words, of) in compared_columns.texts.items()}
         reads = compared_columns.reads_address.take(numbers)
         if not reads.true_count:
-            return _DecidedRows(numbers, texts, None)
+            return DecidedRows(numbers, texts, None)
         words, places = split_words(batch["to_service_name"])
         coded = leading_addresses(words).dictionary_encode()
         in_names = TextColumn(coded.dictionary, pc.if_else(reads, coded.indices.take(places.take(changed)), None))
-        return _DecidedRows(numbers, {**texts, "address": first_of([in_names, texts["address"]])}, in_names)
-
-
-class _DecidedRows(NamedTuple):
-    """Decisions of a side for some messages.
-
-    ``numbers`` are those of `ComparedDecisions`, ``texts`` the columns of `DECIDED`; ``in_names`` are addresses in
-    the messages' own service names, None where none is read.
-    """
-
-    numbers: pyarrow.Array
-    texts: Mapping[str, TextColumn]
-    in_names: TextColumn | None
-
-
-class _PartingPaths(NamedTuple):
-    """The paths of messages that change: where they end on both sides, and at which hop they part.
-
-    ``texts`` are the columns of `ENDING` of each side and the texts of `CHANGED_HOP`; ``ends`` numbers of endings,
-    ``words`` of ending and reason; ``places`` numbers of hops' places, ``hops`` their numbers on the way.
-    """
-
-    texts: Mapping[str, TextColumn]
-    ends: list[pyarrow.Array]
-    words: list[pyarrow.Array]
-    most_words: int
-    places: pyarrow.Array
-    hops: pyarrow.Array
-
-    @classmethod
-    def of(
-        cls, paths: ComparedPaths, endings: EndingColumns, before: pyarrow.Array, after: pyarrow.Array
-    ) -> _PartingPaths:
-        """Return the paths of messages by the numbers of these paths."""
-        ends = [endings.endings.take(one) for one in (before, after)]
-        texts = {
-            f"{name}_{word}": TextColumn(words, numbers.take(end))
-            for word, end in zip(SIDES, ends, strict=True)
-            for name, (words, numbers) in endings.texts.items()
-        }
-        places = paths.find_hops(before, after)
-        hops = paths.hops()
-        texts |= {name: TextColumn(words, numbers.take(places)) for name, (words, numbers) in hops.texts.items()}
-        words = [endings.words.take(end) for end in ends]
-        return cls(texts, ends, words, len(endings.words), places, hops.hops.take(places))
+        return DecidedRows(numbers, {**texts, "address": first_of([in_names, texts["address"]])}, in_names)
 
 
 def _repeat(value: int, rows: int) -> pyarrow.Array:
@@ -413,152 +345,6 @@ def _with_what_is_read(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     import pyarrow
 
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-    columns["conversation_id"] = columns.pop(_AS_READ)
+    columns["conversation_id"] = columns.pop(AS_READ)
     columns["enqueue_time"] = columns["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
     return pyarrow.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def _differ(before: _DecidedRows, after: _DecidedRows) -> pyarrow.Array:
-    """Return a mask of messages of which a compared value differs; null is equal to null alone."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    differs: Any = pyarrow.repeat(pyarrow.scalar(False), len(before.numbers))
-    for name in DECIDED:
-        old, new = (rows.texts[name].array().cast(pyarrow.string()) for rows in (before, after))
-        is_other = pc.fill_null(pc.not_equal(old, new), fill_value=False)
-        differs = pc.or_(differs, pc.or_(is_other, pc.not_equal(old.is_valid(), new.is_valid())))
-    return differs
-
-
-@dataclass(frozen=True)
-class _Changes:
-    """The messages of a batch that change, at ``places`` of it, with their decisions and paths on both sides."""
-
-    batch: pyarrow.RecordBatch
-    places: pyarrow.Array
-    decided_rows: list[_DecidedRows]
-    paths: _PartingPaths
-
-    def table(self, chosen: pyarrow.Array | None) -> pyarrow.Table:
-        """Return some of them, or all, in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
-        import pyarrow
-
-        def some(values: pyarrow.Array) -> pyarrow.Array:
-            return values if chosen is None else values.take(chosen)
-
-        rows = self.batch.take(some(self.places))
-        columns: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
-        columns["conversation_id"] = rows[_AS_READ]
-        columns |= {name: _readable(used_words(texts_of(rows, name))).array() for name in NUMBERED}
-        has_number = "message_sequence_number" in rows.schema.names
-        columns["message_sequence_number"] = (
-            rows["message_sequence_number"] if has_number else pyarrow.nulls(len(rows), pyarrow.int64())
-        )
-        columns["enqueue_time"] = rows["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
-        texts = {
-            f"{name}_{word}": column
-            for word, rows_of_side in zip(SIDES, self.decided_rows, strict=True)
-            for name, column in rows_of_side.texts.items()
-        }
-        for name, column in {**texts, **self.paths.texts}.items():
-            columns[name] = used_words(TextColumn(column.words, some(column.places)).array()).array()
-        columns["hop"] = some(self.paths.hops)
-        return with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
-
-    def group(self) -> pyarrow.Table:
-        """Count the messages by the texts of `_GROUPED` and the numbers of `_NUMBERS`, which all batches share."""
-        import pyarrow
-
-        numbers: dict[str, pyarrow.Array] = {}
-        for name in _GROUPED:
-            numbers[name] = split_words(texts_of(self.batch, name))[1].take(self.places)
-        nothing = pyarrow.nulls(len(self.places), pyarrow.int32())
-        for side, rows_of_side, end in zip(SIDES, self.decided_rows, self.paths.ends, strict=True):
-            in_names = rows_of_side.in_names
-            numbers[f"address_{side}"] = nothing if in_names is None else in_names.places
-            numbers |= {f"decision_{side}": rows_of_side.numbers, f"end_{side}": end}
-        numbers["place"] = self.paths.places
-        names = list(numbers)
-        numbers["row"] = pyarrow.array(range(len(self.places)), pyarrow.int64())
-        grouped = pyarrow.table(numbers).group_by(names).aggregate([("row", "min"), ("row", "count")])
-        first = grouped["row_min"].combine_chunks()
-        columns: dict[str, pyarrow.Array] = {name: grouped[name] for name in _NUMBERS}
-        rows = self.places.take(first)
-        for name in _GROUPED:
-            words, of_rows = split_words(texts_of(self.batch, name))
-            columns[name] = _readable(used_words(_as_texts(words, of_rows.take(rows)))).array()
-        for side, rows_of_side in zip(SIDES, self.decided_rows, strict=True):
-            in_names = rows_of_side.in_names
-            columns[f"address_{side}"] = (
-                pyarrow.nulls(len(first), pyarrow.string())
-                if in_names is None
-                else _as_texts(in_names.words, in_names.places.take(first))
-            )
-        texts = {name: columns[name].cast(pyarrow.string()) for name in GROUP_TEXTS}
-        return pyarrow.table(
-            {**texts, **{name: columns[name] for name in _NUMBERS}, "messages": grouped["row_count"]}
-        )
-
-    def find_lowest(self, compared_columns: ComparedColumns, shown: int) -> pyarrow.Table:
-        """Return examples of each change of what `ENDS` names: rows of `EXAMPLES`, nulls first."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        most = max(len(compared_columns.ends), self.paths.most_words)
-        code: Any = _repeat(0, len(self.places))
-        for one in (*(compared_columns.ends.take(side.numbers) for side in self.decided_rows), *self.paths.words):
-            # Of few distinct words; the products stay far below the greatest number.
-            code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
-        changes, instances = code.dictionary_encode(), self._rank_instances()
-        parts = []
-        for change in range(len(changes.dictionary)):
-            places = pc.indices_nonzero(pc.equal(changes.indices, change))
-            if len(places) > shown:
-                # Texts are read only of the instances that come first.
-                ranks = instances.take(places)
-                last = ranks.take(pc.select_k_unstable(ranks, shown, [("", "ascending")]))
-                places = places.filter(pc.less_equal(ranks, pc.max(last)))
-            table = self.table(places) if len(places) <= shown else self._lowest_of(places, shown)
-            parts.append(table.select(EXAMPLES.names).cast(arrow_schema(EXAMPLES.optional())))
-        return pyarrow.concat_tables(parts)
-
-    def _lowest_of(self, places: pyarrow.Array, shown: int) -> pyarrow.Table:
-        """Return the lowest few of some messages, in the columns of `MESSAGE_CHANGES`."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        rows = self.batch.take(self.places.take(places))
-        names = {name: _AS_READ if name == "conversation_id" else name for name in _EXAMPLE}
-        ids = {name: rows[in_rows] for name, in_rows in names.items()}
-        readable, columns = with_readable_texts(pyarrow.table(ids)), dict[str, pyarrow.Array]()
-        for name in _EXAMPLE:
-            texts = readable[name].cast(pyarrow.string()).combine_chunks()
-            columns |= {f"has_{name}": texts.is_valid().cast("int8"), name: texts}
-        order = [(name, "ascending") for name in columns]
-        return self.table(places.take(pc.select_k_unstable(pyarrow.table(columns), shown, order)))
-
-    def _rank_instances(self) -> pyarrow.Array:
-        """Return the places of messages' instances in the order of their names, nulls first."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        words, numbers = split_words(self.batch["instance_name"])
-        names = plain_values(words)
-        ranks = {name: rank for rank, name in enumerate(sorted({name for name in names if name is not None}), 1)}
-        of_words = pyarrow.array([ranks.get(name, 0) for name in names], pyarrow.int64())
-        return pc.fill_null(of_words.take(numbers.take(self.places)), 0)
-
-
-def _as_texts(words: pyarrow.Array, places: pyarrow.Array) -> pyarrow.Array:
-    return TextColumn(words, places).array()
-
-
-def _readable(column: TextColumn) -> TextColumn:
-    r"""Return a column whose texts are all UTF-8: each undecodable byte is written as ``\xNN``."""
-    import pyarrow
-
-    if find_undecodable(column.words) is None:
-        return column
-    coded = pyarrow.array(plain_values(column.words), pyarrow.string()).dictionary_encode()
-    return TextColumn(coded.dictionary, coded.indices.take(column.places))

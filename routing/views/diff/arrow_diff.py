@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from routing.cases.estate_differences import AffectedServices, Only, PathDifference, find_affected
 from routing.cases.estate_sides import DiffSides
-from routing.engines.arrow.changed_batches import (
-    GROUP,
-    BatchComparer,
-    ChangedBatch,
-    ComparedMessages,
-    DecidingSide,
-)
+from routing.engines.arrow.changed_batches import BatchComparer, ComparedMessages, DecidingSide
+from routing.engines.arrow.changed_rows import GROUP, ChangedBatch
 from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.message_keys import ChosenRows, MessageRows
 from routing.engines.arrow.path_numbers import AddresseeNumbers
