@@ -50,7 +50,7 @@ class AffectedServices:
             del self.services[instance]
 
     def join(self, other: AffectedServices) -> None:
-        """Add those of others."""
+        """Add the instances and services of another difference."""
         self.whole.update(other.whole)
         for instance, services in other.services.items():
             for service in services:
@@ -170,7 +170,7 @@ def _state(request: RouteRequest, at: int) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class PathDifference:
-    """What paths of two sides may differ in; ``affected`` as `find_affected` finds it."""
+    """The reasons for which paths of two sides may differ; ``affected`` as `find_affected` finds it."""
 
     before: EstateNetwork
     after: EstateNetwork

@@ -480,9 +480,8 @@ def read_text_by_instance(
             servers=servers,
         )
 
-    own_instance = instance or options.instance
     servers = servers_of_text(text, file, options.variables)
-    yield from _split_by_instance(file, servers, read, own_instance, known_instances, notes)
+    yield from _split_by_instance(file, servers, read, instance or options.instance, known_instances, notes)
 
 
 def _read_by_instance(
@@ -493,12 +492,8 @@ def _read_by_instance(
     notes: list[str],
     instance: str | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
-    own_instance = (
-        instance
-        or find_in_folders(file, known_instances)
-        or options.instance
-        or (str(file) if options.by_file else None)
-    )
+    by_file = str(file) if options.by_file else None
+    own_instance = instance or find_in_folders(file, known_instances) or options.instance or by_file
 
     def read(servers: Collection[str | None]) -> ReadScript:
         return read_file(
@@ -528,8 +523,7 @@ def _split_by_instance(
     notes: list[str],
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield the parts of a script for each instance; ``read`` reads the batches of some servers."""
-    spelling = NameSpelling(known_instances)
-    servers_by_instance: dict[str | None, set[str | None]] = {}
+    spelling, servers_by_instance = NameSpelling(known_instances), dict[str | None, set[str | None]]()
     # A script without any batch is read for what is wrong in it, such as a missing file of :r.
     for server in servers or (None,):
         name = own_instance if server is None else _find_instance(server, own_instance, known_instances)

@@ -298,7 +298,7 @@ class KeyDecider:
 
 
 class PathFields(NamedTuple):
-    """What is kept of a path: the fields of ``schema``, of which the last may tell `READS_ADDRESS`."""
+    """The kept fields of a path: those of ``schema``, of which the last may be `READS_ADDRESS`."""
 
     schema: Schema
     of: Callable[[PathWithReturn], Choice]

@@ -12,7 +12,7 @@ from routing.terms import PathEnd
 
 
 class PathEnding(NamedTuple):
-    """Where a message ends, jointly over all its ways (D17); what two sides are compared by.
+    """The end of a message, jointly over all its ways (D17), by which two sides are compared.
 
     ``ending_reason`` is that of the hop at which the message ends or, for NO_RETURN_PATH, its acknowledgement. The
     place is that of the message itself: for NO_RETURN_PATH the database that gets it.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
-from routing.advice.remedies import remedy_of
-from routing.advice.remedy import Remedy
-from routing.advice.stuck_messages import AdviceEstate, SentMessage, StuckMessage
+from routing.advice.remedies import MessageRemedy, StuckGroup, remedy_of
 from routing.cases.estate_addresses import EstateAddresses, list_route_addresses
-from routing.cases.judged_questions import RemedyFacts
+from routing.cases.near_misses import NearMisses
 from routing.importing.tsql.instance_state import (
     DatabaseState,
     EndpointState,
@@ -20,6 +18,7 @@ from routing.importing.tsql.instance_state import (
 )
 from routing.importing.tsql.script_reader import ReadScript, apply_script, read_script
 from routing.rules import estate as rules
+from routing.rules.deciding import scope_of
 from routing.rules.requesting import InstanceRequests
 from routing.rules.resolving import NO_DIALOG, RoutedMessage, Verdict
 from tests.unit.rules.by_rules import resolve
@@ -106,19 +105,20 @@ class Asked:
         message = RoutedMessage("m", DIALOG, True, t, "hub", self.database, self.service, self.broker)
         return resolve(message, NO_DIALOG, self.instances()["hub"], InstanceRequests())
 
-    def stuck(self, services_in_use: Collection[str] = ()) -> StuckMessage:
-        """The message with the facts of its estate."""
-        known = self.instances()
+    def stuck(self) -> StuckGroup:
+        """The message as a group of its own."""
+        verdict, known = self.verdict(), self.instances()
+        scope = scope_of(self.database) if verdict.decision is None else verdict.decision.last.scope
+        near = NearMisses(known).of("hub", scope, self.service, self.broker, microseconds(NOON))
         addresses = EstateAddresses(self.addresses, list_route_addresses(known))
-        estate = AdviceEstate(RemedyFacts(known, addresses, services_in_use))
-        sent = SentMessage("hub", self.database, self.service, None, microseconds(NOON))
-        return estate.describe_stuck(sent, self.verdict())
+        who = "hub", self.database, scope, self.service, self.broker
+        return StuckGroup(known, addresses, *who, verdict, near)
 
-    def remedy(self) -> Remedy:
+    def remedy(self) -> MessageRemedy:
         """What to do."""
         return remedy_of(self.stuck())
 
-    def after(self, remedy: Remedy) -> Asked:
+    def after(self, remedy: MessageRemedy) -> Asked:
         """The estate once the statement has been run; fails where the server would refuse any of it."""
         applied = apply_script(self.servers["hub"], read(remedy))
         assert not applied.problems
@@ -140,7 +140,7 @@ def as_rule(row: RouteState) -> rules.EstateRoute:
     )
 
 
-def read(remedy: Remedy) -> ReadScript:
+def read(remedy: MessageRemedy) -> ReadScript:
     """The statements of a remedy as import reads them; all must be readable."""
     script = read_script(remedy.statement or "", file="remedy.sql", scripted_at=NOON)
     assert not script.problems

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from routing.engines.arrow.changed_rows import (
     AS_READ,
@@ -118,7 +118,7 @@ class _SideBatches:
         return pc.replace_with_mask(pyarrow.repeat(pyarrow.scalar(False), len(batch)), is_sound, differs)
 
     def decide(self, batch: pyarrow.RecordBatch) -> _DecidedBatch:
-        """Return what the side decides for the messages of a batch."""
+        """Decide and follow the messages of a batch."""
         import pyarrow.compute as pc
 
         keyed, asked = self._key(batch)
@@ -145,7 +145,7 @@ class _SideBatches:
         )
 
     def _key(self, batch: pyarrow.RecordBatch) -> tuple[KeyedBatch, Asked | None]:
-        """Key a batch as of the side's time, and find which messages are stopped by a request for a route."""
+        """Return a keyed batch, and which of its messages a request for a route stops."""
         import pyarrow
 
         side = self._side
@@ -249,7 +249,7 @@ class ComparedMessages:
 
         decisions, endings, hops = self.decisions.columns(), self.paths.endings(), self.paths.hops()
         database = groups["database_name"]
-        columns: dict[str, Any] = {name: groups[name] for name in GROUPED}
+        columns: dict[str, pyarrow.ChunkedArray] = {name: groups[name] for name in GROUPED}
         columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
         for side in SIDES:
             for of_side, texts in (("decision", decisions.texts), ("end", endings.texts)):

@@ -69,7 +69,7 @@ class ComparedPaths:
         self._hops = GrowingColumn(pyarrow.int64())
 
     def number(self, ending: PathEnding, steps: Iterable[PathStep]) -> int:
-        """Return the number of a path; whoever asks holds the lock."""
+        """Return the number of a path; the caller holds the lock."""
         path = self._number_ending(ending), tuple([self._number_step(one) for one in steps])
         number = self._paths.get(path)
         if number is None:

@@ -1,7 +1,7 @@
 """Number the paths of messages: a path is followed in plain Python once for all messages of a key.
 
 A message has the number of its path. What is a message's own is looked at by itself: a request that it waits for,
-the end of its dialog, and the hops that it has left. What is kept of a path is up to whoever asks (`PathStore`).
+the end of its dialog, and the hops that it has left. A `PathStore` keeps the paths.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PathKeys(NamedTuple):
 
 
 class PathStore(Protocol):
-    """Keeps paths of messages, each once, and numbers them; whoever asks holds its lock."""
+    """Keeps paths of messages, each once, and numbers them; the caller holds its lock."""
 
     lock: threading.Lock
 

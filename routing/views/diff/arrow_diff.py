@@ -169,7 +169,7 @@ class _CountedChanges:
         del lowest[SHOWN:]
 
     def groups(self, compared: ComparedMessages) -> list[ReadRow]:
-        """As `decision_comparison.MessageChanges` has them."""
+        """Return the groups as `decision_comparison.MessageChanges` has them."""
         counted = self.sums.all()
         if not len(counted):
             return []

@@ -164,7 +164,7 @@ def _key(row: ReadRow) -> Words:
 
 
 def _part(row: ReadRow) -> str:
-    """Tell at which hop the paths part, where it is not the first one."""
+    """Write at which hop the paths part, if it is not the first one."""
     if row["hop"] is None or (row["hop"] == 1 and row["hop_direction"] == THERE):
         return ""
     way = "" if row["hop_direction"] == THERE else " of the way back"

@@ -104,7 +104,7 @@ class SideJobs(NamedTuple):
 def decide_sides(messages: DataFrame, before: SideJobs, after: SideJobs) -> DataFrame:
     """Return every conformed message with both decisions and endings, and the steps of both paths; narrow.
 
-    The columns are those of `result_schemas.MESSAGE_CHANGES` but for `CHANGED_HOP`, with steps_before and
+    The columns are those of `result_schemas.MESSAGE_CHANGES` without `CHANGED_HOP`, with steps_before and
     steps_after. Both sides must have the same dialogs. A message that is set aside has outcome and ending REJECTED
     with its codes as reasons, no steps, and nothing else.
     """
