@@ -3,7 +3,8 @@
 Over the demo's tables: `resolve` beside a bare Spark process that starts, reads and writes the same tables;
 `explain`, `lint` and `runs` beside a bare reader of them, which needs no Java. With ``--messages``, over the
 tables of ``make bench``: `resolve` beside the copy of its result, Polars and DuckDB; `report` beside one group-by
-of Spark; `explain` and `lint`. All run in turn after a warm-up; medians are held to gates.
+of Spark; `explain`, `lint`, and `diff` where nearly all routes change and where nothing does. All run in turn
+after a warm-up; medians are held to gates.
 """
 
 from __future__ import annotations

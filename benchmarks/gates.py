@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.taken import Taken
@@ -12,19 +12,21 @@ SPARK, RESOLVE, COPY, POLARS, DUCKDB = "bare-spark", "resolve", "copy", "polars"
 LOCAL = "resolve-local"
 READER, EXPLAIN, LINT, RUNS = "bare-reader", "explain", "lint", "runs"
 GROUP_BY, REPORT, RECONCILE = "group-by", "report", "reconcile"
+DIFF, UNCHANGED = "diff", "diff-unchanged"
 
 
 @dataclass(frozen=True)
 class Gate:
     """``at_most`` is a multiple of the floor's median, or seconds where there is no floor; None judges nothing.
 
-    ``seconds`` are allowed besides, whatever the floor takes.
+    ``seconds`` are allowed besides, whatever the floor takes. ``gib`` is the most memory that it may take.
     """
 
     contender: str
     at_most: float | None
     floor: str | None = None
     seconds: float = 0
+    gib: float | None = None
 
 
 SMALL = (
@@ -46,10 +48,18 @@ LARGE = (
     Gate(REPORT, 1.3, GROUP_BY, seconds=5),
     # One observation for each message.
     Gate(RECONCILE, 1, RESOLVE),
+    # Other addresses in nearly all routes, then the same tables at another time.
+    Gate(DIFF, 35, gib=4.2),
+    Gate(UNCHANGED, 10),
 )
 """Over 120,000 routes and 10 million messages."""
 # There the start of a process, which both share, is a small part of the whole.
-_LARGEST = tuple(Gate(RESOLVE, 1.45, COPY) if gate.contender == RESOLVE else gate for gate in LARGE)
+_OF_LARGEST = {
+    RESOLVE: Gate(RESOLVE, 1.45, COPY),
+    DIFF: Gate(DIFF, 130, gib=4.2),
+    UNCHANGED: Gate(UNCHANGED, 60),
+}
+_LARGEST = tuple(_OF_LARGEST.get(gate.contender, gate) for gate in LARGE)
 
 
 def held_to(messages: int | None) -> tuple[Gate, ...]:
@@ -84,12 +94,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate allows beside what was measured, both multiples of a floor, or seconds."""
+    """What a gate allows beside what was measured, both multiples of a floor, or in ``unit``."""
 
     contender: str
     at_most: float
     floor: str | None
     measured: float
+    unit: str = "s"
 
     @property
     def is_met(self) -> bool:
@@ -99,7 +110,9 @@ class Verdict:
     def __str__(self) -> str:
         end = "met" if self.is_met else "MISSED"
         if self.floor is None:
-            return f"{self.contender}: {self.measured:.1f} s, at most {self.at_most:.3g} s: {end}"
+            return (
+                f"{self.contender}: {self.measured:.1f} {self.unit}, at most {self.at_most:.3g} {self.unit}: {end}"
+            )
         return f"{self.contender}: {self.measured:.2f} times {self.floor}, at most {self.at_most:.3g}: {end}"
 
 
@@ -139,7 +152,15 @@ def lines(taken: Mapping[str, Sequence[Taken]], gates: Sequence[Gate]) -> list[L
 def judge(measured: Sequence[Line], gates: Sequence[Gate]) -> list[Verdict]:
     """A verdict for each gate whose contender was measured."""
     found = {line.contender: line for line in measured}
-    return [_verdict(gate, found) for gate in gates if gate.at_most is not None and gate.contender in found]
+    held = [gate for gate in gates if gate.contender in found]
+    return [verdict for gate in held for verdict in _verdicts(gate, found)]
+
+
+def _verdicts(gate: Gate, found: Mapping[str, Line]) -> Iterator[Verdict]:
+    if gate.at_most is not None:
+        yield _verdict(gate, found)
+    if gate.gib is not None:
+        yield Verdict(gate.contender, gate.gib, None, found[gate.contender].peak / 2**30, "GiB")
 
 
 def _verdict(gate: Gate, found: Mapping[str, Line]) -> Verdict:

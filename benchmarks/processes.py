@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.bare import GROWING, REPLACED, SCANNED, TABLE, opened
 from benchmarks.gates import (
     COPY,
+    DIFF,
     DUCKDB,
     EXPLAIN,
     GROUP_BY,
@@ -31,7 +32,9 @@ from benchmarks.gates import (
     RESOLVE,
     RUNS,
     SPARK,
+    UNCHANGED,
 )
+from benchmarks.moved import move_routes
 from benchmarks.observed import observe
 from benchmarks.rounds import first_result
 from benchmarks.shape import Shape
@@ -141,6 +144,24 @@ def _reconciling(config: Path, resolved: Path, observed: Path) -> Process:
     return Process(RECONCILE, command, after=RESOLVE, writes=False)
 
 
+def _comparing(config: Path, kept: Stored) -> tuple[Process, Process]:
+    """All messages beside moved routes, and beside the same tables at a later time."""
+    line = [*_SBROUTE, "diff", "--config", str(config), "--at", _NOW]
+
+    def beside_moved(out: Path) -> list[str]:
+        routes = move_routes(kept.tables["routes"], kept.results / "moved_routes")
+        moved = kept.results / "moved.yaml"
+        lines = config.read_text(encoding="utf-8").replace(kept.tables["routes"], str(routes))
+        moved.write_text(lines, encoding="utf-8")
+        return [*line, "--against", str(moved)]
+
+    later = [*line, "--against-time", "2026-01-07T00:00:00Z"]
+    return (
+        Process(DIFF, beside_moved, writes=False),
+        Process(UNCHANGED, lambda out: later, writes=False),
+    )
+
+
 def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
     """All contenders over the benchmark's tables, made where they are missing; and a folder for results.
 
@@ -168,6 +189,7 @@ def over_large(shape: Shape, folder: Path) -> tuple[dict[str, Process], Path]:
         *_analysis(config, cache(lambda: _last_id(kept))),
         *_reporting(config, first),
         _reconciling(config, first, kept.results / "observed_routing"),
+        *_comparing(config, kept),
     )
     return {process.name: process for process in processes}, results
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from routing.rules.following import HopColumns
+from routing.rules.path_changes import HopPlace, PathEnding
 from routing.schemas import (
     MESSAGES,
     ROUTES,
@@ -104,39 +105,41 @@ FINDINGS = table_schema(
 )
 """What ``lint`` finds."""
 DECIDED = ("outcome", "reason", "route_name", "address", "mirror_address", "destination_database")
-"""What of a decision is compared."""
+"""What of the decision at the first hop is compared."""
+ENDING = PathEnding._fields
+"""What of the end of a message's path is compared."""
+CHANGED_HOP = HopPlace._fields
+"""The first hop in which the paths of both sides differ."""
+SIDES = ("before", "after")
+_SOUGHT = ("outcome", "reason", "ending", "ending_reason")
+_ALWAYS_THERE = ("outcome", "reason", "ending")
+_BOTH = tuple(
+    Field(f"{name}_{when}", _STRING, name not in _ALWAYS_THERE) for when in SIDES for name in (*DECIDED, *ENDING)
+)
+_HOP = tuple(Field(name, _BIGINT if name == "hop" else _STRING) for name in CHANGED_HOP)
 MESSAGE_CHANGES = Schema(
     (
         *(Field(f.name, f.kind) for f in MESSAGES if f.name not in ("observed_at", "hops_remaining")),
-        *(
-            Field(f"{name}_{when}", _STRING, name not in ("outcome", "reason"))
-            for when in ("before", "after")
-            for name in DECIDED
-        ),
+        *_BOTH,
+        *_HOP,
     )
 )
-"""Messages of which a decision differs between two configurations; one that is set aside has outcome REJECTED."""
+"""Messages of which the first decision or the ending differs between two configurations; see tables.md."""
 _GROUPED = ("instance_name", "database_name", "to_service_name")
 KEY_CHANGES = Schema(
-    (
-        *(Field(name, _STRING) for name in _GROUPED),
-        *(f for f in MESSAGE_CHANGES if f.name.endswith(("_before", "_after"))),
-        Field("messages", _BIGINT, False),
-    )
+    (*(Field(name, _STRING) for name in _GROUPED), *_BOTH, *_HOP, Field("messages", _BIGINT, False))
 )
 """How many messages of an instance and database, null for arrivals, to a service change in the same way."""
-_ENDS = tuple(f"{name}_{when}!" for when in ("before", "after") for name in ("outcome", "reason"))
-EXAMPLES = table_schema(
-    *((name, _STRING) for name in _ENDS),
-    *((name, _STRING) for name in ("instance_name", "message_id", "conversation_id")),
-)
+ENDS = tuple(f"{name}_{when}" for when in SIDES for name in _SOUGHT)
+"""What becomes of a message on both sides, in words; examples are kept of each combination."""
+_ENDS = tuple(field for field in _BOTH if field.name in ENDS)
+_EXAMPLE = tuple(Field(name, _STRING) for name in ("instance_name", "message_id", "conversation_id"))
+EXAMPLES = Schema((*_ENDS, *_EXAMPLE))
 """Messages that change, as examples of what becomes of others."""
-CHANGE_COUNTS = table_schema(
-    *((name, _STRING) for name in _ENDS),
-    ("messages!", _BIGINT),
-    ("examples!", ArrayOf(Schema(EXAMPLES.fields[len(_ENDS) :]))),
+CHANGE_COUNTS = Schema(
+    (*_ENDS, Field("messages", _BIGINT, False), Field("examples", ArrayOf(Schema(_EXAMPLE)), False))
 )
-"""How many messages change from an outcome and reason to others."""
+"""How many messages change from an outcome, ending and their reasons to others."""
 _OF_A_ROUTE = ("remote_service_name", "broker_instance", "address", "mirror_address", "lifetime")
 ROUTE_CHANGES = Schema(
     (

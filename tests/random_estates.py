@@ -20,7 +20,7 @@ from tests.frames import Tables, arrow, prefixed, rows_in
 from tests.hostile import UNDECODABLE
 from tests.reference.altered import altered
 from tests.reference.cells import Cell
-from tests.reference.differing import both, has_changed
+from tests.reference.differing import COMPARED, HOP, both, has_changed
 from tests.reference.estate_words import MOMENTS
 from tests.reference.estates import draw_estates, joined, random_estate, reachable_cells, reachable_rerouted_cells
 from tests.reference.increments import Increments
@@ -303,9 +303,10 @@ def assert_traces(tracer: Tracer, as_of: datetime | None) -> None:
 
 SIDES, SHOWN = 40, 3
 _SETTINGS = ("routes", "databases", "services", "instances", "route_requests")
-CHANGED_ENDS = ("outcome_before", "reason_before", "outcome_after", "reason_after")
+_SOUGHT = ("outcome", "reason", "ending", "ending_reason")
+CHANGED_ENDS = tuple(f"{name}_{side}" for side in ("before", "after") for name in _SOUGHT)
 _EXAMPLE = ("instance_name", "message_id", "conversation_id")
-_RANKS = {"DELAYED": 1, "DROPPED": 2, "REJECTED": 3}
+_RANKS = {"DELAYED": 1, "NO_RETURN_PATH": 1, "DROPPED": 2, "LOOP": 2, "REJECTED": 3}
 
 
 @dataclass(frozen=True)
@@ -331,6 +332,23 @@ def draw_altered(seed: int, *, is_altered: bool = True, count: int = SIDES) -> t
     return first, joined([altered(rng, estate, rng.randint(0, 9)) for estate in drawn]) if is_altered else first
 
 
+@lru_cache(maxsize=2)
+def draw_network_sides(seed: int, before: datetime, after: datetime, *, count: int = NETWORKS) -> ComparedSides:
+    """Networks beside the same altered, or at two times: paths part anywhere; not to be changed."""
+    rng, first, second = random.Random(seed), [], []
+    for number in range(count):
+        tables = random_network(rng, 40)
+        for row in tables["messages"]:
+            row["from_service_name"] = rng.choice((row["to_service_name"], *_SENDERS, "//i/sales"))
+        changed = altered(rng, tables, rng.randint(0, 3))
+        prefix = f"n{number}."
+        first.append(with_own_hosts(prefixed(tables, prefix), prefix))
+        second.append(with_own_hosts(prefixed(changed, prefix), prefix))
+    old = joined(first)
+    new = joined(second) if before == after else old
+    return ComparedSides(old, new, (before, after), both(old, new, (before, after)))
+
+
 @lru_cache(maxsize=4)
 def draw_sides(
     seed: int, before: datetime, after: datetime, *, is_altered: bool = True, count: int = SIDES
@@ -338,6 +356,21 @@ def draw_sides(
     """Many random estates beside the same altered, some in many ways and some in none; not to be changed."""
     first, second = draw_altered(seed, is_altered=is_altered, count=count)
     return ComparedSides(first, second, (before, after), both(first, second, (before, after)))
+
+
+def assert_paths_part_everywhere(sides: ComparedSides) -> None:
+    """Endings of every kind come and go, at first hops and later ones, there and back."""
+    kinds = {"DELIVERED", "DELAYED", "DROPPED", "LOOP", "NO_RETURN_PATH", "NOT_KNOWN"}
+    for side in ("before", "after"):
+        assert {
+            row[f"ending_{side}"] for row in sides.changed if _rank(row, "before") != _rank(row, "after")
+        } >= kinds
+    further_on = [
+        row for row in sides.changed if all(row[f"{name}_before"] == row[f"{name}_after"] for name in COMPARED)
+    ]
+    assert len(further_on) > 30
+    assert {row["hop_direction"] for row in further_on} == {"THERE", "BACK"}
+    assert len({row["hop"] for row in further_on}) > 2
 
 
 def compare_sides(make: TableMaker, sides: ComparedSides, **options: Any) -> Diff:
@@ -370,7 +403,7 @@ def _group_changes(changed: Iterable[Row]) -> list[Row]:
     """How many messages of an instance and database to a service change alike; empty text is no database."""
     arrivals = [{**row, "database_name": row["database_name"] or None} for row in changed]
     sides = [name for name in arrivals[0] if name.endswith(("_before", "_after"))] if arrivals else []
-    names = ["instance_name", "database_name", "to_service_name", *sides]
+    names = ["instance_name", "database_name", "to_service_name", *sides, *HOP]
     return [
         {**dict(zip(names, key, strict=True)), "messages": count} for key, count in _count(arrivals, names).items()
     ]
@@ -382,7 +415,7 @@ def _count(rows: Iterable[Row], names: Sequence[str]) -> Counter[tuple[Any, ...]
 
 
 def _rank(row: Row, side: str) -> int:
-    return _RANKS.get(row[f"outcome_{side}"], 0)
+    return _RANKS.get(row[f"ending_{side}"], 0)
 
 
 def _first_three(rows: Iterable[Row], ends: tuple[Any, ...]) -> list[Row]:

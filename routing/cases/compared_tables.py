@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from routing.arguments import checked
-from routing.cases.estate_sides import GivenTables, naming
+from routing.cases.estate_sides import GivenTables, ReadScripts, naming
 from routing.config import Config, TableLocation
 from routing.delta.commits import newest_version
 from routing.delta.local_tables import LocalTable, UnreadableTable
@@ -28,9 +27,6 @@ from routing.rules.timeline import micros_of
 from routing.schemas import SETTINGS, TRAFFIC
 from routing.tables.given_tables import take_tables
 from routing.tables.table_columns import Table
-
-if TYPE_CHECKING:
-    from routing.importing.tsql.script_reader import ReadScript
 
 # What stands in the place of a file's name.
 _WITHOUT_FILE = "the script"
@@ -56,11 +52,12 @@ class TableVersions:
 @checked
 @dataclass(frozen=True)
 class Scripts:
-    """Compare with T-SQL scripts in force on an instance from the time of the decision.
+    """Compare with T-SQL scripts in force from the time of the decision.
 
     Args:
         files: paths of scripts, which are read in this order.
-        instance: the instance that they are for.
+        instance: the instance of batches that no ``:CONNECT`` gives to another; by default the instance that a
+            folder of the file is named after.
         database: the database in use until a script says USE.
         variables: values of sqlcmd's variables by name.
         text: one script that lies in no file, read after the files.
@@ -72,43 +69,42 @@ class Scripts:
     """
 
     files: Sequence[str]
-    instance: str
+    instance: str | None = None
     database: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
 
     @classmethod
-    def of_text(cls, text: str, instance: str, database: str | None = None) -> Scripts:
+    def of_text(cls, text: str, instance: str | None = None, database: str | None = None) -> Scripts:
         """Return a script that is written down where it is tried."""
         return cls((), instance, database, text=text)
 
-    def read(self, at: datetime) -> list[ReadScript]:
-        """Return the scripts, as of an aware time.
+    def read(self, at: datetime, known_instances: Sequence[str]) -> ReadScripts:
+        """Read the scripts, as of an aware time, each batch for the instance that it is for.
 
-        Raises InputError for a file that cannot be read, or is no script.
+        Raises InputError for a file that cannot be read, or is no script, or if nothing tells whose it is.
         """
         if find_spec("sqlglot") is None:
             raise EnvironmentFault.no_package("sqlglot", "import")
-        from routing.importing.script_rows import read_scripts, read_text
+        from routing.cases.exported_files import (
+            FileOptions,
+            ScriptFiles,
+            note_commented,
+            read_scripts,
+            read_text_by_instance,
+        )
+        from routing.importing.catalog import StandIns
+        from routing.importing.import_files import on_this_disk
 
-        scripts = read_scripts(
-            self.files,
-            instance=self.instance,
-            database=self.database,
-            scripted_at=at,
-            variables=self.variables,
-        )
-        if self.text is None:
-            return scripts
-        text_script = read_text(
-            self.text,
-            file=_WITHOUT_FILE,
-            instance=self.instance,
-            database=self.database,
-            scripted_at=at,
-            variables=self.variables,
-        )
-        return [*scripts, text_script]
+        files = ScriptFiles(named=[on_this_disk(file) for file in self.files])
+        options = FileOptions(StandIns(database_name=self.database), variables=self.variables)
+        notes: list[str] = []
+        scripts = list(read_scripts(files, known_instances, options, notes, at, self.instance))
+        notes += note_commented(files)
+        if self.text is not None:
+            theirs = (self.text, _WITHOUT_FILE, known_instances, options, notes, at, self.instance)
+            scripts += read_text_by_instance(*theirs)
+        return ReadScripts(scripts, notes)
 
 
 Against = Config | Mapping[str, Table] | TableVersions | datetime | Scripts
@@ -141,7 +137,8 @@ def labels_of(against: Against, named: str) -> tuple[str, str]:
         versions = ", ".join(f"{key} at version {version}" for key, version in against.by_key.items())
         return f"{named} with {versions}", f"{named} as it is"
     if isinstance(against, Scripts):
-        return named, f"{named} with {_names(against)} on {against.instance}"
+        on = "" if against.instance is None else f" on {against.instance}"
+        return named, f"{named} with {_names(against)}{on}"
     if isinstance(against, datetime):
         return named, named
     return named, against.file if isinstance(against, Config) else "the tables given to compare with"

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routing.errors import InputError, RoutingError, first_sentence, quote
 from routing.rules.timeline import moment_of
@@ -182,42 +183,57 @@ def naming(label: str) -> Iterator[None]:
 _CHANGED = ("databases", "services", "instances", "routes")
 
 
-def apply_scripts(
-    one_side: OneSide, scripts: Sequence[ReadScript], instance: str, label: str
-) -> tuple[OneSide, ImportResult]:
-    """Return the side once scripts are in force on an instance, and what an import of them would tell.
+class ReadScripts(NamedTuple):
+    """Scripts that were read, each with the instance that it is for, and notes on how they were read."""
+
+    scripts: Sequence[tuple[str, ReadScript]]
+    notes: Sequence[str]
+
+
+def apply_scripts(one_side: OneSide, read_scripts: ReadScripts, label: str) -> tuple[OneSide, ImportResult]:
+    """Return the side once scripts are in force, one after another, and what an import of them would tell.
 
     Nothing is written. The scripts are of the side's own time. Statements that SQL Server would refuse change
     nothing, and are reported.
     """
     # They load the reader of T-SQL.
     from routing.importing.covered_rows import ImportResult
+    from routing.importing.spelling import say_near_names
+
+    done, settings = ImportResult(True, counted="statements"), one_side.settings
+    known_rows = [*settings["instances"].dicts(), *settings["databases"].dicts()]
+    names = list(dict.fromkeys(name for name, _ in read_scripts.scripts))
+    done.notes += [*say_near_names(names, known_rows), *read_scripts.notes]
+    known = {row["instance_name"] for row in known_rows}
+    done.notes += [
+        f"the tables know no instance {quote(name)}: the scripts are tried on a new one"
+        for name in names
+        if name not in known
+    ]
+    for name, group in groupby(read_scripts.scripts, key=lambda one: one[0]):
+        settings = _apply_to_instance(settings, one_side.moment, name, [script for _, script in group], done)
+    return replace(one_side, label=label, settings=settings), done
+
+
+def _apply_to_instance(
+    settings: Mapping[str, TableColumns],
+    at: datetime,
+    name: str,
+    scripts: Sequence[ReadScript],
+    done: ImportResult,
+) -> dict[str, TableColumns]:
+    """Return the tables once some scripts of an instance were applied."""
     from routing.importing.history import apply_changes
     from routing.importing.script_rows import apply_all, changes_of, state_of
-    from routing.importing.spelling import NameSpelling, say_near_names, say_servers
 
-    names = [*one_side.settings["instances"].dicts()], [*one_side.settings["databases"].dicts()]
-    spelling = NameSpelling.of_tables(*names)
-    name = spelling.instance(instance)
-    known_rows = [*names[0], *names[1]]
-    done = ImportResult(True, counted="statements", notes=say_near_names([name], known_rows))
-    servers = list(dict.fromkeys(server for script in scripts for server in script.servers))
-    done.notes += say_servers(servers, name, known_rows)
-    if all(row["instance_name"] != name for row in known_rows):
-        done.notes.append(f"the tables know no instance {quote(name)}: the scripts are tried on a new one")
-    instance_rows = {key: _rows_of(one_side.settings[key], key, name) for key in _CHANGED}
-    before = state_of(instance_rows, one_side.moment)
-    after = apply_all(done, before, scripts)
-    settings = dict(one_side.settings)
-    for key, changes in changes_of(
-        instance_rows, before, after, name, {(name, None): one_side.moment}, set()
-    ).items():
+    instance_rows = {key: _rows_of(settings[key], key, name) for key in _CHANGED}
+    before = state_of(instance_rows, at)
+    after, applied = apply_all(done, before, scripts), dict(settings)
+    for key, changes in changes_of(instance_rows, before, after, name, {(name, None): at}, set()).items():
         done.count_written(key, changes.counts)
         if changes:
-            settings[key] = _put(
-                one_side.settings[key], key, name, apply_changes(key, instance_rows[key], changes)
-            )
-    return replace(one_side, label=label, settings=settings), done
+            applied[key] = _put(settings[key], key, name, apply_changes(key, instance_rows[key], changes))
+    return applied
 
 
 def _rows_of(columns: TableColumns, key: str, instance: str) -> list[TableRow]:

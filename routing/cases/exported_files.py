@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,7 +16,14 @@ from routing.importing.catalog.typed_rows import CatalogExport, export_of, find_
 from routing.importing.import_faults import unreadable_file
 from routing.importing.import_files import as_shown, list_files, on_this_disk
 from routing.importing.spelling import NameSpelling, say_servers
-from routing.importing.tsql.script_reader import ReadScript, read_comments, read_file, servers_in
+from routing.importing.tsql.script_reader import (
+    ReadScript,
+    read_comments,
+    read_file,
+    read_script,
+    servers_in,
+    servers_of_text,
+)
 from routing.importing.tsql.sqlcmd import find_instance, is_local, is_same_server, without_port
 from routing.render.wording import format_time, printable
 from routing.terms import MSDB
@@ -408,25 +415,25 @@ def read_scripts(
     options: FileOptions,
     notes: list[str],
     scripted_at: datetime | None = None,
+    instance: str | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
     """Yield scripts with their instances, in the order of the files; one that names several comes with each.
 
-    A batch belongs to the instance that its ``:connect`` names, else to that of ``known_instances`` that a
-    folder of the file is named like, else to ``--instance``. Times as in `read_file`. ``notes`` learns of files in
-    folders that are no scripts, and of servers whose names are nearly known. Raises InputError where none tells
-    whose a script is, and for a named file that is none.
+    A batch belongs to the instance that its ``:connect`` names, else to ``instance``, else to that of
+    ``known_instances`` that a folder of the file is named like, else to ``--instance``. Times as in `read_file`.
+    ``notes`` learns of files in folders that are no scripts, and of servers whose names are nearly known. Raises
+    InputError where none tells whose a script is, and for a named file that is none.
     """
-    spelling = NameSpelling(known_instances)
     for file in scripts.named:
         try:
-            yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
+            yield from _read_by_instance(file, known_instances, options, scripted_at, notes, instance)
         except NoScriptError:
             # Such as one whose statements all need a value first.
             if not _holds_only_comments(file):
                 raise
     for file in scripts.lying:
         try:
-            yield from _read_by_instance(file, known_instances, spelling, options, scripted_at, notes)
+            yield from _read_by_instance(file, known_instances, options, scripted_at, notes)
         except NoScriptError as none:
             notes.append(f"{file}: not read, {none.why}")
 
@@ -448,48 +455,88 @@ def note_commented(scripts: ScriptFiles) -> Iterator[str]:
             yield f"{file}: it holds comments alone, so nothing is applied"
 
 
+def read_text_by_instance(
+    text: str,
+    file: str,
+    known_instances: Sequence[str],
+    options: FileOptions,
+    notes: list[str],
+    scripted_at: datetime,
+    instance: str | None = None,
+) -> Iterator[tuple[str, ReadScript]]:
+    """Yield a script that lies in no file with its instances, as `read_scripts` does; ``file`` is its name."""
+
+    def read(servers: Collection[str | None]) -> ReadScript:
+        return read_script(
+            text,
+            file=file,
+            scripted_at=scripted_at,
+            database=options.stand_ins.database_name,
+            variables=options.variables,
+            servers=servers,
+        )
+
+    servers = servers_of_text(text, file, options.variables)
+    yield from _split_by_instance(file, servers, read, instance or options.instance, known_instances, notes)
+
+
 def _read_by_instance(
     file: Path,
     known_instances: Sequence[str],
-    spelling: NameSpelling,
     options: FileOptions,
     scripted_at: datetime | None,
     notes: list[str],
+    instance: str | None = None,
 ) -> Iterator[tuple[str, ReadScript]]:
-    own_instance = (
-        find_in_folders(file, known_instances) or options.instance or (str(file) if options.by_file else None)
-    )
-    servers: dict[str | None, set[str | None]] = {}
-    read: dict[str | None, ReadScript] = {}
+    by_file = str(file) if options.by_file else None
+    own_instance = instance or find_in_folders(file, known_instances) or options.instance or by_file
+
+    def read(servers: Collection[str | None]) -> ReadScript:
+        return read_file(
+            file,
+            scripted_at=scripted_at,
+            database=options.stand_ins.database_name,
+            variables=options.variables,
+            servers=servers,
+        )
+
     try:
-        # A script without any batch is read for what is wrong in it, such as a missing file of :r.
-        for server in servers_in(file, options.variables) or (None,):
-            name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
-            servers.setdefault(None if name is None else spelling.instance(name), set()).add(server)
-        for instance, theirs in servers.items():
-            read[instance] = read_file(
-                file,
-                scripted_at=scripted_at,
-                database=options.stand_ins.database_name,
-                variables=options.variables,
-                servers=theirs,
-            )
+        servers = servers_in(file, options.variables)
+        split = list(_split_by_instance(str(file), servers, read, own_instance, known_instances, notes))
     except OSError as error:
         raise unreadable_script(str(file), error) from error
     except ValueError as error:
         raise NoScriptError.of_file(str(file), str(error)) from error
-    if not any(script.statement_count or script.statements for script in read.values()):
+    yield from split
+
+
+def _split_by_instance(
+    file: str,
+    servers: Sequence[str | None],
+    read: Callable[[Collection[str | None]], ReadScript],
+    own_instance: str | None,
+    known_instances: Sequence[str],
+    notes: list[str],
+) -> Iterator[tuple[str, ReadScript]]:
+    """Yield the parts of a script for each instance; ``read`` reads the batches of some servers."""
+    spelling, servers_by_instance = NameSpelling(known_instances), dict[str | None, set[str | None]]()
+    # A script without any batch is read for what is wrong in it, such as a missing file of :r.
+    for server in servers or (None,):
+        name = own_instance if server is None else _find_instance(server, own_instance, known_instances)
+        servers_by_instance.setdefault(None if name is None else spelling.instance(name), set()).add(server)
+    scripts = {instance: read(theirs) for instance, theirs in servers_by_instance.items()}
+    if not any(script.statement_count or script.statements for script in scripts.values()):
         wrong = [
-            f", line {problem.line}: {problem.why}" for script in read.values() for problem in script.problems
+            f", line {problem.line}: {problem.why}" for script in scripts.values() for problem in script.problems
         ]
-        raise NoScriptError.of_file(str(file), f"no T-SQL statement is found in it{next(iter(wrong), '')}")
-    named = next(iter(read.values())).servers
+        raise NoScriptError.of_file(file, f"no T-SQL statement is found in it{next(iter(wrong), '')}")
+    named = next(iter(scripts.values())).servers
     notes += say_servers(named, own_instance, [{"instance_name": name} for name in known_instances])
-    for instance, script in read.items():
+    for instance, script in scripts.items():
         if instance is not None:
             yield instance, script
         elif script.statements:
-            raise no_instance(str(file))
+            raise no_instance(file)
 
 
 def _find_instance(server: str, own_instance: str | None, known_instances: Sequence[str]) -> str | None:

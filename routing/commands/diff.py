@@ -36,9 +36,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "diff",
         parents=[common],
         help="which messages a change moves, and which it breaks",
-        description="Show what a change does to the messages before you make it: which messages change, which get"
-        " worse, which routes differ, which findings of lint come and go. The change is a script, another"
-        " configuration, older versions of the tables, or another time.",
+        description="Show what a change does to the messages before you make it: which messages change, at their"
+        " first hop or where they end, which get worse, which routes differ, which findings of lint come and go."
+        " The change is a script, another configuration, older versions of the tables, or another time.",
         example="sbroute diff --config sbroute-demo/demo.yaml --with-script conf/examples/labels.sql"
         " --instance depot-east",
     )
@@ -53,11 +53,14 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         help="before: with the table routes, or another one, at an older version (repeatable)",
     )
     what.add_argument("--against-time", metavar="TIME", help="after: the same tables as of this time (ISO 8601)")
-    what.add_argument(
-        "--with-script", metavar="FILE", nargs="+", help="after: with these T-SQL scripts in force on --instance"
-    )
+    what.add_argument("--with-script", metavar="FILE", nargs="+", help="after: with these T-SQL scripts in force")
     of_scripts = command.add_argument_group("what scripts do not say")
-    of_scripts.add_argument("--instance", metavar="NAME", help="the instance that the scripts are for")
+    of_scripts.add_argument(
+        "--instance",
+        metavar="NAME",
+        help="the instance of what stands before any :CONNECT (default: that after which a folder of the script is"
+        " named)",
+    )
     of_scripts.add_argument("--database", metavar="NAME", help="the database in use until a script says USE")
     add_variables(of_scripts)
     compared.add_argument(
@@ -70,8 +73,9 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         metavar="WORD",
         action="append",
         default=[],
-        help="exit code 1 where a message gets worse and becomes delayed, dropped or rejected (repeatable, or with"
-        " commas)",
+        help="exit code 1 where a message gets worse and ends delayed, dropped or rejected, at whatever hop; a"
+        " lost way back counts as delayed or no-return-path, a loop as dropped or loop; not-known: where it is no"
+        " longer known where a delivered message ends (repeatable, or with commas)",
     )
 
 
@@ -120,8 +124,6 @@ def _ask(options: argparse.Namespace) -> Against | None:
     from routing.cases.compared_tables import Scripts, versions_of
 
     if options.with_script is not None:
-        if options.instance is None:
-            raise ContractError("--with-script needs --instance", "name the instance that the scripts are for")
         return Scripts(options.with_script, options.instance, options.database, variables(options.variables))
     script_options = [name for name in _OF_SCRIPTS if vars(options)[name]]
     if script_options:

@@ -33,7 +33,7 @@ from routing.importing.tsql.instance_state import (
     ServiceState,
 )
 from routing.importing.tsql.instance_state import ROUTES as VIEW_OF_ROUTES
-from routing.importing.tsql.script_reader import ReadScript, apply_script, read_file, read_script
+from routing.importing.tsql.script_reader import ReadScript, apply_script, read_file
 from routing.importing.tsql.script_statements import (
     AlterRoute,
     CreateRoute,
@@ -371,30 +371,6 @@ def read_scripts(
             note(f"{place}: its time is taken to be {when}, the file's own (--scripted-at)")
         scripts.append(_with_statements(script, file))
     return scripts
-
-
-def read_text(
-    text: str,
-    *,
-    file: str,
-    instance: str,
-    scripted_at: datetime,
-    database: str | None = None,
-    variables: Mapping[str, str] | None = None,
-) -> ReadScript:
-    """Return a script that lies in no file; ``file`` is what it is called, ``scripted_at`` is aware.
-
-    Raises InputError where it holds no statement.
-    """
-    script = read_script(
-        text,
-        file=file,
-        scripted_at=scripted_at,
-        database=database,
-        instance=instance,
-        variables=variables,
-    )
-    return _with_statements(script, file)
 
 
 def _with_statements(script: ReadScript, file: str) -> ReadScript:

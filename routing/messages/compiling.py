@@ -20,7 +20,7 @@ from routing.messages.keying import OF_INSTANCE, OF_TEXTS, MessageKeying
 from routing.messages.lookups import RunLookups, look_into
 from routing.messages.openers import find_requests
 from routing.plan.checked_inputs import CheckedInputs, ResolveOptions
-from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, decide_keys, follow_keys
+from routing.plan.key_rows import TEXTS, DecidedKeys, KeyCounts, PathFields, decide_keys, follow_keys
 from routing.rules.estate import SqlInstance
 from routing.tables.cached_frames import BroadcastBudget, FrameCache
 from routing.tables.frames import collect
@@ -92,12 +92,15 @@ def compile_messages(
     known_keys: KnownKeys | None = None,
     notes: list[str] | None = None,
     decide: DecideKeys = decide_keys,
+    path_fields: PathFields | None = None,
 ) -> ResolveJob:
     """Return the job of conformed messages: the one way from tables without a fault to a plan.
 
     What ``frame_cache`` is given must stay until the frames of the job have been read; ``notes`` grows until then.
     ``lookups`` are those of ``checked``, and ``known_keys`` the keys of an instance, where they are known already.
     ``decide`` decides for the keys of an instance, where a choice is to hold more than what `decide_keys` finds.
+    ``path_fields`` are what is kept of paths in place of those of `message_paths`; then no request for a route is
+    looked for.
     """
     if known_keys is not None:
         keying = OF_INSTANCE if known_keys.counts.texts is None else OF_TEXTS
@@ -113,7 +116,12 @@ def compile_messages(
             tally.rows = counts.rows_read
         with clock.stage("plan") as tally:
             prepared = plan_of(
-                counts, checked, frame_cache.limits.held_rows, is_wide=keying.is_wide, decide=decide
+                counts,
+                checked,
+                frame_cache.limits.held_rows,
+                is_wide=keying.is_wide,
+                decide=decide,
+                path_fields=path_fields,
             )
             tally.rows = len(counts.keys)
             known_keys = KnownKeys(counts, prepared.on(lookups.spark, frame_cache))
@@ -124,7 +132,7 @@ def compile_messages(
         # Whether messages are rejected is looked for in all of them.
         source = replace(source, messages=frame_cache.store(messages))
     job = _choose(KeyPass(source, broadcasts, counts, options.may_change), known_keys.plan, options, frame_cache)
-    if not job.may_ask:
+    if not job.may_ask or path_fields is not None:
         return job
     if are_few:
         job = replace(job, choices=frame_cache.store(job.choices))
@@ -166,17 +174,18 @@ def plan_of(
     *,
     is_wide: bool = False,
     decide: DecideKeys = decide_keys,
+    path_fields: PathFields | None = None,
 ) -> PreparedPlan:
     """Decide for keys on the driver: those of `key_rows.KEY` or, where ``is_wide``, of `key_rows.PATH_KEY`.
 
-    The plan is keyed by whatever messages look it up. ``held_rows`` as `job.as_plan` has it, and ``decide`` as
-    `compile_messages` has it.
+    The plan is keyed by whatever messages look it up. ``held_rows`` as `job.as_plan` has it, ``decide`` and
+    ``path_fields`` as `compile_messages` has them.
     """
     keys = counts.keys
     services = keys.values["key_service"]
     if is_wide:
         network = checked.network_for({*services, *keys.values["key_from"]})
-        decided = follow_keys(keys, network)
+        decided = follow_keys(keys, network, path_fields)
     else:
         instances = checked.instances_for(services)
         decided = decide(keys, instances)

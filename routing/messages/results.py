@@ -201,7 +201,7 @@ def message_paths(job: ResolveJob) -> DataFrame:
     messages = cut(job.choices)
     if requests is not None:
         messages = add_requests(messages, requests, in_msdb=uses.asks_msdb)
-    messages = messages.withColumn("path", _by_hops(F.col("choice")))
+    messages = messages.withColumn("path", by_hops(F.col("choice")))
     path, scope = F.col("path"), F.coalesce("database_name", F.lit(MSDB))
     if requests is not None:
         here, in_msdb = F.col("requested"), F.col("requested_in_msdb")
@@ -220,12 +220,14 @@ def message_paths(job: ResolveJob) -> DataFrame:
     return in_shape(messages, MESSAGE_PATHS, values)
 
 
-def _by_hops(choice: Column) -> Column:
+def by_hops(choice: Column) -> Column:
     """Return the path of a message by the hops that it has left: the first is that of all that have enough."""
     left = F.greatest(F.coalesce("hops_remaining", choice["most_hops"]), F.lit(0))
     place = F.array_position(choice[HOPS_LEFT], left)
     is_known = (left >= choice["most_hops"]) | (place > 0)
-    return F.when(is_known, F.get(choice["paths"], place.cast("int"))).otherwise(F.raise_error(F.lit(UNSEEN)))
+    path = F.when(is_known, F.get(choice["paths"], place.cast("int")))
+    # A message that is set aside has no choice, and no path.
+    return path.when(choice.isNotNull(), F.raise_error(F.lit(UNSEEN)))
 
 
 def _with_address(values: dict[str, Column], reads: Column, address: Column) -> dict[str, Column]:

@@ -17,7 +17,7 @@ from routing.rules.deciding import ConcerningRoutes, Decision, RoutingKey, scope
 from routing.rules.estate import ARRIVALS, NameAddress, SqlInstance, address_of_name
 from routing.rules.matching import UNNAMED
 from routing.rules.network import EstateNetwork, ServiceAddress
-from routing.rules.pathing import PathRow, PathSender, path_row, reads_address
+from routing.rules.pathing import PathRow, PathSender, PathWithReturn, path_row, reads_address
 from routing.rules.resolving import VERDICT_COLUMNS, verdict_of
 from routing.rules.timeline import TimeInterval
 from routing.schemas import MESSAGE_PATHS, RESOLVED_ROUTES, ArrayOf, ColumnKind, Field, Schema
@@ -189,18 +189,8 @@ PATH = Schema(
     )
 )
 """A path, and whether its last address is that of the message's own service name."""
-_PATH_CHOICE = Schema(
-    (
-        *_ASKS,
-        Field("most_hops", ColumnKind.INT),
-        Field(HOPS_LEFT, ArrayOf(ColumnKind.INT)),
-        Field("paths", ArrayOf(PATH)),
-    )
-)
-"""The first path is that of messages with ``most_hops`` left or more, then there is one for each `HOPS_LEFT`."""
 _OWN, _IN_MSDB = 0, 1
 _READS_ADDRESS, _ALTERNATIVES = map(CHOICE.names.index, (READS_ADDRESS, "alternative_routes"))
-_HOPS = PATH.names.index("hops")
 # Rough sizes in memory: a row of the plan, a choice, an alternative route, a choice of paths, a path, a hop.
 _ROW, _CHOICE, _ALTERNATIVE, _PATH_CHOICE_SIZE, _PATH, _HOP = 300, 250, 120, 60, 300, 250
 
@@ -318,13 +308,37 @@ class KeyDecider:
         return numbers
 
 
-def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
+class PathFields(NamedTuple):
+    """The kept fields of a path: those of ``schema``, of which the last may be `READS_ADDRESS`."""
+
+    schema: Schema
+    of: Callable[[PathWithReturn], Choice]
+
+    @property
+    def choice(self) -> Schema:
+        """The fields of a choice of paths.
+
+        The first path is that of messages with ``most_hops`` left or more, then there is one for each `HOPS_LEFT`.
+        """
+        return Schema(
+            (
+                *_ASKS,
+                Field("most_hops", ColumnKind.INT),
+                Field(HOPS_LEFT, ArrayOf(ColumnKind.INT)),
+                Field("paths", ArrayOf(self.schema)),
+            )
+        )
+
+
+def follow_keys(keys: TableColumns, network: EstateNetwork, fields: PathFields | None = None) -> DecidedKeys:
     """Follow every distinct key there and back, with the hops that its messages have left.
 
     ``keys`` have the columns of `PATH_KEY` and `HOPS_LEFT`; ``network`` is what is known for the services that
-    they name.
+    they name. By default the ``fields`` of a path are those of `PATH`.
     """
-    planner, shared, numbers = PathPlanner(network), SharedRows(_path_reads_address, _size_of_paths), []
+    kept = fields or PathFields(PATH, lambda path: (*path_row(path), reads_address(path.there)))
+    reads = _path_reads_address if READS_ADDRESS in kept.schema.names else _reads_nothing
+    planner, shared, numbers = PathPlanner(network), SharedRows(reads, _size_of_paths), []
     with no_search_for_cycles():
         for *row, hops_left in keys.rows(*PATH_KEY, HOPS_LEFT):
             key = path_key_of(*row)
@@ -333,13 +347,11 @@ def follow_keys(keys: TableColumns, network: EstateNetwork) -> DecidedKeys:
             most = timeline.most_hops() if hops_left else 0
             left = tuple(sorted(hops for hops in hops_left if hops < most))
             intervals = (
-                TimeInterval(
-                    one.valid_from, one.valid_to, tuple([_path_choice(choice, left) for choice in one.choices])
-                )
+                TimeInterval(one.valid_from, one.valid_to, _choices(one.choices, kept, left))
                 for one in timeline.intervals((None, *left))
             )
             numbers.append(shared.add(intervals, scope_of(key.database)))
-    return DecidedKeys(PATH_KEY, _PATH_CHOICE, numbers, shared.timelines, shared.uses)
+    return DecidedKeys(PATH_KEY, kept.choice, numbers, shared.timelines, shared.uses)
 
 
 class SharedRows:
@@ -401,10 +413,18 @@ def _size_of(choice: Choice) -> int:
     return _CHOICE + _ALTERNATIVE * len(choice[_ALTERNATIVES] or ())
 
 
-def _path_choice(choice: PathChoice, left: tuple[int, ...]) -> Choice:
-    """Return the fields of `_PATH_CHOICE`."""
-    paths = tuple([(*path_row(path), reads_address(path.there)) for path in choice.paths])
+def _path_choice(choice: PathChoice, fields: PathFields, left: tuple[int, ...]) -> Choice:
+    """Return the fields of `PathFields.choice`."""
+    paths = tuple([fields.of(path) for path in choice.paths])
     return choice.decision.asks, choice.decision.asks_again, choice.hops, left, paths
+
+
+def _choices(choices: Iterable[PathChoice], fields: PathFields, left: tuple[int, ...]) -> tuple[Choice, ...]:
+    return tuple([_path_choice(choice, fields, left) for choice in choices])
+
+
+def _reads_nothing(choice: Choice) -> bool:
+    return False
 
 
 def _path_reads_address(choice: Choice) -> bool:
@@ -414,4 +434,5 @@ def _path_reads_address(choice: Choice) -> bool:
 
 def _size_of_paths(choice: Choice) -> int:
     *_, paths = choice
-    return _PATH_CHOICE_SIZE + sum(_PATH + _HOP * len(path[_HOPS]) for path in paths)
+    lists = (value for path in paths for value in path if isinstance(value, tuple))
+    return _PATH_CHOICE_SIZE + _PATH * len(paths) + _HOP * sum(map(len, lists))

@@ -54,7 +54,8 @@ class JudgedPath:
     """All ways there and back, and the joint end.
 
     ``failing`` are the ways on which the message or its acknowledgement gets stuck. ``spared`` are ways that fail
-    while another partner of the same route delivers. ``is_cut``: there are more ways than are followed.
+    while another partner of the same route delivers. ``decisive`` is the way there that has the joint end, None if
+    ways that are not followed decide. ``is_cut``: there are more ways than are followed.
     ``has_multiple_targets`` is that of the trace. ``is_back_unknown``: the sending service, or the broker instance
     of its database, is not known. ``assumed`` are addresses on the ways, each with the instance that is taken to
     listen there by its name.
@@ -65,6 +66,7 @@ class JudgedPath:
     failing: tuple[PathWay, ...]
     end: PathEnd
     spared: tuple[PathWay, ...] = ()
+    decisive: PathWay | None = None
     is_cut: bool = False
     has_multiple_targets: bool = False
     is_back_unknown: bool = False
@@ -98,9 +100,13 @@ NO_WAY_FOLLOWED = JudgedPath((), (), (), PathEnd.NOT_KNOWN, is_cut=True)
 
 
 class JudgedWays(NamedTuple):
-    """The end of several ways together, the ways that fail, and those that fail while a partner delivers."""
+    """The end of several ways together, the ways that fail, and those that fail while a partner delivers.
+
+    ``decisive`` is the way whose end is that of all; None without a way.
+    """
 
     end: PathEnd
+    decisive: PathWay | None = None
     failing: tuple[PathWay, ...] = ()
     spared: tuple[PathWay, ...] = ()
 
@@ -136,17 +142,19 @@ def judge_path(
     first = trace.hop_paths[0]
     if len(first.hops) == 1 and first.hops[0].outcome not in LEAVES:
         way = PathWay.of(first, is_return=False)
-        return JudgedPath((way,), (), (way,) if way.is_failing else (), way.end)
+        return JudgedPath((way,), (), (way,) if way.is_failing else (), way.end, decisive=way)
     replies = _Replies(sender, follow_reply, read_ways)
     there = tuple(map(replies.judge, read_ways(trace, False)))
     judged = judge_ways(there)
     is_cut = trace.is_cut or replies.is_cut
+    is_open = is_cut and not judged.failing
     return JudgedPath(
         there=there,
         back=tuple(replies.return_ways),
         failing=(*judged.failing, *replies.failing_after(judged.failing)),
-        end=PathEnd.NOT_KNOWN if is_cut and not judged.failing else judged.end,
+        end=PathEnd.NOT_KNOWN if is_open else judged.end,
         spared=(*judged.spared, *replies.spared),
+        decisive=None if is_open else judged.decisive,
         is_cut=is_cut,
         has_multiple_targets=trace.has_multiple_targets,
         is_back_unknown=replies.is_unknown,
@@ -202,7 +210,7 @@ def judge_reply(trace: MessageTrace, sender: Place, read_ways: ReadWays = read_a
     """Judge the ways of a reply by themselves: it must reach the database that sent the message."""
     back = tuple(_ways_back(trace, sender, read_ways))
     judged = judge_ways(back)
-    return JudgedPath((), back, judged.failing, judged.end, judged.spared, trace.is_cut)
+    return JudgedPath((), back, judged.failing, judged.end, judged.spared, is_cut=trace.is_cut)
 
 
 def _ways_back(trace: MessageTrace, sender: Place, read_ways: ReadWays) -> Iterator[PathWay]:
@@ -238,7 +246,7 @@ def _choices(hop_path: HopPath) -> list[_Choice]:
 def _judge(path_ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> JudgedWays:
     first = path_ways[0][0]
     if len(path_ways) == 1:
-        return JudgedWays(first.end, (first,) if first.is_failing else ())
+        return JudgedWays(first.end, first, (first,) if first.is_failing else ())
     routes: dict[str | None, dict[object, list[tuple[PathWay, list[_Choice]]]]] = defaultdict(dict)
     for one, choices in path_ways:
         route, place = choices[depth]
@@ -248,20 +256,22 @@ def _judge(path_ways: Sequence[tuple[PathWay, list[_Choice]]], depth: int) -> Ju
 
 def _any_of(partners: Sequence[JudgedWays]) -> JudgedWays:
     spared = tuple(one for partner in partners for one in partner.spared)
-    ends = [partner.end for partner in partners]
     for enough in (PathEnd.DELIVERED, PathEnd.NOT_KNOWN):
-        if enough in ends:
-            return JudgedWays(enough, (), (*_failing(partners), *spared))
-    return JudgedWays(ends[0], tuple(_failing(partners)), spared)
+        best = _first_of(partners, enough)
+        if best is not None:
+            return JudgedWays(enough, best.decisive, (), (*_failing(partners), *spared))
+    return JudgedWays(partners[0].end, partners[0].decisive, tuple(_failing(partners)), spared)
 
 
 def _all_of(routes: Iterable[JudgedWays]) -> JudgedWays:
     judged = list(routes)
     failing, spared = tuple(_failing(judged)), tuple(one for route in judged for one in route.spared)
-    if failing:
-        return JudgedWays(failing[0].end, failing, spared)
-    is_known = all(one.end is PathEnd.DELIVERED for one in judged)
-    return JudgedWays(PathEnd.DELIVERED if is_known else PathEnd.NOT_KNOWN, (), spared)
+    worst = next((one for one in judged if one.failing), None) or _first_of(judged, PathEnd.NOT_KNOWN) or judged[0]
+    return JudgedWays(worst.end, worst.decisive, failing, spared)
+
+
+def _first_of(judged: Iterable[JudgedWays], end: PathEnd) -> JudgedWays | None:
+    return next((one for one in judged if one.end is end), None)
 
 
 def _failing(judged: Iterable[JudgedWays]) -> Iterator[PathWay]:

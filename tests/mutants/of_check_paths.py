@@ -23,8 +23,8 @@ MUTANTS = (
         "check-one-route-is-enough",
         "check: each of several routes has to arrive",
         _ENDS,
-        "    if failing:\n        return JudgedWays(failing[0].end, failing, spared)\n",
-        "    if len(failing) == len(judged) > 0:\n        return JudgedWays(failing[0].end, failing, spared)\n",
+        "    worst = next((one for one in judged if one.failing), None) or",
+        "    worst = next((one for one in judged if all(each.failing for each in judged)), None) or",
         _TABLE,
     ),
     Mutant(

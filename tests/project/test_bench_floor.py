@@ -43,6 +43,7 @@ _LARGE_ROUNDS = {
     "group-by": _taken(20.0),
     "report": _taken(31.2),
     "reconcile": _taken(27.3),
+    "diff": _taken(5.0),
 }
 
 
@@ -66,6 +67,7 @@ def test_a_line_has_medians_the_largest_peak_and_what_it_is_in_floors() -> None:
         "group-by": None,
         "report": 1.56,
         "reconcile": pytest.approx(1.011, abs=0.001),
+        "diff": None,
     }
 
 
@@ -89,6 +91,8 @@ def test_what_is_measured_is_judged() -> None:
         # 1.3 times 20 s, and 5 s.
         "report: 1.56 times group-by, at most 1.55: MISSED",
         "reconcile: 1.01 times resolve, at most 1: MISSED",
+        "diff: 5.0 s, at most 35 s: met",
+        "diff: 5.0 GiB, at most 4.2 GiB: MISSED",
     ]
     slower = {**_LARGE_ROUNDS, "resolve": _taken(27.2)}
     assert not judge(lines(slower, LARGE), LARGE)[0].is_met
@@ -131,7 +135,9 @@ def _processes(*names: str) -> dict[str, Process]:
 
 
 _DEMO = _processes("bare-spark", "resolve", "resolve-local", "bare-reader", "explain", "lint", "runs")
-_LARGE = _processes("resolve", "copy", "polars", "explain", "lint", "group-by", "report", "reconcile")
+_LARGE = _processes(
+    *("resolve", "copy", "polars", "explain", "lint", "group-by", "report", "reconcile", "diff", "diff-unchanged")
+)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +232,7 @@ def test_json_has_the_rounds_the_parts_and_the_gates(capsys: pytest.CaptureFixtu
             {"contender": "lint", "rounds": [3.0, 1.0, 2.0], "median": 2.0, "least": 1.0, "most": 3.0}
             | {"times_floor": None, "cpu": 4.0, "peak": 3 * _GIB}
         ],
-        "gates": [{"contender": "lint", "at_most": 20, "floor": None, "measured": 2.0, "met": True}],
+        "gates": [{"contender": "lint", "at_most": 20, "floor": None, "measured": 2.0, "unit": "s", "met": True}],
         "parts of resolve": {"start": 0.5},
     }
 

@@ -87,8 +87,11 @@ class Network:
         delivered = [way for way in there.ways if way.end == "DELIVERED"]
         if not delivered:
             return Path(there, None, None, joint)
+        leaves = len(there.ways[0].hops) > 1 or there.ways[0].hops[0].outcome in _ON_ITS_WAY
+        places = dict.fromkeys((way.instance, way.database) for way in delivered) if leaves else {}
+        answers = tuple(one for one in map(reply_from, places) if one is not None)
         back = reply_from((delivered[0].instance, delivered[0].database))
-        return Path(there, back, "NOT_KNOWN" if back is None else back.end, joint)
+        return Path(there, back, "NOT_KNOWN" if back is None else back.end, joint, answers)
 
     def _reply(self, message: Message, place: Place, answer_to: str | None, sender: str | None) -> Trace | None:
         """Follow the reply from a place; null where nobody knows whom to answer."""

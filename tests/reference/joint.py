@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from .ways import Trace, Way
 
@@ -10,32 +11,49 @@ _STUCK = ("DELAYED", "DROPPED", "LOOP", "NO_RETURN_PATH")
 Place = tuple[str | None, str | None]
 
 
-def joint_end(there: Trace, sender: Place, replies: Callable[[Place], Trace | None]) -> str:
+class Joint(NamedTuple):
+    """Where a message ends: `reason` of the hop that stops it or its acknowledgement, the place of the message."""
+
+    end: str
+    reason: str | None
+    instance: str | None
+    database: str | None
+
+
+_Judged = tuple[str, Way, Way]
+"""An end, the way there that has it, and the way whose last hop says why."""
+
+
+def joint_end(there: Trace, sender: Place, replies: Callable[[Place], Trace | None]) -> Joint:
     """Say where a message ends; `replies` has the ways back from an instance and a database that it reached."""
     if len(there.ways[0].hops) == 1 and there.ways[0].hops[0].outcome not in ("SENT", "FORWARDED"):
-        return there.ways[0].end
+        return _joint(there.ways[0].end, there.ways[0], there.ways[0])
     cut = there.is_cut
 
-    def there_end(way: Way) -> str:
+    def there_end(way: Way) -> _Judged:
         nonlocal cut
         if way.end != "DELIVERED":
-            return _plain(way)
+            return _plain(way), way, way
         back = replies((way.instance, way.database))
         if back is None:
-            return "NOT_KNOWN"
+            return "NOT_KNOWN", way, way
         cut = cut or back.is_cut
-        end = _together(back.ways, lambda one: _back_end(one, sender), 0)
-        return "NO_RETURN_PATH" if end in _STUCK else end
+        end, last, _ = _together(back.ways, lambda one: (_back_end(one, sender), one, one), 0)
+        return ("NO_RETURN_PATH", way, last) if end in _STUCK else (end, way, way)
 
-    end = _together(there.ways, there_end, 0)
-    return "NOT_KNOWN" if cut and end not in _STUCK else end
+    end, way, why = _together(there.ways, there_end, 0)
+    return Joint("NOT_KNOWN", None, None, None) if cut and end not in _STUCK else _joint(end, way, why)
+
+
+def _joint(end: str, way: Way, why: Way) -> Joint:
+    return Joint(end, None if end == "NOT_KNOWN" else why.reason, way.instance, way.database)
 
 
 def end_from_first_hop(there: Trace) -> str:
     """Say where a message ends that took its first hop as the routes report it, its acknowledgement aside."""
     first = there.ways[0].hops[0]
     taken = [way for way in there.ways if (way.hops[0].route, way.hops[0].address) == (first.route, first.address)]
-    end = _together(taken, _plain, 0)
+    end, _, _ = _together(taken, lambda way: (_plain(way), way, way), 0)
     return "NOT_KNOWN" if there.is_cut and end not in _STUCK else end
 
 
@@ -48,7 +66,7 @@ def _plain(way: Way) -> str:
     return "NOT_KNOWN" if way.end == "LEFT_ESTATE" else way.end
 
 
-def _together(ways: tuple[Way, ...] | list[Way], end_of: Callable[[Way], str], hop: int) -> str:
+def _together(ways: tuple[Way, ...] | list[Way], end_of: Callable[[Way], _Judged], hop: int) -> _Judged:
     """Every route that the transport may choose must arrive; of its partners one is enough."""
     if len(set(ways)) == 1:
         return end_of(ways[0])
@@ -60,9 +78,10 @@ def _together(ways: tuple[Way, ...] | list[Way], end_of: Callable[[Way], str], h
     ends = []
     for partners in by_route.values():
         reached = [_together(some, end_of, hop + 1) for some in partners.values()]
-        best = [end for end in ("DELIVERED", "NOT_KNOWN") if end in reached]
+        best = [one for end in ("DELIVERED", "NOT_KNOWN") for one in reached if one[0] == end]
         ends.append(best[0] if best else reached[0])
-    stuck = [end for end in ends if end in _STUCK]
-    if stuck:
-        return stuck[0]
-    return "NOT_KNOWN" if "NOT_KNOWN" in ends else "DELIVERED"
+    for wanted in (_STUCK, ("NOT_KNOWN",)):
+        found = [one for one in ends if one[0] in wanted]
+        if found:
+            return found[0]
+    return ends[0]

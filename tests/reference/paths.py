@@ -79,5 +79,5 @@ def _row(row: Row, path: Path, as_of: datetime | None) -> Row:
         "return_instance_name": reply and reply.instance,
         "return_database_name": reply and reply.database,
         "return_ways_agree": back and back.ways_agree,
-        "joint_ending": path.joint,
+        "joint_ending": path.joint.end,
     }

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .joint import Joint
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,11 @@ class Trace:
 class Path:
     """A message's ways, and the reply's: null where nothing was delivered, or nobody knows whom to answer.
 
-    `joint` is the end over all ways there and back.
+    `joint` is the end over all ways there and back; `answers` are the replies from each place that they reach.
     """
 
     there: Trace
     back: Trace | None
     back_end: str | None
-    joint: str
+    joint: Joint
+    answers: tuple[Trace, ...] = ()

@@ -21,7 +21,9 @@ from tests.random_estates import (
     SHOWN,
     ComparedSides,
     assert_compared,
+    assert_paths_part_everywhere,
     compare_sides,
+    draw_network_sides,
     draw_sides,
 )
 from tests.reference import estate_words as words
@@ -100,6 +102,7 @@ def _assert_as_two_runs(found: ComparedBySpark) -> None:
 def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     """The estates reach what could go wrong: on either side alone, and twins."""
     seen = Counter(tuple(row[name] for name in CHANGED_ENDS) for row in rows if has_changed(row))
+    seen = Counter((*ends[:2], *ends[4:6]) for ends in seen.elements())
     for end in (
         ("REJECTED", "UNKNOWN_INSTANCE"),
         ("REJECTED", "UNKNOWN_DATABASE"),
@@ -115,6 +118,13 @@ def _assert_much_changes(rows: list[dict[str, Any]]) -> None:
     assert any("MISSING" in before and "UNKNOWN" in after for before, after in codes)
     ids = Counter((row["instance_name"], row["message_id"]) for row in rows if has_changed(row))
     assert max(ids.values()) > 1
+
+
+@pytest.mark.core
+def test_paths_part_as_those_of_two_runs_do(spark: SparkSession, tmp_path: Path) -> None:
+    sides = draw_network_sides(2, LATE, LATE)
+    assert_paths_part_everywhere(sides)
+    _assert_as_two_runs(_compare(spark, sides, tmp_path))
 
 
 @pytest.mark.core
@@ -134,8 +144,8 @@ def test_between_scan_and_write_nothing_is_exchanged_or_sorted(
     # Few messages, as here, are kept for the passes over them.
     (path,) = main_paths(compared.written, compared.messages, through_kept=True)
     assert breaches(path) == []
-    # Of each side the services, brokers and the plan; the dialogs once.
-    assert path.count("BroadcastHashJoin") >= 7
+    # Of each side the services, brokers and both plans, and the places of steps; the dialogs once.
+    assert path.count("BroadcastHashJoin") >= 15
     changed = spark.read.format("delta").load(compared.changes)
     (counting,) = main_paths(spark_diff.count_changed(changed), compared.changes)
     assert [name for name in counting if "Aggregate" in name] == ["HashAggregate", "HashAggregate"]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from routing import cli
-from routing.result_schemas import MESSAGE_CHANGES
+from routing.result_schemas import CHANGED_HOP, MESSAGE_CHANGES
 from routing.schemas import ROUTES
-from tests.estate_rows import route, small_estate
-from tests.frames import arrow_of
+from tests.estate_rows import database, instance, message, route, service, small_estate
+from tests.frames import Tables, arrow_of
 from tests.golden_texts import assert_golden
 from tests.stored import config_text, save_estate, store_local, written
 
@@ -74,7 +74,8 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert err.startswith("rejected: change.sql, line 3: DROP ROUTE 'Gone'")
     found = json.loads(out)
     assert list(found) == [
-        *("before", "after", "compared", "changed", "worse", "counts", "keys", "routes", "findings", "script")
+        *("before", "after", "compared", "changed", "worse", "not_known"),
+        *("counts", "keys", "routes", "findings", "script"),
     ]
     assert found["before"] == {"what": "job.yaml", "at": "2026-01-05T13:00:00Z"}
     assert found["after"]["what"] == "job.yaml with change.sql on hub"
@@ -82,8 +83,12 @@ def test_as_json(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["counts"][0] == {
         "outcome_before": "DELIVERED",
         "reason_before": "LOCAL_SERVICE",
+        "ending_before": "DELIVERED",
+        "ending_reason_before": "LOCAL_SERVICE",
         "outcome_after": "DELAYED",
         "reason_after": "BROKER_DISABLED",
+        "ending_after": "DELAYED",
+        "ending_reason_after": "BROKER_DISABLED",
         "messages": 2,
         "examples": [
             {
@@ -115,6 +120,104 @@ def test_what_a_change_is_stopped_on(
     words: list[str], status: int, job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended(capsys, *TRIED, *words)[0] == status
+
+
+# A sends by the hub to B; what the script does to the hub and to B is seen only there.
+SERVERS = """:CONNECT HUB
+USE msdb;
+ALTER ROUTE ToB WITH ADDRESS = 'TCP://{address}:4022';
+GO
+:CONNECT b
+USE Stock;
+{of_b}
+"""
+LEAVE_B = "DROP ROUTE Back;"
+NAMES = ("a", "hub", "b")
+
+
+def _network() -> Tables:
+    """Three instances: orders of A go by the hub to B, and the acknowledgements back the same way."""
+    ids = {name: f"0000000{n}-0000-4000-8000-000000000000" for n, name in enumerate(NAMES)}
+    databases = {"a": "Sales", "b": "Stock"}
+    routes = [
+        *(
+            route("ToB", "//stock", "TCP://hub:4022", instance_name="a", database_name=at)
+            for at in ("Sales", "msdb")
+        ),
+        route("ToB", "//stock", "TCP://b:4022", instance_name="hub", database_name="msdb"),
+        route("ToA", "//sales", "TCP://a:4022", instance_name="hub", database_name="msdb"),
+        route("Back", "//sales", "TCP://hub:4022", instance_name="b", database_name="Stock"),
+        *(route("Local", None, "LOCAL", instance_name=name, database_name="msdb") for name in databases),
+    ]
+    return {
+        "instances": [instance(name, f"tcp://{name}:4022", is_message_forwarding_enabled=True) for name in NAMES],
+        "databases": [
+            *(database(name, ids[at], instance_name=at) for at, name in databases.items()),
+            *(database("msdb", f"{n}" * 8, instance_name=name) for n, name in enumerate(NAMES, 1)),
+        ],
+        "services": [
+            service("Sales", "//sales", instance_name="a"),
+            service("Stock", "//stock", instance_name="b"),
+        ],
+        "routes": routes,
+        "messages": [message(n, "//stock", instance_name="a", from_service_name="//sales") for n in (1, 2)],
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "of_b", "ending", "hop", "fails", "passes"),
+    [
+        ("dead", "", ["NOT_KNOWN", None, None], ["THERE", 2, "hub", "msdb"], ["not-known"], ["delayed,dropped"]),
+        ("hub", "", ["DROPPED", "ROUTING_LOOP", "hub"], ["THERE", 2, "hub", "msdb"], ["dropped"], ["loop"]),
+        ("a", "", ["LOOP", None, "hub"], ["THERE", 2, "hub", "msdb"], ["dropped", "loop"], ["delayed"]),
+        (
+            "b",
+            "DROP SERVICE [//stock];",
+            ["DROPPED", "SERVICE_NOT_FOUND", "b"],
+            ["THERE", 3, "b", "msdb"],
+            ["dropped"],
+            ["delayed,loop"],
+        ),
+        (
+            "b",
+            LEAVE_B,
+            ["NO_RETURN_PATH", "NO_ROUTE", "b"],
+            ["BACK", 1, "b", "Stock"],
+            ["delayed", "no-return-path"],
+            ["dropped,loop", "rejected"],
+        ),
+    ],
+)
+def test_what_gets_worse_further_on(
+    address: str,
+    of_b: str,
+    ending: list[str | None],
+    hop: list[object],
+    fails: list[str],
+    passes: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A script for several servers, of which none is the senders' own."""
+    monkeypatch.chdir(tmp_path)
+    save_estate(_network(), tmp_path / "in")
+    text = config_text(tmp_path / "in", tmp_path / "out", dialogs=None, route_requests=None)
+    (tmp_path / "job.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "change.sql").write_text(SERVERS.format(address=address, of_b=of_b), encoding="utf-8")
+    line = ("--with-script", "change.sql", "--quiet")
+    for words, status in ((fails, 1), (passes, 0)):
+        for word in words:
+            assert ended(capsys, *line, "--fail-on", word)[0] == status, word
+    found = json.loads(ended(capsys, *line, "--format", "json")[1])
+    is_known = ending[0] != "NOT_KNOWN"
+    assert (found["changed"], found["worse"], found["not_known"]) == (2, 2 * is_known, 2 * (not is_known))
+    [key] = found["keys"]
+    assert (key["outcome_before"], key["outcome_after"]) == ("SENT", "SENT")
+    names = ("ending", "ending_reason", "ending_instance_name")
+    assert [key[f"{name}_before"] for name in names] == ["DELIVERED", "LOCAL_SERVICE", "b"]
+    assert [key[f"{name}_after"] for name in names] == ending
+    assert [key[name] for name in CHANGED_HOP] == hop
 
 
 def test_every_changed_message_is_written(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +266,7 @@ def test_other_tables_are_not_written_over(
     [
         ("", "one of the arguments --against --against-version --against-time --with-script is required"),
         ("--against a.yaml --against-time 2026-01-05", "not allowed with argument --against"),
-        ("--with-script change.sql", "--with-script needs --instance"),
+        ("--with-script change.sql", "which instance the script is for is not known (give --instance"),
         ("--against moved.yaml --instance hub", "--instance goes with --with-script alone"),
         ("--against moved.yaml -v a=b", "-v goes with --with-script alone"),
         ("--against moved.yaml --fail-on delaid", "--fail-on: unknown word 'delaid' (did you mean delayed?)"),

@@ -34,10 +34,12 @@ from tests.random_estates import (
     assert_agrees,
     assert_compared,
     assert_few_agree,
+    assert_paths_part_everywhere,
     assert_same,
     assert_traces,
     compare_sides,
     draw_batch,
+    draw_network_sides,
     draw_sides,
     networks,
 )
@@ -178,6 +180,14 @@ def test_two_times_differ_as_two_runs_do(first: int, second: int) -> None:
     sides = draw_sides(first, MOMENTS[first], MOMENTS[second], is_altered=False, count=FEW)
     assert len(sides.changed) > 50
     assert_compared(compare_sides(arrow, sides), sides)
+
+
+@pytest.mark.parametrize(("seed", "first", "second"), [(2, 5, 5), (3, 1, 6)])
+def test_paths_of_two_sides_differ_as_two_runs_do(seed: int, first: int, second: int) -> None:
+    sides = draw_network_sides(seed, MOMENTS[first], MOMENTS[second])
+    assert_compared(compare_sides(arrow, sides), sides)
+    if seed == 2:
+        assert_paths_part_everywhere(sides)
 
 
 def test_a_configuration_does_not_differ_from_itself() -> None:

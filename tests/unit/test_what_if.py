@@ -26,7 +26,14 @@ def _key(service: str, before: str, after: str, messages: int, instance: str = "
     ends = {
         f"{name}_{side}": word for side, both in verdicts.items() for name, word in zip(_ENDS, both, strict=True)
     }
-    return {"instance_name": instance, "to_service_name": service, **ends, "messages": messages}
+    leaves = {side: both[0] == "SENT" for side, both in verdicts.items()}
+    endings = {
+        f"ending{part}_{side}": None if leaves[side] else word
+        for side, both in verdicts.items()
+        for part, word in zip(("", "_reason"), both, strict=True)
+    }
+    endings |= {f"ending_{side}": "NOT_KNOWN" for side in verdicts if leaves[side]}
+    return {"instance_name": instance, "to_service_name": service, **ends, **endings, "messages": messages}
 
 
 OFF, HERE, AWAY = "DELAYED BROKER_DISABLED", "DELIVERED LOCAL_SERVICE", "SENT NETWORK_ADDRESS"

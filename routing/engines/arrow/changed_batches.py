@@ -1,21 +1,38 @@
 """Find by Arrow, batch by batch, the messages that two configurations, or two times, decide differently.
 
-Each side decides a batch as a run does. Equal values of two decisions have one number on both sides: so numbers
-are compared, and texts only where a route reads its address from the message's own service name.
+Each side decides a batch as a run does, and follows it as `trace --all` does. Equal values of two decisions, and
+equal paths, have one number on both sides: so numbers are compared, and texts only where a route reads its address
+from the message's own service name.
+
+A message is decided on both sides only if it may differ: at its first hop, or anywhere on its path before.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from routing.engines.arrow.changed_rows import (
+    AS_READ,
+    GROUPED,
+    ChangedBatch,
+    ChangedRows,
+    ComparedColumns,
+    DecidedRows,
+    PartingPaths,
+    differ,
+)
+from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.decisions import DecisionColumns, GrowingColumn, WordColumn
-from routing.engines.arrow.message_keys import NUMBERED, MessageRows, texts_of
+from routing.engines.arrow.message_keys import ChosenRows, MessageRows
 from routing.engines.arrow.open_requests import FoundRequests
+from routing.engines.arrow.path_numbers import AddresseeNumbers, PathFinder, PathNumbers
 from routing.engines.arrow.resolved_batches import (
+    Asked,
     BatchResolver,
+    KeyedBatch,
     KnownPlaces,
     MessageScan,
     as_read,
@@ -23,12 +40,13 @@ from routing.engines.arrow.resolved_batches import (
     find_decisions,
     find_reasons,
 )
-from routing.engines.arrow.text_numbers import TextColumn, first_of, used_words
+from routing.engines.arrow.text_numbers import TextColumn, first_of
 from routing.plan.checked_inputs import CheckedInputs
-from routing.result_schemas import DECIDED, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.result_schemas import DECIDED, KEY_CHANGES, SIDES
+from routing.rules.network import EstateNetwork
 from routing.schemas import ColumnKind
 from routing.tables.arrow_forms import leading_addresses
-from routing.tables.arrow_rows import arrow_type, find_undecodable, plain_values, with_readable_texts
+from routing.tables.arrow_rows import arrow_schema, arrow_type, plain_values
 from routing.tables.encoded_texts import split_words
 from routing.tables.table_columns import Table
 from routing.terms import REJECTED
@@ -36,42 +54,112 @@ from routing.terms import REJECTED
 if TYPE_CHECKING:
     import pyarrow
 
-_SIDES = ("before", "after")
-_ENDS = tuple(name for name in EXAMPLES.names if name.endswith(_SIDES))
-_EXAMPLE = tuple(name for name in EXAMPLES.names if name not in _ENDS)
-_GROUPED = tuple(name for name in KEY_CHANGES.names if name != "messages" and not name.endswith(_SIDES))
 _JOINED = ", "
-# A diff also reads the conversation as it is written, and the place in the batch.
-_AS_READ, _PLACE = "conversation_as_read", "place"
+# A diff also reads the place in the batch.
+_PLACE = "place"
 # No decision has this number.
 _NO_NUMBER = -1
 
 
 @dataclass(frozen=True)
 class DecidingSide:
-    """One of two sides: its configuration, its time, and the requests that messages open there."""
+    """One of two sides: its configuration, its time, the requests that messages open there, and their paths."""
 
     scan: MessageScan
     requests: FoundRequests | None
     places: KnownPlaces
+    paths: SidePaths
+    numbers: PathNumbers
 
     @classmethod
-    def of(cls, messages: MessageRows, dialogs: Table | None, checked: CheckedInputs) -> DecidingSide:
+    def of(
+        cls,
+        messages: MessageRows,
+        dialogs: Table | None,
+        checked: CheckedInputs,
+        network: EstateNetwork,
+        paths: SidePaths,
+        addressees: AddresseeNumbers,
+    ) -> DecidingSide:
         """Return a side that decides some messages; ``dialogs`` are Arrow's, without a fault."""
         scan = MessageScan.of(messages, dialogs, checked)
-        return cls(scan, find_all_requests(scan), KnownPlaces.of(checked))
+        numbers = PathNumbers(scan, network, paths, addressees)
+        return cls(scan, find_all_requests(scan), KnownPlaces.of(checked), paths, numbers)
 
 
-class ComparedColumns(NamedTuple):
-    """Compared columns of decisions, by the numbers that both sides share.
+class _DecidedBatch(NamedTuple):
+    """Numbers of the decisions, and of the shared paths, of the messages of a batch."""
 
-    ``texts`` are words and numbers of words by the names of `DECIDED`; ``ends`` numbers of outcome and reason;
-    ``reads_address``: the address is that of the message's own service name, if that has one.
-    """
+    decisions: pyarrow.Array
+    paths: pyarrow.Array
 
-    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
-    ends: pyarrow.Array
-    reads_address: pyarrow.Array
+    def take(self, places: pyarrow.Array) -> _DecidedBatch:
+        return _DecidedBatch(*(column.take(places) for column in self))
+
+
+class _SideBatches:
+    """Decides batches of a side, one after the other, for one thread."""
+
+    def __init__(self, place: int, side: DecidingSide, compared: ComparedMessages) -> None:
+        self._place, self._side, self._compared = place, side, compared
+        self._resolver, self._finder = BatchResolver(side.scan), PathFinder(side.scan, side.numbers)
+
+    def find_differing(self, batch: pyarrow.RecordBatch) -> pyarrow.Array:
+        """Return a mask of messages whose path may be another one on the other side."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        keyed, asked = self._key(batch)
+        found = self._finder.find(keyed, asked)
+        differs = self._side.paths.may_differ().take(found)
+        if len(keyed.rows) == len(batch):
+            return differs
+        is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
+        return pc.replace_with_mask(pyarrow.repeat(pyarrow.scalar(False), len(batch)), is_sound, differs)
+
+    def decide(self, batch: pyarrow.RecordBatch) -> _DecidedBatch:
+        """Decide and follow the messages of a batch."""
+        import pyarrow.compute as pc
+
+        keyed, asked = self._key(batch)
+        decisions, paths = self._compared.decisions, self._compared.paths
+        decided = self._side.scan.decisions.decided()
+        found = self._finder.find(keyed, asked)
+        of_sound = (
+            decisions.of_side(self._place, decided).take(find_decisions(keyed, decided, asked)),
+            self._side.paths.shared().take(found),
+        )
+        if len(keyed.rows) == len(batch):
+            return _DecidedBatch(*of_sound)
+        is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
+        rejected = pc.invert(is_sound)
+        rows = batch.filter(rejected)
+        reasons = _join_codes(find_reasons(as_read(_with_what_is_read(rows)), *self._side.places.find(rows)))
+        columns = zip(of_sound, (decisions.of_reasons(reasons), paths.of_reasons(reasons)), strict=True)
+        nothing = _repeat(_NO_NUMBER, len(batch))
+        return _DecidedBatch(
+            *(
+                pc.replace_with_mask(pc.replace_with_mask(nothing, is_sound, numbers), rejected, others)
+                for numbers, others in columns
+            )
+        )
+
+    def _key(self, batch: pyarrow.RecordBatch) -> tuple[KeyedBatch, Asked | None]:
+        """Return a keyed batch, and which of its messages a request for a route stops."""
+        import pyarrow
+
+        side = self._side
+        at = pyarrow.repeat(pyarrow.scalar(side.scan.messages.at, pyarrow.int64()), len(batch))
+        keyed = self._resolver.key(batch.set_column(batch.schema.get_field_index("at"), "at", at))
+        requests = side.requests
+        return keyed, None if requests is None else requests.find(keyed, side.scan.decisions.decided())
+
+
+def _join_codes(reasons: pyarrow.Array) -> pyarrow.Array:
+    """Return the codes of messages that are set aside as one text each."""
+    import pyarrow
+
+    return pyarrow.array([_JOINED.join(codes) for codes in reasons.to_pylist()], pyarrow.string())
 
 
 class ComparedDecisions:
@@ -82,8 +170,8 @@ class ComparedDecisions:
 
         self._lock = threading.Lock()
         self._numbers: dict[tuple[str | bool | None, ...], int] = {}
-        self._of_sides = tuple(GrowingColumn(pyarrow.int64()) for _ in _SIDES)
-        self._known = [0 for _ in _SIDES]
+        self._of_sides = tuple(GrowingColumn(pyarrow.int64()) for _ in SIDES)
+        self._known = [0 for _ in SIDES]
         self._texts = {name: WordColumn.empty() for name in DECIDED}
         self._ends: dict[tuple[str | bool | None, ...], int] = {}
         self._end_numbers, self._reads = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
@@ -101,11 +189,10 @@ class ComparedDecisions:
                 self._known[side] = count
             return self._of_sides[side].array()
 
-    def of_reasons(self, reasons: pyarrow.Array) -> pyarrow.Array:
-        """Return the numbers of messages that are set aside, by the lists of their codes."""
+    def of_reasons(self, texts: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of messages that are set aside, by their codes."""
         import pyarrow
 
-        texts = pyarrow.array([_JOINED.join(codes) for codes in reasons.to_pylist()], pyarrow.string())
         coded = texts.dictionary_encode()
         with self._lock:
             nothing = (None,) * (len(DECIDED) - 2)
@@ -130,26 +217,18 @@ class ComparedDecisions:
         return number
 
 
-class ChangedBatch(NamedTuple):
-    """The messages of a batch that change.
-
-    ``rows`` have the columns of `MESSAGE_CHANGES`, whose texts are dictionaries; ``groups`` are those of
-    `KEY_CHANGES`; ``examples`` the lowest few of each change from an outcome and reason to others, in the columns
-    of `EXAMPLES`.
-    """
-
-    rows: pyarrow.Table
-    groups: pyarrow.Table
-    examples: pyarrow.Table
-
-
 @dataclass(frozen=True)
 class ComparedMessages:
-    """Messages that two sides decide, which read the same rows; of each change ``shown`` examples are kept."""
+    """Messages that two sides decide, which read the same rows; of each change ``shown`` examples are kept.
+
+    ``touched`` are the rows that may differ at their first hop.
+    """
 
     before: DecidingSide
     after: DecidingSide
+    touched: ChosenRows
     shown: int
+    paths: ComparedPaths
     decisions: ComparedDecisions = field(default_factory=ComparedDecisions)
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
@@ -157,11 +236,34 @@ class ComparedMessages:
         import pyarrow
 
         rows = self.before.scan.messages
-        for batch in self.before.scan.batches({_AS_READ: rows.column("conversation_id")}):
+        for batch in self.before.scan.batches({AS_READ: rows.column("conversation_id")}):
             yield pyarrow.RecordBatch.from_arrays(
                 [*batch.columns, pyarrow.array(range(len(batch)), pyarrow.int64())],
                 [*batch.schema.names, _PLACE],
             )
+
+    def spell(self, groups: pyarrow.Table) -> pyarrow.Table:
+        """Return counts by `GROUP` as rows of `KEY_CHANGES`, of which some may be alike."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        decisions, endings, hops = self.decisions.columns(), self.paths.endings(), self.paths.hops()
+        database = groups["database_name"]
+        columns: dict[str, pyarrow.ChunkedArray] = {name: groups[name] for name in GROUPED}
+        columns["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
+        for side in SIDES:
+            for of_side, texts in (("decision", decisions.texts), ("end", endings.texts)):
+                numbers = groups[f"{of_side}_{side}"]
+                for name, (words, of_numbers) in texts.items():
+                    columns[f"{name}_{side}"] = words.take(of_numbers.take(numbers))
+            in_names = groups[f"address_{side}"]
+            columns[f"address_{side}"] = pc.coalesce(in_names, columns[f"address_{side}"])
+        columns |= {
+            name: words.take(numbers.take(groups["place"])) for name, (words, numbers) in hops.texts.items()
+        }
+        columns |= {"hop": hops.hops.take(groups["place"]), "messages": groups["messages"]}
+        shape = arrow_schema(KEY_CHANGES.optional())
+        return pyarrow.table({field.name: columns[field.name].cast(field.type) for field in shape})
 
 
 class BatchComparer:
@@ -169,77 +271,67 @@ class BatchComparer:
 
     def __init__(self, compared: ComparedMessages) -> None:
         self._compared = compared
-        self._sides = [
-            (deciding_side, BatchResolver(deciding_side.scan))
-            for deciding_side in (compared.before, compared.after)
-        ]
+        self._before, self._after = (
+            _SideBatches(place, side, compared) for place, side in enumerate((compared.before, compared.after))
+        )
 
     def compare(self, batch: pyarrow.RecordBatch) -> ChangedBatch | None:
         """Return the changes of a batch; None where nothing changes."""
         import pyarrow.compute as pc
 
-        numbers = [self._decide(place, batch) for place in range(len(_SIDES))]
-        changed = pc.indices_nonzero(pc.not_equal(*numbers))
+        batch = self._select(batch)
+        if not len(batch):
+            return None
+        decided = [self._before.decide(batch), self._after.decide(batch)]
+        endings = self._compared.paths.endings()
+        ends = [endings.endings.take(one.paths) for one in decided]
+        ends_elsewhere = pc.not_equal(*ends)
+        changed = pc.indices_nonzero(pc.or_(pc.not_equal(*(one.decisions for one in decided)), ends_elsewhere))
         if not len(changed):
             return None
-        rows, numbers = batch.take(changed), [one.take(changed) for one in numbers]
         columns = self._compared.decisions.columns()
-        decided_rows = [self._read(rows, columns, one) for one in numbers]
+        decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
         # Only the texts say whether an address in a name equals an address of a route.
         if any(rows_of_side.in_names is not None for rows_of_side in decided_rows):
-            differs = pc.indices_nonzero(_differ(*decided_rows))
+            differs = pc.indices_nonzero(pc.or_(differ(*decided_rows), ends_elsewhere.take(changed)))
             if not len(differs):
                 return None
-            rows = rows.take(differs)
-            decided_rows = [self._read(rows, columns, one.take(differs)) for one in numbers]
-        return _changed_batch(rows, columns, decided_rows, self._compared.shown)
+            changed = changed.take(differs)
+            decided_rows = [self._read(batch, changed, columns, one.decisions.take(changed)) for one in decided]
+        paths = PartingPaths.of(self._compared.paths, endings, *(one.paths.take(changed) for one in decided))
+        changes = ChangedRows(batch, changed, decided_rows, paths)
+        return ChangedBatch(changes, changes.group(), changes.find_lowest(columns, self._compared.shown))
 
-    def _decide(self, place: int, batch: pyarrow.RecordBatch) -> pyarrow.Array:
-        """Return the numbers of what a side decides for the messages of a batch."""
-        import pyarrow
+    def _select(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Select the messages that may differ: at their first hop, or on their path before."""
         import pyarrow.compute as pc
 
-        deciding_side, resolver = self._sides[place]
-        decisions = self._compared.decisions
-        at = pyarrow.repeat(pyarrow.scalar(deciding_side.scan.messages.at, pyarrow.int64()), len(batch))
-        keyed = resolver.key(batch.set_column(batch.schema.get_field_index("at"), "at", at))
-        decided = deciding_side.scan.decisions.decided()
-        numbers = decisions.of_side(place, decided).take(find_decisions(keyed, decided, deciding_side.requests))
-        if len(keyed.rows) == len(batch):
-            return numbers
-        is_sound = pc.is_in(batch[_PLACE], value_set=keyed.rows[_PLACE])
-        all_numbers = pc.replace_with_mask(_repeat(_NO_NUMBER, len(batch)), is_sound, numbers)
-        rejected = pc.invert(is_sound)
-        rows = batch.filter(rejected)
-        reasons = find_reasons(as_read(_with_what_is_read(rows)), *deciding_side.places.find(rows))
-        return pc.replace_with_mask(all_numbers, rejected, decisions.of_reasons(reasons))
+        touched = self._compared.touched.mask(batch)
+        # To copy most rows takes longer than to decide the others on both sides.
+        if touched.true_count * 2 > len(batch):
+            return batch
+        others = pc.invert(touched)
+        may_differ = self._before.find_differing(batch.filter(others))
+        return batch.filter(pc.replace_with_mask(touched, others, may_differ))
 
+    @staticmethod
     def _read(
-        self, rows: pyarrow.RecordBatch, compared_columns: ComparedColumns, numbers: pyarrow.Array
-    ) -> _DecidedRows:
-        """Return a side's decisions for messages, from the numbers of these decisions."""
+        batch: pyarrow.RecordBatch,
+        changed: pyarrow.Array,
+        compared_columns: ComparedColumns,
+        numbers: pyarrow.Array,
+    ) -> DecidedRows:
+        """Return a side's decisions for some messages of a batch, from the numbers of these decisions."""
         import pyarrow.compute as pc
 
         texts = {name: TextColumn(words, of.take(numbers)) for name, (words, of) in compared_columns.texts.items()}
         reads = compared_columns.reads_address.take(numbers)
         if not reads.true_count:
-            return _DecidedRows(numbers, texts, None)
-        words, places = split_words(rows["to_service_name"])
+            return DecidedRows(numbers, texts, None)
+        words, places = split_words(batch["to_service_name"])
         coded = leading_addresses(words).dictionary_encode()
-        in_names = TextColumn(coded.dictionary, pc.if_else(reads, coded.indices.take(places), None))
-        return _DecidedRows(numbers, {**texts, "address": first_of([in_names, texts["address"]])}, in_names)
-
-
-class _DecidedRows(NamedTuple):
-    """Decisions of a side for some messages.
-
-    ``numbers`` are those of `ComparedDecisions`, ``texts`` the columns of `DECIDED`; ``in_names`` are addresses in
-    the messages' own service names, None where none is read.
-    """
-
-    numbers: pyarrow.Array
-    texts: Mapping[str, TextColumn]
-    in_names: TextColumn | None
+        in_names = TextColumn(coded.dictionary, pc.if_else(reads, coded.indices.take(places.take(changed)), None))
+        return DecidedRows(numbers, {**texts, "address": first_of([in_names, texts["address"]])}, in_names)
 
 
 def _repeat(value: int, rows: int) -> pyarrow.Array:
@@ -253,101 +345,6 @@ def _with_what_is_read(rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     import pyarrow
 
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-    columns["conversation_id"] = columns.pop(_AS_READ)
+    columns["conversation_id"] = columns.pop(AS_READ)
     columns["enqueue_time"] = columns["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
     return pyarrow.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def _differ(before: _DecidedRows, after: _DecidedRows) -> pyarrow.Array:
-    """Return a mask of messages of which a compared value differs; null is equal to null alone."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    differs: Any = pyarrow.repeat(pyarrow.scalar(False), len(before.numbers))
-    for name in DECIDED:
-        old, new = (rows.texts[name].array().cast(pyarrow.string()) for rows in (before, after))
-        is_other = pc.fill_null(pc.not_equal(old, new), fill_value=False)
-        differs = pc.or_(differs, pc.or_(is_other, pc.not_equal(old.is_valid(), new.is_valid())))
-    return differs
-
-
-def _changed_batch(
-    rows: pyarrow.RecordBatch, compared_columns: ComparedColumns, decided_rows: list[_DecidedRows], shown: int
-) -> ChangedBatch:
-    """Return messages that change, with both decisions, counted and with examples."""
-    import pyarrow
-
-    columns_of_messages: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
-    columns_of_messages["conversation_id"] = rows[_AS_READ]
-    columns_of_messages |= {name: _readable(used_words(texts_of(rows, name))).array() for name in NUMBERED}
-    has_number = "message_sequence_number" in rows.schema.names
-    columns_of_messages["message_sequence_number"] = (
-        rows["message_sequence_number"] if has_number else pyarrow.nulls(len(rows), pyarrow.int64())
-    )
-    columns_of_messages["enqueue_time"] = rows["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
-    decided = {
-        f"{name}_{word}": used_words(rows_of_side.texts[name].array()).array()
-        for word, rows_of_side in zip(_SIDES, decided_rows, strict=True)
-        for name in DECIDED
-    }
-    columns = {**columns_of_messages, **decided}
-    table = with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
-    return ChangedBatch(
-        table, _group(table, decided_rows), _find_lowest(table, compared_columns, decided_rows, shown)
-    )
-
-
-def _readable(column: TextColumn) -> TextColumn:
-    r"""Return a column whose texts are all UTF-8: each undecodable byte is written as ``\xNN``."""
-    import pyarrow
-
-    if find_undecodable(column.words) is None:
-        return column
-    coded = pyarrow.array(plain_values(column.words), pyarrow.string()).dictionary_encode()
-    return TextColumn(coded.dictionary, coded.indices.take(column.places))
-
-
-def _group(table: pyarrow.Table, decided_rows: list[_DecidedRows]) -> pyarrow.Table:
-    """Return the groups of messages that change: rows of `KEY_CHANGES`."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    numbers: dict[str, pyarrow.Array] = {}
-    for name in _GROUPED:
-        [column] = table[name].chunks
-        numbers[name] = column.indices
-    for place, rows_of_side in enumerate(decided_rows):
-        numbers[f"decided_{place}"] = rows_of_side.numbers
-        if rows_of_side.in_names is not None:
-            numbers[f"in_name_{place}"] = rows_of_side.in_names.places
-    names = list(numbers)
-    numbers["row"] = pyarrow.array(range(len(table)), pyarrow.int64())
-    grouped = pyarrow.table(numbers).group_by(names).aggregate([("row", "min"), ("row", "count")])
-    first = table.take(grouped["row_min"])
-    texts = {name: first[name].cast(pyarrow.string()) for name in KEY_CHANGES.names if name != "messages"}
-    database = texts["database_name"]
-    texts["database_name"] = pc.if_else(pc.equal(database, ""), None, database)
-    return pyarrow.table({**texts, "messages": grouped["row_count"]})
-
-
-def _find_lowest(
-    table: pyarrow.Table, compared_columns: ComparedColumns, decided_rows: list[_DecidedRows], shown: int
-) -> pyarrow.Table:
-    """Return examples of each change from an outcome and reason to others: rows of `EXAMPLES`, nulls first."""
-    import pyarrow
-    import pyarrow.compute as pc
-
-    before, after = (compared_columns.ends.take(rows_of_side.numbers) for rows_of_side in decided_rows)
-    changes = pc.add(pc.multiply(before, len(compared_columns.ends)), after).dictionary_encode()
-    columns: dict[str, pyarrow.Array] = {}
-    for name in _EXAMPLE:
-        texts = table[name].cast(pyarrow.string()).combine_chunks()
-        columns |= {f"has_{name}": texts.is_valid().cast("int8"), name: texts}
-    ordered, parts = pyarrow.table(columns), []
-    for change in range(len(changes.dictionary)):
-        places = pc.indices_nonzero(pc.equal(changes.indices, change))
-        if len(places) > shown:
-            order = [(name, "ascending") for name in columns]
-            places = places.take(pc.select_k_unstable(ordered.take(places), shown, order))
-        parts.append(places)
-    return table.select(EXAMPLES.names).take(pyarrow.concat_arrays(parts))

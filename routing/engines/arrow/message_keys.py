@@ -72,15 +72,20 @@ class ChosenRows:
 
     selections: Sequence[Mapping[str, Collection[str]]]
 
-    def filter(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        """Return the chosen rows of a batch, which has these columns."""
+    def mask(self, batch: pyarrow.RecordBatch) -> pyarrow.Array:
+        """Return which rows of a batch, which has these columns, are chosen."""
+        import pyarrow
         import pyarrow.compute as pc
 
         masks = [
             pc.fill_null(reduce(pc.and_, (has_one(batch[name]) for name, has_one in tests.items())), False)
             for tests in self._tests
         ]
-        return batch.filter(reduce(pc.or_, masks))
+        return reduce(pc.or_, masks, pyarrow.repeat(pyarrow.scalar(False), len(batch)))
+
+    def filter(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the chosen rows of a batch, which has these columns."""
+        return batch.filter(self.mask(batch))
 
     @cached_property
     def _tests(self) -> list[dict[str, Callable[[pyarrow.Array], pyarrow.Array]]]:

@@ -175,7 +175,8 @@ class BatchResolver:
         import pyarrow.compute as pc
 
         rows, decided = keyed.rows, self._scan.decisions.decided()
-        decisions = find_decisions(keyed, decided, requests).dictionary_encode()
+        asked = None if requests is None else requests.find(keyed, decided)
+        decisions = find_decisions(keyed, decided, asked).dictionary_encode()
         columns = self.own_columns(rows)
         columns["to_broker_instance"] = keyed.named.array()
         texts = {name: _words_of(decided, name, decisions) for name in decided.words}
@@ -208,13 +209,17 @@ def find_all_requests(scan: MessageScan) -> FoundRequests | None:
     return find_requests(scan, read, read_on_record(scan))
 
 
-def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, requests: FoundRequests | None) -> pyarrow.Array:
+Asked = tuple["pyarrow.Array", "pyarrow.Array"]
+"""Masks of messages that step 4 stops in their own scope, and in msdb."""
+
+
+def find_decisions(keyed: KeyedBatch, decided: DecisionColumns, asked: Asked | None) -> pyarrow.Array:
     """Return the numbers of decisions, by the plan and by the message's own request, end of dialog and hops."""
     import pyarrow.compute as pc
 
     decisions = keyed.decisions
-    if requests is not None:
-        in_scope, in_msdb = requests.find(keyed, decided)
+    if asked is not None:
+        in_scope, in_msdb = asked
         decisions = pc.if_else(in_msdb, decided.requested.take(decisions), decisions)
         decisions = pc.if_else(in_scope, REQUESTED, decisions)
     if keyed.is_expired is not None:

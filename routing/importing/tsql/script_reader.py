@@ -350,13 +350,23 @@ def servers_in(path: FilePlace, variables: Mapping[str, str] | None = None) -> t
 
     Raises as `read_file`.
     """
+    return servers_of_text(_decode(path).text, str(path), variables, _includes_of(path))
+
+
+def servers_of_text(
+    text: str,
+    file: str,
+    variables: Mapping[str, str] | None = None,
+    include: Include | None = None,
+) -> tuple[str | None, ...]:
+    """Return the servers of the batches of a script's text in their order, None before any ``:connect``."""
     servers: dict[str | None, None] = {}
 
     def take(part: SqlBatch | StatementProblem) -> None:
         if isinstance(part, SqlBatch):
             servers[part.server] = None
 
-    read_batches(_decode(path).text, str(path), variables or {}, _includes_of(path), take)
+    read_batches(text, file, variables or {}, include, take)
     return tuple(servers)
 
 

@@ -1,37 +1,35 @@
-"""Decide messages of Arrow's tables and files on both sides: those alone that a difference can touch."""
+"""Decide and follow messages of Arrow's tables and files on both sides: only those that a difference can touch."""
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from routing.cases.estate_sides import DiffSides, OneSide
-from routing.engines.arrow.changed_batches import BatchComparer, ChangedBatch, ComparedMessages, DecidingSide
+from routing.cases.estate_differences import AffectedServices, Only, PathDifference, find_affected
+from routing.cases.estate_sides import DiffSides
+from routing.engines.arrow.changed_batches import BatchComparer, ComparedMessages, DecidingSide
+from routing.engines.arrow.changed_rows import GROUP, ChangedBatch
+from routing.engines.arrow.compared_paths import ComparedPaths, SidePaths
 from routing.engines.arrow.message_keys import ChosenRows, MessageRows
+from routing.engines.arrow.path_numbers import AddresseeNumbers
 from routing.engines.arrow.resolved_batches import for_each_thread
 from routing.plan.checked_inputs import CheckedInputs
-from routing.result_schemas import EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
+from routing.process import no_search_for_cycles
+from routing.result_schemas import ENDS, EXAMPLES, KEY_CHANGES, MESSAGE_CHANGES
 from routing.tables.arrow_forms import fold_texts
 from routing.tables.arrow_rows import arrow_schema, micros_in, plain_values
-from routing.tables.encoded_texts import GroupSums
+from routing.tables.encoded_texts import GroupSums, encoded
 from routing.tables.read_rows import condition_of
 from routing.tables.table_columns import Table, as_dataset, in_files_with, rows_where, shape_of
 from routing.terms import ReadRow
-from routing.views.diff.decision_comparison import (
-    ENDS,
-    SHOWN,
-    AffectedServices,
-    MessageChanges,
-    find_affected,
-    narrow,
-)
+from routing.views.diff.decision_comparison import SHOWN, MessageChanges
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from routing.delta.data_files import DataFiles
+    from routing.delta.data_files import DataFiles, DataFileWriter
 
 _ID, _COUNT = "conversation_id", "messages"
 _GROUP = tuple(name for name in KEY_CHANGES.names if name != _COUNT)
@@ -39,39 +37,65 @@ _EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
 
 
 def compare_messages(messages: Table, dialogs: Table | None, sides: DiffSides) -> ComparedMessages | None:
-    """Return the messages of which decisions may differ, for both sides to decide; None where there are none.
+    """Return the messages of which decisions or paths may differ, for both sides to decide; None where none may.
 
     These are those that may differ, with all messages of their instance to their service, since these may ask for
     the same route (section 5).
     """
-    affected = find_affected(sides)
+    affected, touched = find_affected(sides), AffectedServices()
+    touched.join(affected)
     if not sides.is_one_time and dialogs is not None:
-        _add_dialogs(affected, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
-    names = affected.whole | affected.services.keys()
-    if not names:
+        _add_dialogs(touched, messages, dialogs, *sorted((sides.before.at, sides.after.at)))
+    if not touched.filters:
         return None
-    rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(affected.filters))
-    rows = replace(rows, rows=_files_with(rows.rows, affected))
-    before, after = (_open_side(settings, names, dialogs, rows) for settings in sides.both)
-    return ComparedMessages(before, after, SHOWN)
+    difference = PathDifference.of(sides, affected)
+    selections = difference.select(touched, lambda only: _find_services(messages, only))
+    rows = replace(MessageRows.of(messages, None), chosen=ChosenRows(selections))
+    rows = replace(rows, rows=_files_with(rows.rows, selections))
+    checked = [CheckedInputs(side.settings, dialogs) for side in sides.both]
+    addressees = AddresseeNumbers.of(
+        set().union(*(one.named.services_anywhere() for one in checked)),
+        frozenset().union(*(one.named.addresses for one in checked)),
+    )
+    paths = ComparedPaths()
+    # The dialogs, and the rows of both sides, are without a fault.
+    before, after = (
+        DecidingSide.of(
+            replace(rows, at=side.at), dialogs, inputs, network, SidePaths(paths, may_differ), addressees
+        )
+        for side, inputs, network, may_differ in zip(
+            sides.both,
+            checked,
+            (difference.before, difference.after),
+            (difference.may_differ, None),
+            strict=True,
+        )
+    )
+    return ComparedMessages(before, after, ChosenRows(touched.filters), SHOWN, paths)
 
 
-def _files_with(rows: pyarrow.dataset.Dataset, affected: AffectedServices) -> pyarrow.dataset.Dataset:
+def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> pyarrow.dataset.Dataset:
     """Return the files of messages that may hold some of those that may differ."""
     condition: Any = None
-    for only in affected.filters:
+    for only in selections:
         one = condition_of(rows, only)
         condition = one if condition is None else condition | one
     return in_files_with(rows, condition)
 
 
-def _open_side(side: OneSide, names: set[str], dialogs: Table | None, rows: MessageRows) -> DecidingSide:
-    """Return a side of the messages of some instances, which knows the requests that they open.
+def _find_services(messages: Table, only: Only) -> Iterator[str]:
+    """Yield the services that messages with some values by column are for."""
+    import pyarrow
 
-    Its rows, and the dialogs, are without a fault.
-    """
-    checked = CheckedInputs(narrow(side.settings, names), dialogs)
-    return DecidingSide.of(replace(rows, at=side.at), dialogs, checked)
+    shape = shape_of(messages, "messages")
+    if "from_service_name" not in shape:
+        return
+    rows, name = as_dataset(messages), shape["to_service_name"]
+    groups = GroupSums([name], {})
+    for batch in encoded(rows, [name]).scanner([name], filter=condition_of(rows, only)).to_batches():
+        if len(batch):
+            groups.add(pyarrow.table(batch))
+    yield from (service for service in plain_values(groups.all()[name]) if service)
 
 
 def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, first: int, last: int) -> None:
@@ -116,7 +140,7 @@ def _turning(dialogs: Table, first: int, last: int) -> Any:
 class _CountedChanges:
     """The changed messages so far: how many are in each group, and of each change the lowest ones, nulls first."""
 
-    sums: GroupSums = field(default_factory=lambda: GroupSums(_GROUP, {_COUNT: "sum"}))
+    sums: GroupSums = field(default_factory=lambda: GroupSums(GROUP, {_COUNT: "sum"}))
     lowest: dict[tuple[Any, ...], list[tuple[Any, ...]]] = field(default_factory=dict)
 
     def add(self, changes: ChangedBatch) -> None:
@@ -144,10 +168,14 @@ class _CountedChanges:
         insort(lowest, example)
         del lowest[SHOWN:]
 
-    @property
-    def groups(self) -> list[ReadRow]:
-        """As `decision_comparison.MessageChanges` has them."""
-        groups = self.sums.all()
+    def groups(self, compared: ComparedMessages) -> list[ReadRow]:
+        """Return the groups as `decision_comparison.MessageChanges` has them."""
+        counted = self.sums.all()
+        if not len(counted):
+            return []
+        spelt = GroupSums(_GROUP, {_COUNT: "sum"})
+        spelt.add(compared.spell(counted))
+        groups = spelt.all()
         rows = zip(*(plain_values(groups[name]) for name in KEY_CHANGES.names), strict=True)
         return [dict(zip(KEY_CHANGES.names, row, strict=True)) for row in rows]
 
@@ -164,6 +192,10 @@ class _CountedChanges:
         ]
 
 
+def _write_to(file: DataFileWriter) -> Callable[[ChangedBatch], None]:
+    return lambda changes: file.add(changes.rows())
+
+
 @dataclass
 class ChangedMessages:
     """The messages that change, which are counted while they are read: to be read once."""
@@ -173,25 +205,26 @@ class ChangedMessages:
 
     def write_to(self, files: DataFiles) -> None:
         """Write every changed message, each thread to a file of its own."""
-        self._read(lambda: files.open().add)
+        self._read(lambda: _write_to(files.open()))
 
     def count(self) -> None:
         """Count the changed messages, and keep none."""
-        self._read(lambda: lambda rows: None)
+        self._read(lambda: lambda changes: None)
 
     def collect(self) -> pyarrow.Table:
         """Return every changed message."""
         import pyarrow
 
         shape, parts = arrow_schema(MESSAGE_CHANGES.optional()), list[Any]()
-        self._read(lambda: lambda rows: parts.append(rows.cast(shape)))
+        self._read(lambda: lambda changes: parts.append(changes.rows().cast(shape)))
         return pyarrow.concat_tables([shape.empty_table(), *parts])
 
     def summarize(self, read: int, messages: Table | None) -> MessageChanges:
         """Return the changes among so many messages; ``messages`` are all that change, where they are kept."""
-        return MessageChanges(read, self._counted.groups, self._counted.examples, messages)
+        groups = [] if self.compared is None else self._counted.groups(self.compared)
+        return MessageChanges(read, groups, self._counted.examples, messages)
 
-    def _read(self, open_sink: Callable[[], Callable[[pyarrow.Table], None]]) -> None:
+    def _read(self, open_sink: Callable[[], Callable[[ChangedBatch], None]]) -> None:
         """Send every changed message to a sink; each thread has its own."""
         if self.compared is None:
             return
@@ -202,9 +235,10 @@ class ChangedMessages:
             for batch in batches:
                 changes = comparer.compare(batch)
                 if changes is not None:
-                    sink(changes.rows)
+                    sink(changes)
                     counted.add(changes)
             return counted
 
-        for counted in for_each_thread(compared.batches(), work):
-            self._counted.join(counted)
+        with no_search_for_cycles():
+            for counted in for_each_thread(compared.batches(), work):
+                self._counted.join(counted)

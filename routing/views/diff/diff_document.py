@@ -19,10 +19,13 @@ from routing.document import (
     Words,
     make_columns,
 )
-from routing.render.wording import count, format_time, mark_outcome, write_json
-from routing.terms import ReadRow
+from routing.render.wording import count, format_time, mark_outcome, plain_words, write_json
+from routing.result_schemas import SIDES
+from routing.rules.judging import LEAVES
+from routing.rules.path_changes import THERE
+from routing.terms import PathEnd, ReadRow
 from routing.views.configuration_changes import COMES, GOES, list_differences
-from routing.views.diff.decision_comparison import step_of
+from routing.views.diff.decision_comparison import loses_sight, step_of
 from routing.views.diff.diffing import Diff
 
 SHOWN = 20
@@ -64,17 +67,24 @@ def _answers(done: Diff) -> Iterator[Block]:
         change = "changes" if number[_NEITHER] == 1 else "change"
         head = f"{number[_NEITHER]:,} {change}, and {get[_NEITHER]} neither worse nor better"
         yield Paragraph(_state_changes(head, counts[_NEITHER], stay))
+    if done.not_known:
+        yield Paragraph(
+            f"It is no longer known where {count(done.not_known, 'message')} end{'s' * (done.not_known == 1)}."
+        )
 
 
 def _state_changes(head: str, rows: Sequence[ReadRow], verbs: tuple[str, str]) -> Words:
-    """Return a sentence that goes on with what becomes of messages, by outcome and reason, most first."""
-    becoming = Counter[tuple[str, str]]()
+    """Return a sentence that goes on with where messages end, as far as that is known, most first."""
+    becoming = Counter[tuple[str, str | None]]()
     for row in rows:
-        becoming[row["outcome_after"], row["reason_after"]] += row["messages"]
+        what = "outcome", "reason"
+        if row["ending_after"] != PathEnd.NOT_KNOWN:
+            what = "ending", "ending_reason"
+        becoming[row[f"{what[0]}_after"], row[f"{what[1]}_after"]] += row["messages"]
     parts: list[str | TonedText] = [head]
-    for place, ((outcome, reason), messages) in enumerate(becoming.most_common(_FEW)):
-        verb = verbs[messages != 1]
-        parts += [f"{', ' if place else ': '}{messages:,} {verb} ", mark_outcome(outcome), f" ({reason})"]
+    for place, ((end, reason), messages) in enumerate(becoming.most_common(_FEW)):
+        verb, why = verbs[messages != 1], "" if reason is None else f" ({reason})"
+        parts += [f"{', ' if place else ': '}{messages:,} {verb} ", mark_outcome(end), why]
     rest = sum(becoming.values()) - sum(messages for _, messages in becoming.most_common(_FEW))
     return (*parts, f", {rest:,} for other reasons." if rest else ".")
 
@@ -134,17 +144,31 @@ def _list_rows(title: str, rows: Sequence[ReadRow], words: Callable[[ReadRow], W
 def _count(row: ReadRow) -> Sequence[Cell]:
     examples = (f"{_text(one['instance_name'])} {_text(one['message_id'])}" for one in row["examples"])
     before, after = (
-        f"{row[f'outcome_{before_or_after}']} {row[f'reason_{before_or_after}']}"
-        for before_or_after in ("before", "after")
+        f"{row[f'outcome_{side}']} {row[f'reason_{side}']}" + plain_words(tuple(_end(row, side))) for side in SIDES
     )
     return row["messages"], before, after, ", ".join(examples)
+
+
+def _end(row: ReadRow, side: str) -> Iterator[str | TonedText]:
+    """Yield where a message ends that leaves its instance, if it is known or was."""
+    if row[f"outcome_{side}"] in LEAVES and (row[f"ending_{side}"] != PathEnd.NOT_KNOWN or loses_sight(row)):
+        reason = row[f"ending_reason_{side}"]
+        yield from (", then ", mark_outcome(row[f"ending_{side}"]), "" if reason is None else f" {reason}")
 
 
 def _key(row: ReadRow) -> Words:
     """Write the place of messages that change, and their decision on each side."""
     where = _join_names(row, "instance_name", "database_name")
     who = f"{count(row['messages'], 'message')} of {where} to service {_text(row['to_service_name'])}: "
-    return (who, *_decision(row, "before"), " → ", *_decision(row, "after"))
+    return (who, *_decision(row, "before"), " → ", *_decision(row, "after"), _part(row))
+
+
+def _part(row: ReadRow) -> str:
+    """Write at which hop the paths part, if it is not the first one."""
+    if row["hop"] is None or (row["hop"] == 1 and row["hop_direction"] == THERE):
+        return ""
+    way = "" if row["hop_direction"] == THERE else " of the way back"
+    return f"; from hop {row['hop']}{way} on, {_join_names(row, 'hop_instance_name', 'hop_scope')}"
 
 
 def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
@@ -160,6 +184,10 @@ def _decision(row: ReadRow, before_or_after: str) -> Iterator[str | TonedText]:
     parts += [] if mirror is None else [f"mirror {mirror}"]
     yield mark_outcome(outcome)
     yield " ".join(parts)
+    yield from _end(row, before_or_after)
+    ending = _join_names(row, *(f"ending_{name}_name_{before_or_after}" for name in ("instance", "database")))
+    if outcome in LEAVES and ending:
+        yield f" at {ending}"
 
 
 def _route(row: ReadRow) -> Words:
@@ -195,6 +223,7 @@ def write_diff(done: Diff) -> str:
             "compared": done.compared,
             "changed": done.changed,
             "worse": done.worse,
+            "not_known": done.not_known,
             **{name: [dict(row) for row in vars(done)[name]] for name in ("counts", "keys", "routes", "findings")},
             "script": None if done.script is None else done.script.as_json(),
         }

@@ -35,9 +35,9 @@ from routing.views.diff.decision_comparison import (
     DIFF_JOB,
     MessageChanges,
     count_changes,
-    find_affected,
     is_worse,
     list_keys,
+    loses_sight,
 )
 
 if TYPE_CHECKING:
@@ -180,13 +180,18 @@ class Diff:
 
     @property
     def changed(self) -> int:
-        """How many messages change."""
+        """How many messages change: their decision at the first hop, or where they end."""
         return sum(row["messages"] for row in self.counts)
 
     @property
     def worse(self) -> int:
-        """How many messages get worse."""
+        """How many messages get worse: they end delayed, dropped or rejected, at whatever hop."""
         return sum(row["messages"] for row in self.counts if is_worse(row))
+
+    @property
+    def not_known(self) -> int:
+        """How many messages are delivered before, while it is not known where they end after."""
+        return sum(row["messages"] for row in self.counts if loses_sight(row))
 
 
 @checked
@@ -202,7 +207,7 @@ def diff(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Diff:
-    """Compare the decisions on all messages, the routes and the findings of lint on two sides.
+    """Compare where all messages go and end, the routes and the findings of lint on two sides.
 
     Messages and dialogs of both sides are those of ``tables``.
 
@@ -233,7 +238,6 @@ def diff(
         ('SENT', 'DELAYED', 'ROUTE_REQUESTED', 1)
     """
     moment = datetime.now(timezone.utc) if at is None else moment_of(micros_of(at))
-    scripts = against.read(moment) if isinstance(against, Scripts) else []
     opener = opener or _opener(tables, spark)
     if isinstance(tables, Config):
         tables = leave_out_missing(opener, tables)
@@ -252,7 +256,7 @@ def diff(
     sides.refuse(before, {**before.settings, **({} if dialogs[0] is None else {"dialogs": dialogs[0]})})
     done = None
     if isinstance(against, Scripts):
-        after, done = sides.apply_scripts(before, scripts, against.instance, after.label)
+        after, done = sides.apply_scripts(before, against.read(moment, _known_instances(before)), after.label)
         both = DiffSides(before, after)
     sides.refuse(after, after.differs_in(before))
     progress("comparing messages")
@@ -270,6 +274,12 @@ def diff(
         done,
         frame_cache,
     )
+
+
+def _known_instances(one_side: OneSide) -> list[str]:
+    """Return the instances that a side's tables name."""
+    tables = (one_side.settings[key].values["instance_name"] for key in ("instances", "databases"))
+    return list(dict.fromkeys(name for names in tables for name in names))
 
 
 def _opener(tables: Mapping[str, Table] | Config, spark: SparkSession | None) -> TableOpener:
@@ -356,12 +366,10 @@ def _compare_in_spark(
     if isinstance(tables, Config):
         settings = tables.resolve
         options = replace(options, dialog_hash=settings.dialog_hash, broadcast_limit=settings.broadcast_limit)
-    # At two times dialogs differ as well.
-    affected = find_affected(both).filters if both.is_one_time else None
     notes: list[str] = []
     with released_on_failure() as frame_cache:
         frames = spark_diff.SideMessages(traffic["messages"], traffic.get("dialogs"))
-        changed = spark_diff.compare(frames, both.both, options, frame_cache, notes, affected=affected, out=out)
+        changed = spark_diff.compare(frames, both, options, frame_cache, notes, out=out)
     for note in notes:
         opener.on_note(note)
     if with_messages:

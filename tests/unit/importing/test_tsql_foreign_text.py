@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 
 from routing.errors import InputError
-from routing.importing.script_rows import read_text
-from routing.importing.tsql.script_reader import ReadScript
+from routing.importing.script_rows import read_scripts
+from routing.importing.tsql.script_reader import ReadScript, read_script
 
 ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'TCP://h:4022'"
@@ -76,10 +77,11 @@ def test_a_batch_that_begins_with_it_is_rejected(read: ReadText, line: str, why:
         (f"# Routes\n\n{ROUTE}\n", 1, f"the line begins with '#', {OTHER}"),
     ],
 )
-def test_a_file_of_nothing_else_is_no_script(text: str, line: int, why: str) -> None:
+def test_a_file_of_nothing_else_is_no_script(text: str, line: int, why: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text(text, encoding="utf-8")
     at = datetime(2024, 5, 1, tzinfo=timezone.utc)
     with pytest.raises(InputError, match="no T-SQL statement is found") as error:
-        read_text(text, file="notes.md", instance="X", scripted_at=at)
+        read_scripts([str(tmp_path / "notes.md")], instance="X", scripted_at=at)
     assert f"(line {line}: {why}" in str(error.value)
 
 
@@ -128,7 +130,7 @@ def test_each_line_of_it_is_named(read: ReadText, text: str, lines: list[int]) -
     ],
 )
 def test_a_script_may_begin_so(before: str) -> None:
-    script = read_text(
+    script = read_script(
         f"{before}{ROUTE}\nGO\n",
         file="f.sql",
         instance="X",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import altair as alt
 
-from routing.terms import NOT_KNOWN, JsonObject, ReadRow
+from routing.terms import NOT_KNOWN, JsonObject, Outcome, PathEnd, ReadRow
 from routing.views.page.facts import STUCK, DialogBalance, MessageFlow
 from routing.views.page.pictures import picture_theme
 
@@ -335,6 +335,10 @@ def before_and_after(done: Diff) -> picture_theme.Picture:
     return picture_theme.dressed(alt.layer(*layers).properties(height=alt.Step(_STEP)), words)
 
 
+# Endings that have the colour of an outcome; a reason tells them apart.
+_COLOURED = {str(PathEnd.LOOP): str(Outcome.DROPPED), str(PathEnd.NO_RETURN_PATH): str(Outcome.DELAYED)}
+
+
 def change_rows(keys: Iterable[ReadRow]) -> list[ReadRow]:
     """Return the rows of `before_and_after`, from rows of `result_schemas.KEY_CHANGES`."""
     named = [(f"{key['to_service_name']} on {key['instance_name']}", key) for key in keys]
@@ -342,7 +346,12 @@ def change_rows(keys: Iterable[ReadRow]) -> list[ReadRow]:
     counted: dict[tuple[int, str], Counter[tuple[str, str]]] = {}
     for name, key in named:
         for before_or_after in _BARS:
-            verdict = (key[f"outcome_{before_or_after}"], key[f"reason_{before_or_after}"])
+            # Where the messages end, if it is known; else what their own instance does.
+            what = "outcome", "reason"
+            if key[f"ending_{before_or_after}"] != PathEnd.NOT_KNOWN:
+                what = "ending", "ending_reason"
+            end, reason = (key[f"{name}_{before_or_after}"] for name in what)
+            verdict = _COLOURED.get(end, end), reason or end
             counted.setdefault((largest_places.place[name], before_or_after), Counter())[verdict] += key[
                 "messages"
             ]

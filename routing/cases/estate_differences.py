@@ -1,0 +1,307 @@
+"""Find which messages two sides may decide or follow otherwise, told by the settings alone.
+
+Nothing is decided here. The decision on a message depends on its instance's own row, its databases, the routes
+that name its service, any service or the BrokerConfiguration service, the holders of its service and the requests
+on record for it (rule book, sections 1 to 5). Where all of that is the same, so is the decision. The path is the
+same if this holds for every instance on it, there and back, and if addresses lead to the same instances.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from routing.cases.estate_sides import DiffSides, OneSide
+from routing.plan.checked_inputs import instances_of, network_of, requests_of
+from routing.rules.estate import AddressKind, EstateRoute, SqlInstance
+from routing.rules.judging import PathWay
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import PathSender, PathWithReturn
+from routing.rules.requesting import RouteRequest
+from routing.tables.table_columns import TableColumns
+from routing.terms import BROKER_CONFIGURATION_SERVICE
+
+Only = Mapping[str, Collection[str]]
+"""The values by column of some messages."""
+
+# Names that messages invent take no more room than this, of each instance.
+_MOST_SERVICES = 100_000
+_OF_ALL_SERVICES = (None, BROKER_CONFIGURATION_SERVICE)
+
+
+@dataclass(frozen=True)
+class AffectedServices:
+    """The instances of which every message may differ, and of others the services of which messages may."""
+
+    whole: set[str] = field(default_factory=set)
+    services: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, instance: str, service: str) -> None:
+        """Add a service of an instance; of very many all messages may differ as well."""
+        if instance in self.whole:
+            return
+        services = self.services.setdefault(instance, set())
+        services.add(service)
+        if len(services) > _MOST_SERVICES:
+            self.whole.add(instance)
+            del self.services[instance]
+
+    def join(self, other: AffectedServices) -> None:
+        """Add the instances and services of another difference."""
+        self.whole.update(other.whole)
+        for instance, services in other.services.items():
+            for service in services:
+                self.add(instance, service)
+
+    def may_differ(self, instance: str | None, service: str | None) -> bool:
+        """Return True if messages of an instance to a service may be decided otherwise."""
+        return instance in self.whole or (instance is not None and service in self.services.get(instance, ()))
+
+    @property
+    def filters(self) -> list[dict[str, list[str]]]:
+        """The values by column of which messages have one: all that may differ, and each of them once.
+
+        Maybe some more, all messages of an instance to a service each time.
+        """
+        value_sets = [{"instance_name": sorted(self.whole)}] if self.whole else []
+        partly = {name: services for name, services in self.services.items() if name not in self.whole}
+        if partly:
+            services = sorted(set().union(*partly.values()))
+            value_sets.append({"instance_name": sorted(partly), "to_service_name": services})
+        return value_sets
+
+
+def find_affected(diff_sides: DiffSides) -> AffectedServices:
+    """Return the messages that may be decided differently because of what the sides say, or of when."""
+    before, after = diff_sides.before, diff_sides.after
+    near = _near(diff_sides)
+    first = instances_of(near[0])
+    second = first if near[1] is near[0] else instances_of(near[1])
+    old, new = (
+        {name: instance.at(one_side.at) for name, instance in instances.items()}
+        for one_side, instances in ((before, first), (after, second))
+    )
+    affected = AffectedServices()
+    for name in old.keys() | new.keys():
+        services = _services(old.get(name), new.get(name))
+        if services is None:
+            affected.whole.add(name)
+        else:
+            for service in services:
+                affected.add(name, service)
+    for name, service in _asked_otherwise(before, after):
+        affected.add(name, service)
+    return affected
+
+
+def _near(diff_sides: DiffSides) -> tuple[Mapping[str, TableColumns], Mapping[str, TableColumns]]:
+    """Return the settings of both sides, at one time of those instances alone of which some row differs."""
+    before, after = diff_sides.before.settings, diff_sides.after.settings
+    if not diff_sides.is_one_time:
+        return before, after if diff_sides.differing else before
+    names = {row[0] for rows in diff_sides.differing.values() for row in rows}
+    return narrow(before, names), narrow(after, names)
+
+
+def narrow(settings: Mapping[str, TableColumns], names: Iterable[str]) -> dict[str, TableColumns]:
+    """Select the settings of some instances."""
+    wanted = set(names)
+    return {key: columns.naming("instance_name", wanted) for key, columns in settings.items()}
+
+
+def _services(old: SqlInstance | None, new: SqlInstance | None) -> set[str] | None:
+    """Return the services of which messages may differ; None where any message may.
+
+    Both with their routes in force.
+    """
+    if old is None or new is None or _instance_facts(old) != _instance_facts(new):
+        return None
+    services = _differing(old.holders, new.holders)
+    for database in old.routes.keys() | new.routes.keys():
+        services |= _differing(old.routes.get(database, {}), new.routes.get(database, {}))
+    return (
+        None
+        if services.intersection(_OF_ALL_SERVICES)
+        else {service for service in services if service is not None}
+    )
+
+
+def _instance_facts(instance: SqlInstance) -> tuple[Any, ...]:
+    """Return the properties of an instance that decide all its messages."""
+    return instance.is_forwarding, instance.own_addresses, dict(instance.databases), instance.has_routes
+
+
+def _differing(old: Mapping[Any, Any], new: Mapping[Any, Any]) -> set[str | None]:
+    return {service for service in old.keys() | new.keys() if old.get(service) != new.get(service)}
+
+
+def _asked_otherwise(before: OneSide, after: OneSide) -> Iterator[tuple[str, str]]:
+    """Yield the instances and services of which requests on record count otherwise on one side."""
+    if before.asks is after.asks and before.at == after.at:
+        return
+    old, new = (_states(one_side.asks, one_side.at) for one_side in (before, after))
+    yield from {scope[::2] for scope in old.keys() | new.keys() if old.get(scope) != new.get(scope)}
+
+
+def _states(requests: TableColumns | None, at: int) -> dict[tuple[str, str, str], set[tuple[Any, ...]]]:
+    """Return the states of requests on record at a time, by instance, database and service.
+
+    Of those that are pending for every message the conversation endpoints, which wait (D10); of those of this very
+    moment also the ids of the messages, which are compared (section 5), and whether they are still open.
+    """
+    states: dict[tuple[str, str, str], set[tuple[Any, ...]]] = {}
+    for scope, on_record in ({} if requests is None else requests_of(requests)).items():
+        state = {one for request in on_record for one in _state(request, at)}
+        if state:
+            states[scope] = state
+    return states
+
+
+def _state(request: RouteRequest, at: int) -> Iterator[tuple[Any, ...]]:
+    is_open = request.ended_at is None or at < request.ended_at
+    if request.requested_at < at and is_open:
+        yield (request.endpoint,)
+    elif request.requested_at == at:
+        yield request.endpoint, request.message_id, is_open
+
+
+@dataclass(frozen=True)
+class PathDifference:
+    """The reasons for which paths of two sides may differ; ``affected`` as `find_affected` finds it."""
+
+    before: EstateNetwork
+    after: EstateNetwork
+    affected: AffectedServices
+
+    @classmethod
+    def of(cls, diff_sides: DiffSides, affected: AffectedServices) -> PathDifference:
+        """Return the differences of two sides, each with its whole estate."""
+        one, other = diff_sides.both
+        before = network_of(one.settings)
+        return cls(before, network_of(other.settings) if other.differs_in(one) else before, affected)
+
+    def may_differ(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> bool:
+        """Return True if the path of a sender's messages before may be another one after."""
+        back_to = None if sender.back_to is None else sender.back_to.name
+        return any(
+            self._may_way_differ(way, back_to if way.is_return else to.name) for way in path.judged.all_ways
+        )
+
+    def _may_way_differ(self, way: PathWay, service: str | None) -> bool:
+        path = way.hop_path
+        if any(self.affected.may_differ(hop.instance_name, service) for hop in path.hops):
+            return True
+        if self.affected.may_differ(path.instance, service):
+            return True
+        return any(
+            self._leads_elsewhere(hop.instance_name, hop.address) for hop in path.hops if hop.address is not None
+        )
+
+    def select(
+        self, touched: AffectedServices, find_services: Callable[[Only], Iterable[str]]
+    ) -> list[dict[str, list[str]]]:
+        """Return the values by column of which messages have one: all that may differ, at whatever hop.
+
+        Maybe some more, all messages of an instance to a service each time. ``touched`` are those that may differ
+        at their first hop. ``find_services`` returns the services that messages with such values are for: those
+        whose acknowledgement may take another path.
+        """
+        selections = touched.filters
+        whole = self._reaching({*self.affected.whole, *self._senders_elsewhere})
+        if whole:
+            selections.append({"instance_name": whole})
+        if self.affected.services:
+            names = sorted(set().union(*self.affected.services.values()))
+            near = {"instance_name": self._reaching(self.affected.services)}
+            selections.append({**near, "to_service_name": names})
+            answered = sorted(find_services({**near, "from_service_name": names}))
+            selections += [{**near, "to_service_name": answered}] if answered else []
+        return selections
+
+    def _reaching(self, targets: Collection[str]) -> list[str]:
+        """Return the instances from which a message, or an answer to it, may come by some instances; and these."""
+        reached, waiting = set(targets), list(targets)
+        if waiting:
+            reached |= self._leading_anywhere
+            waiting += self._leading_anywhere
+        while waiting:
+            new = self._led_from.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        return sorted(reached)
+
+    @cached_property
+    def _led_from(self) -> Mapping[str, set[str]]:
+        """By instance those whose routes lead to it, on either side."""
+        led_from: dict[str, set[str]] = defaultdict(set)
+        for network in {id(one): one for one in (self.before, self.after)}.values():
+            for here in network.instances.values():
+                for address in _addresses(here):
+                    for owner in network.owners(address, here):
+                        led_from[owner.name].add(here.name)
+        return led_from
+
+    @cached_property
+    def _leading_anywhere(self) -> set[str]:
+        """The instances with a route that reads its address from the service name."""
+        return {
+            here.name
+            for network in (self.before, self.after)
+            for here in network.instances.values()
+            if any(route.kind is AddressKind.TRANSPORT for route in _routes(here))
+        }
+
+    @cached_property
+    def _senders_elsewhere(self) -> set[str]:
+        """The instances from which some address leads to other instances on the other side."""
+        if self._are_addresses_same:
+            return set()
+        senders = {name for name in self.before.instances if name not in self.after.instances}
+        for network in (self.before, self.after):
+            for name, here in network.instances.items():
+                if any(self._leads_elsewhere(name, address) for address in _addresses(here)):
+                    senders.add(name)
+        return senders | self._leading_anywhere
+
+    @cached_property
+    def _are_addresses_same(self) -> bool:
+        old, new = (
+            {name: one.own_addresses for name, one in network.instances.items()}
+            for network in (self.before, self.after)
+        )
+        return old == new
+
+    def _leads_elsewhere(self, sender: str, address: str) -> bool:
+        """Return True if an address leads to other instances on the other side."""
+        if self._are_addresses_same:
+            return False
+        led = self._elsewhere.get((sender, address))
+        if led is None:
+            led = self._elsewhere[sender, address] = self._owners(self.before, sender, address) != self._owners(
+                self.after, sender, address
+            )
+        return led
+
+    @staticmethod
+    def _owners(network: EstateNetwork, sender: str, address: str) -> list[str] | None:
+        here = network.instances.get(sender)
+        return None if here is None else [owner.name for owner in network.owners(address, here)]
+
+    @cached_property
+    def _elsewhere(self) -> dict[tuple[str, str], bool]:
+        return {}
+
+
+def _routes(instance: SqlInstance) -> Iterator[EstateRoute]:
+    for by_service in instance.routes.values():
+        for routes in by_service.values():
+            yield from routes
+
+
+def _addresses(instance: SqlInstance) -> set[str]:
+    """Return the addresses of an instance's routes."""
+    written = {address for route in _routes(instance) for address in (route.address, route.mirror_address)}
+    return {address for address in written if address is not None}

@@ -1,0 +1,245 @@
+"""The messages of a batch that change between two sides: as rows, counted, and as examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from routing.engines.arrow.compared_paths import ComparedPaths, EndingColumns
+from routing.engines.arrow.message_keys import NUMBERED, texts_of
+from routing.engines.arrow.text_numbers import TextColumn, used_words
+from routing.result_schemas import DECIDED, ENDS, EXAMPLES, MESSAGE_CHANGES, SIDES
+from routing.schemas import ColumnKind
+from routing.tables.arrow_rows import arrow_schema, arrow_type, find_undecodable, plain_values, with_readable_texts
+from routing.tables.encoded_texts import split_words
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_EXAMPLE = tuple(name for name in EXAMPLES.names if name not in ENDS)
+GROUPED = ("instance_name", "database_name", "to_service_name")
+_NUMBERS = (*(f"{name}_{side}" for side in SIDES for name in ("decision", "end")), "place")
+GROUP_TEXTS = (*GROUPED, *(f"address_{side}" for side in SIDES))
+GROUP = (*GROUP_TEXTS, *_NUMBERS)
+"""What messages are counted by: addresses are those in their own service names."""
+AS_READ = "conversation_as_read"
+"""The column of a batch that has the conversation id as it is written."""
+
+
+class ComparedColumns(NamedTuple):
+    """Compared columns of decisions, by the numbers that both sides share.
+
+    ``texts`` are words and numbers of words by the names of `DECIDED`; ``ends`` numbers of outcome and reason;
+    ``reads_address``: the address is that of the message's own service name, if that has one.
+    """
+
+    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
+    ends: pyarrow.Array
+    reads_address: pyarrow.Array
+
+
+class DecidedRows(NamedTuple):
+    """Decisions of a side for some messages.
+
+    ``numbers`` are those of `ComparedDecisions`, ``texts`` the columns of `DECIDED`; ``in_names`` are addresses in
+    the messages' own service names, None where none is read.
+    """
+
+    numbers: pyarrow.Array
+    texts: Mapping[str, TextColumn]
+    in_names: TextColumn | None
+
+
+class PartingPaths(NamedTuple):
+    """The paths of messages that change: where they end on both sides, and at which hop they part.
+
+    ``texts`` are the columns of `ENDING` of each side and the texts of `CHANGED_HOP`; ``ends`` numbers of endings,
+    ``words`` of ending and reason; ``places`` numbers of hops' places, ``hops`` their numbers on the way.
+    """
+
+    texts: Mapping[str, TextColumn]
+    ends: list[pyarrow.Array]
+    words: list[pyarrow.Array]
+    most_words: int
+    places: pyarrow.Array
+    hops: pyarrow.Array
+
+    @classmethod
+    def of(
+        cls, paths: ComparedPaths, endings: EndingColumns, before: pyarrow.Array, after: pyarrow.Array
+    ) -> PartingPaths:
+        """Return the paths of messages by the numbers of these paths."""
+        ends = [endings.endings.take(one) for one in (before, after)]
+        texts = {
+            f"{name}_{word}": TextColumn(words, numbers.take(end))
+            for word, end in zip(SIDES, ends, strict=True)
+            for name, (words, numbers) in endings.texts.items()
+        }
+        places = paths.find_hops(before, after)
+        hops = paths.hops()
+        texts |= {name: TextColumn(words, numbers.take(places)) for name, (words, numbers) in hops.texts.items()}
+        words = [endings.words.take(end) for end in ends]
+        return cls(texts, ends, words, len(endings.words), places, hops.hops.take(places))
+
+
+def differ(before: DecidedRows, after: DecidedRows) -> pyarrow.Array:
+    """Return a mask of messages of which a compared value differs; null is equal to null alone."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    differs: Any = pyarrow.repeat(pyarrow.scalar(False), len(before.numbers))
+    for name in DECIDED:
+        old, new = (rows.texts[name].array().cast(pyarrow.string()) for rows in (before, after))
+        is_other = pc.fill_null(pc.not_equal(old, new), fill_value=False)
+        differs = pc.or_(differs, pc.or_(is_other, pc.not_equal(old.is_valid(), new.is_valid())))
+    return differs
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """The messages of a batch that change, at ``places`` of it, with their decisions and paths on both sides."""
+
+    batch: pyarrow.RecordBatch
+    places: pyarrow.Array
+    decided_rows: list[DecidedRows]
+    paths: PartingPaths
+
+    def table(self, chosen: pyarrow.Array | None) -> pyarrow.Table:
+        """Return some of them, or all, in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
+        import pyarrow
+
+        def some(values: pyarrow.Array) -> pyarrow.Array:
+            return values if chosen is None else values.take(chosen)
+
+        rows = self.batch.take(some(self.places))
+        columns: dict[str, pyarrow.Array] = {name: rows[name] for name in ("message_id", "is_initiator")}
+        columns["conversation_id"] = rows[AS_READ]
+        columns |= {name: _readable(used_words(texts_of(rows, name))).array() for name in NUMBERED}
+        has_number = "message_sequence_number" in rows.schema.names
+        columns["message_sequence_number"] = (
+            rows["message_sequence_number"] if has_number else pyarrow.nulls(len(rows), pyarrow.int64())
+        )
+        columns["enqueue_time"] = rows["enqueued"].view(arrow_type(ColumnKind.TIMESTAMP))
+        texts = {
+            f"{name}_{word}": column
+            for word, rows_of_side in zip(SIDES, self.decided_rows, strict=True)
+            for name, column in rows_of_side.texts.items()
+        }
+        for name, column in {**texts, **self.paths.texts}.items():
+            columns[name] = used_words(TextColumn(column.words, some(column.places)).array()).array()
+        columns["hop"] = some(self.paths.hops)
+        return with_readable_texts(pyarrow.table({name: columns[name] for name in MESSAGE_CHANGES.names}))
+
+    def group(self) -> pyarrow.Table:
+        """Count the messages by the texts of `GROUPED` and the numbers of `_NUMBERS`, which all batches share."""
+        import pyarrow
+
+        numbers: dict[str, pyarrow.Array] = {}
+        for name in GROUPED:
+            numbers[name] = split_words(texts_of(self.batch, name))[1].take(self.places)
+        nothing = pyarrow.nulls(len(self.places), pyarrow.int32())
+        for side, rows_of_side, end in zip(SIDES, self.decided_rows, self.paths.ends, strict=True):
+            in_names = rows_of_side.in_names
+            numbers[f"address_{side}"] = nothing if in_names is None else in_names.places
+            numbers |= {f"decision_{side}": rows_of_side.numbers, f"end_{side}": end}
+        numbers["place"] = self.paths.places
+        names = list(numbers)
+        numbers["row"] = pyarrow.array(range(len(self.places)), pyarrow.int64())
+        grouped = pyarrow.table(numbers).group_by(names).aggregate([("row", "min"), ("row", "count")])
+        first = grouped["row_min"].combine_chunks()
+        columns: dict[str, pyarrow.Array] = {name: grouped[name] for name in _NUMBERS}
+        rows = self.places.take(first)
+        for name in GROUPED:
+            words, of_rows = split_words(texts_of(self.batch, name))
+            columns[name] = _readable(used_words(_as_texts(words, of_rows.take(rows)))).array()
+        for side, rows_of_side in zip(SIDES, self.decided_rows, strict=True):
+            in_names = rows_of_side.in_names
+            columns[f"address_{side}"] = (
+                pyarrow.nulls(len(first), pyarrow.string())
+                if in_names is None
+                else _as_texts(in_names.words, in_names.places.take(first))
+            )
+        texts = {name: columns[name].cast(pyarrow.string()) for name in GROUP_TEXTS}
+        return pyarrow.table(
+            {**texts, **{name: columns[name] for name in _NUMBERS}, "messages": grouped["row_count"]}
+        )
+
+    def find_lowest(self, compared_columns: ComparedColumns, shown: int) -> pyarrow.Table:
+        """Return examples of each change of what `ENDS` names: rows of `EXAMPLES`, nulls first."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        most = max(len(compared_columns.ends), self.paths.most_words)
+        code: Any = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), len(self.places))
+        for one in (*(compared_columns.ends.take(side.numbers) for side in self.decided_rows), *self.paths.words):
+            # Of few distinct words; the products stay far below the greatest number.
+            code = pc.add(pc.multiply(code.dictionary_encode().indices.cast("int64"), most), one)
+        changes, instances = code.dictionary_encode(), self._rank_instances()
+        parts = []
+        for change in range(len(changes.dictionary)):
+            places = pc.indices_nonzero(pc.equal(changes.indices, change))
+            if len(places) > shown:
+                # Texts are read only of the instances that come first.
+                ranks = instances.take(places)
+                last = ranks.take(pc.select_k_unstable(ranks, shown, [("", "ascending")]))
+                places = places.filter(pc.less_equal(ranks, pc.max(last)))
+            table = self.table(places) if len(places) <= shown else self._lowest_of(places, shown)
+            parts.append(table.select(EXAMPLES.names).cast(arrow_schema(EXAMPLES.optional())))
+        return pyarrow.concat_tables(parts)
+
+    def _lowest_of(self, places: pyarrow.Array, shown: int) -> pyarrow.Table:
+        """Return the lowest few of some messages, in the columns of `MESSAGE_CHANGES`."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        rows = self.batch.take(self.places.take(places))
+        names = {name: AS_READ if name == "conversation_id" else name for name in _EXAMPLE}
+        ids = {name: rows[in_rows] for name, in_rows in names.items()}
+        readable, columns = with_readable_texts(pyarrow.table(ids)), dict[str, pyarrow.Array]()
+        for name in _EXAMPLE:
+            texts = readable[name].cast(pyarrow.string()).combine_chunks()
+            columns |= {f"has_{name}": texts.is_valid().cast("int8"), name: texts}
+        order = [(name, "ascending") for name in columns]
+        return self.table(places.take(pc.select_k_unstable(pyarrow.table(columns), shown, order)))
+
+    def _rank_instances(self) -> pyarrow.Array:
+        """Return the places of messages' instances in the order of their names, nulls first."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        words, numbers = split_words(self.batch["instance_name"])
+        names = plain_values(words)
+        ranks = {name: rank for rank, name in enumerate(sorted({name for name in names if name is not None}), 1)}
+        of_words = pyarrow.array([ranks.get(name, 0) for name in names], pyarrow.int64())
+        return pc.fill_null(of_words.take(numbers.take(self.places)), 0)
+
+
+def _as_texts(words: pyarrow.Array, places: pyarrow.Array) -> pyarrow.Array:
+    return TextColumn(words, places).array()
+
+
+def _readable(column: TextColumn) -> TextColumn:
+    r"""Return a column whose texts are all UTF-8: each undecodable byte is written as ``\xNN``."""
+    import pyarrow
+
+    if find_undecodable(column.words) is None:
+        return column
+    coded = pyarrow.array(plain_values(column.words), pyarrow.string()).dictionary_encode()
+    return TextColumn(coded.dictionary, coded.indices.take(column.places))
+
+
+class ChangedBatch(NamedTuple):
+    """The messages of a batch that change.
+
+    ``groups`` have the columns of `GROUP` and ``messages``; ``examples`` are the lowest few of each change of what
+    `ENDS` names, in the columns of `EXAMPLES`.
+    """
+
+    changes: ChangedRows
+    groups: pyarrow.Table
+    examples: pyarrow.Table
+
+    def rows(self) -> pyarrow.Table:
+        """Return all in the columns of `MESSAGE_CHANGES`, whose texts are dictionaries."""
+        return self.changes.table(None)

@@ -1,0 +1,186 @@
+"""Keep the paths of messages on two sides, so that equal ones have one number and the others part at a hop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, WordColumn
+from routing.result_schemas import CHANGED_HOP, ENDING
+from routing.rules.network import ServiceAddress
+from routing.rules.path_changes import (
+    HopPlace,
+    PathEnding,
+    PathStep,
+    ending_at_first_hop,
+    ending_of,
+    first_change,
+    steps_at_first_hop,
+    steps_of,
+)
+from routing.rules.pathing import FirstHop, PathSender, PathWithReturn
+from routing.terms import REJECTED
+
+if TYPE_CHECKING:
+    import pyarrow
+
+MayDiffer = Callable[[PathWithReturn, PathSender, ServiceAddress], bool]
+"""Returns whether a path of a sender's messages to a service may be another one on the other side."""
+
+
+class EndingColumns(NamedTuple):
+    """Columns of endings, by their number; ``endings`` are the numbers of endings by the number of a path.
+
+    ``texts`` are words and numbers of words by the names of `ENDING`, ``words`` numbers of ending and reason.
+    """
+
+    endings: pyarrow.Array
+    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
+    words: pyarrow.Array
+
+
+class HopColumns(NamedTuple):
+    """Columns of places of hops, by their number: words and numbers of words, and the numbers of hops."""
+
+    texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
+    hops: pyarrow.Array
+
+
+class ComparedPaths:
+    """The paths of both sides, each once; several threads may ask."""
+
+    def __init__(self) -> None:
+        import pyarrow
+
+        self.lock = threading.Lock()
+        self._paths: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._steps_of: list[tuple[int, ...]] = []
+        self._steps: dict[PathStep, int] = {}
+        self._every_step: list[PathStep] = []
+        self._endings_of, self._endings = GrowingColumn(pyarrow.int64()), dict[PathEnding, int]()
+        self._texts = {name: WordColumn.empty() for name in ENDING}
+        self._words: dict[tuple[str, str | None], int] = {}
+        self._words_of = GrowingColumn(pyarrow.int64())
+        self._pairs, self._known_pairs = PairNumbering(), 0
+        self._place_of = GrowingColumn(pyarrow.int64())
+        self._places: dict[HopPlace, int] = {}
+        self._place_texts = {name: WordColumn.empty() for name in CHANGED_HOP if name != "hop"}
+        self._hops = GrowingColumn(pyarrow.int64())
+
+    def number(self, ending: PathEnding, steps: Iterable[PathStep]) -> int:
+        """Return the number of a path; the caller holds the lock."""
+        path = self._number_ending(ending), tuple([self._number_step(one) for one in steps])
+        number = self._paths.get(path)
+        if number is None:
+            number = self._paths[path] = len(self._paths)
+            self._endings_of.add(path[0])
+            self._steps_of.append(path[1])
+        return number
+
+    def of_reasons(self, texts: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of the paths of messages that are set aside, by their codes."""
+        import pyarrow
+
+        coded = texts.dictionary_encode()
+        with self.lock:
+            numbers = [
+                self.number(PathEnding(REJECTED, codes, None, None), ()) for codes in coded.dictionary.to_pylist()
+            ]
+        return pyarrow.array(numbers, pyarrow.int64()).take(coded.indices)
+
+    def endings(self) -> EndingColumns:
+        """Return the columns of all endings so far."""
+        with self.lock:
+            texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._texts.items()}
+            return EndingColumns(self._endings_of.array(), texts, self._words_of.array())
+
+    def find_hops(self, before: pyarrow.Array, after: pyarrow.Array) -> pyarrow.Array:
+        """Return the number of the place where paths part, of each message; null where it has none."""
+        pairs = self._pairs.number(before, after)
+        with self.lock:
+            new = self._pairs.pairs[self._known_pairs :]
+            if new:
+                steps = list(self._steps)
+                for pair in new:
+                    self._place_of.add(
+                        self._part(*([steps[step] for step in self._steps_of[one]] for one in pair))
+                    )
+                self._known_pairs += len(new)
+            return self._place_of.array().take(pairs)
+
+    def hops(self) -> HopColumns:
+        """Return the columns of all places so far."""
+        with self.lock:
+            texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._place_texts.items()}
+            return HopColumns(texts, self._hops.array())
+
+    def _part(self, before: list[PathStep], after: list[PathStep]) -> int | None:
+        """Return the number of the place where two paths part; None if a side sets the messages aside."""
+        place = first_change(before, after) if before and after else None
+        if place is None:
+            return None
+        number = self._places.get(place)
+        if number is None:
+            number = self._places[place] = len(self._places)
+            for name, column in self._place_texts.items():
+                column.add(getattr(place, name))
+            self._hops.add(place.hop)
+        return number
+
+    def _number_step(self, step: PathStep) -> int:
+        number = self._steps.get(step)
+        if number is None:
+            number = self._steps[step] = len(self._every_step)
+            self._every_step.append(step)
+        return number
+
+    def _number_ending(self, ending: PathEnding) -> int:
+        number = self._endings.get(ending)
+        if number is None:
+            number = self._endings[ending] = len(self._endings)
+            for name, column in self._texts.items():
+                column.add(getattr(ending, name))
+            words = ending.ending, ending.ending_reason
+            self._words_of.add(self._words.setdefault(words, len(self._words)))
+        return number
+
+
+class SidePaths:
+    """The paths of one side, as `path_numbers.PathStore` keeps them; ``may_differ`` None: none may."""
+
+    def __init__(self, paths: ComparedPaths, may_differ: MayDiffer | None) -> None:
+        import pyarrow
+
+        self.lock = paths.lock
+        self._paths, self._may_differ = paths, may_differ
+        self._numbers: dict[tuple[int, bool], int] = {}
+        self._shared, self._flags = GrowingColumn(pyarrow.int64()), GrowingColumn(pyarrow.bool_())
+
+    def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
+        """Return the number of a path of a sender's messages to a service."""
+        may_differ = self._may_differ is not None and self._may_differ(path, sender, to)
+        return self._number(self._paths.number(ending_of(path.judged), steps_of(path.judged)), may_differ)
+
+    def number_first_hop(self, first: FirstHop, instance: str, scope: str) -> int:
+        """Return the number of the path of messages that their own instance keeps or drops."""
+        steps = steps_at_first_hop(first, instance, scope)
+        return self._number(self._paths.number(ending_at_first_hop(first, instance), steps), False)
+
+    def shared(self) -> pyarrow.Array:
+        """Return the numbers of paths that both sides share, by this side's."""
+        with self.lock:
+            return self._shared.array()
+
+    def may_differ(self) -> pyarrow.Array:
+        """Return whether a path may be another one on the other side, by number."""
+        with self.lock:
+            return self._flags.array()
+
+    def _number(self, shared: int, may_differ: bool) -> int:
+        number = self._numbers.get((shared, may_differ))
+        if number is None:
+            number = self._numbers[shared, may_differ] = len(self._numbers)
+            self._shared.add(shared)
+            self._flags.add(may_differ)
+        return number

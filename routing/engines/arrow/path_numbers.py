@@ -1,0 +1,301 @@
+"""Number the paths of messages: a path is followed in plain Python once for all messages of a key.
+
+A message has the number of its path. What is a message's own is looked at by itself: a request that it waits for,
+the end of its dialog, and the hops that it has left. A `PathStore` keeps the paths.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from routing.engines.arrow.decisions import GrowingColumn, PairNumbering, TimelineTable
+from routing.engines.arrow.message_keys import texts_of
+from routing.engines.arrow.resolved_batches import Asked, KeyedBatch, MessageScan
+from routing.engines.arrow.text_numbers import NONE
+from routing.plan.key_rows import FROM_NETWORK
+from routing.plan.paths import PathChoice, PathPlanner, PathTimeline
+from routing.plan.planner import MOST_KEYS
+from routing.process import no_search_for_cycles
+from routing.rules.matching import UNNAMED
+from routing.rules.network import EstateNetwork, ServiceAddress
+from routing.rules.pathing import EXPIRED, REQUESTED, FirstHop, PathSender, PathWithReturn
+from routing.rules.timeline import TimeInterval
+from routing.tables.arrow_forms import fold_texts, leading_addresses
+from routing.tables.arrow_rows import plain_values
+from routing.tables.encoded_texts import MappedTexts, TextNumbering, split_words
+from routing.terms import MSDB
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# The number of a sending service that is not known, and of a conversation of which no request is on record.
+_NOBODY = -1
+# Hops left that never run out on the way.
+_UNLIMITED = -1
+_Intervals = list[tuple[int | None, Sequence[int]]]
+
+
+@dataclass
+class AddresseeNumbers:
+    """Numbers for what the rules read of a service name in a whole estate (`ServiceAddress`).
+
+    Those of names that the estate names come first; then a name without an address, one with an address that no
+    instance has, and the addresses of instances as they are written. Several threads may ask.
+    """
+
+    names: pyarrow.Array
+    addresses: pyarrow.Array
+    _written: TextNumbering = field(default_factory=TextNumbering)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, names: Collection[str], addresses: Collection[str]) -> AddresseeNumbers:
+        """Return the numbers of services by their names; ``addresses`` are those of all instances, as compared."""
+        import pyarrow
+
+        return cls(*(pyarrow.array(sorted(some), pyarrow.string()) for some in (names, addresses)))
+
+    def number(self, words: pyarrow.Array) -> pyarrow.Array:
+        """Return the numbers of names."""
+        import pyarrow.compute as pc
+
+        count = len(self.names)
+        in_names = leading_addresses(words)
+        is_known = pc.is_in(fold_texts(in_names), value_set=self.addresses, skip_nulls=True)
+        with self._lock:
+            written = self._written.number(pc.if_else(is_known, in_names, None)).cast("int64")
+        other = pc.if_else(in_names.is_valid(), count + 1, count)
+        named = pc.index_in(words, value_set=self.names, skip_nulls=True).cast("int64")
+        return pc.if_else(words.is_valid(), pc.coalesce(named, pc.add(written, count + 2), other), None)
+
+    def addressee(self, number: int) -> ServiceAddress:
+        """Return the service that a number stands for."""
+        count = len(self.names)
+        if number < count:
+            return ServiceAddress.of_name(self.names[number].as_py())
+        if number < count + 2:
+            return ServiceAddress(None, None, holds_address=number > count)
+        [address] = plain_values(self._written.texts[number - count - 2 : number - count - 1])
+        return ServiceAddress(None, address, holds_address=True)
+
+
+class PathKeys(NamedTuple):
+    """Keys by which the paths of messages are followed, as numbers.
+
+    ``addressees`` and ``senders`` are those of `AddresseeNumbers`, or `_NOBODY`; ``conversations`` places among
+    those of which a request is on record, or `_NOBODY`.
+    """
+
+    addressees: pyarrow.Array
+    brokers: pyarrow.Array
+    senders: pyarrow.Array
+    conversations: pyarrow.Array
+    scopes: pyarrow.Array
+    is_initiator: pyarrow.Array
+
+
+class PathStore(Protocol):
+    """Keeps paths of messages, each once, and numbers them; the caller holds its lock."""
+
+    lock: threading.Lock
+
+    def number(self, path: PathWithReturn, sender: PathSender, to: ServiceAddress) -> int:
+        """Return the number of a path of a sender's messages to a service."""
+
+    def number_first_hop(self, first: FirstHop, instance: str, scope: str) -> int:
+        """Return the number of the path of messages that their own instance keeps or drops."""
+
+
+class PathNumbers:
+    """The paths of all keys that messages have shown so far; several threads may ask."""
+
+    def __init__(
+        self,
+        scan: MessageScan,
+        network: EstateNetwork,
+        store: PathStore,
+        addressees: AddresseeNumbers | None = None,
+        *,
+        most_keys: int = MOST_KEYS,
+    ) -> None:
+        """Create numbers of no path yet; ``scan`` reads the messages, ``network`` is the whole estate.
+
+        ``addressees`` are those of more than this estate where another one numbers services alike.
+        """
+        import pyarrow
+
+        self._scan, self._network, self._store = scan, network, store
+        self._planner = PathPlanner(network, most_keys=most_keys)
+        named = scan.checked.named
+        self.addressees = addressees or AddresseeNumbers.of(named.services_anywhere(), named.addresses)
+        self._lock = store.lock
+        self.waiting = pyarrow.array(sorted(network.waiting_conversations), pyarrow.string())
+        self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys", "timelines")}
+        whole = pyarrow.int64()
+        self._timelines, self._known_timelines = TimelineTable(), 0
+        # Of each key the hops from which on more change nothing.
+        self._most_hops, self._known_keys = GrowingColumn(whole), 0
+        # Of keys of which no message without a limit has come yet.
+        self._unlimited: dict[int, _Intervals] = {}
+        self.expired, self.requested, self.requested_in_msdb = (
+            pyarrow.array([self._add_first_hop(first, place, in_msdb) for place in scan.decisions.scopes], whole)
+            for first, in_msdb in ((EXPIRED, False), (REQUESTED, False), (REQUESTED, True))
+        )
+
+    def find(
+        self, keys: PathKeys, at: pyarrow.Array, conversations: pyarrow.Array, hops: pyarrow.Array | None
+    ) -> pyarrow.Array:
+        """Return the numbers of the paths of messages, those of keys that are new followed now.
+
+        By the time and the conversation of messages, and the hops that they have left.
+        """
+        import pyarrow.compute as pc
+
+        numbering = self._pairs
+        addressee_and_broker = numbering["bound"].number(keys.addressees, keys.brokers)
+        sender_and_conversation = keys.senders
+        if len(self.waiting):
+            sender_and_conversation = numbering["answered"].number(keys.senders, keys.conversations)
+        both = numbering["both"].number(addressee_and_broker, sender_and_conversation)
+        places = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
+        numbered = numbering["keys"].number(both, places)
+        # A timeline has the number of its key with the hops left.
+        timelines = numbering["timelines"].number(numbered, self._limit(numbered, hops))
+        with self._lock:
+            self._follow_new()
+            table = self._timelines.arrays()
+        return table.choose(timelines, at, conversations)
+
+    def _limit(self, keys: pyarrow.Array, hops: pyarrow.Array | None) -> pyarrow.Array:
+        """Return the hops that messages of keys have left, `_UNLIMITED` where more would change nothing."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        unlimited = pyarrow.scalar(_UNLIMITED, pyarrow.int64())
+        if hops is None or hops.null_count == len(hops):
+            return pyarrow.repeat(unlimited, len(keys))
+        with self._lock:
+            self._limit_new()
+            most = self._most_hops.array().take(keys)
+        left = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
+        return pc.if_else(pc.fill_null(pc.less(left, most), fill_value=False), left, unlimited)
+
+    def _limit_new(self) -> None:
+        """Find how many hops count for keys that are new; what is found of their paths meanwhile is kept."""
+        new = range(self._known_keys, len(self._pairs["keys"].pairs))
+        with no_search_for_cycles():
+            for key in new:
+                timeline = self._timeline(key)
+                intervals = list(timeline.intervals((None,), self._scan.messages.at))
+                self._most_hops.add(max(choice.hops for one in intervals for choice in one.choices))
+                self._unlimited[key] = list(self._number(timeline, intervals))
+        self._known_keys += len(new)
+
+    def _follow_new(self) -> None:
+        """Follow the messages of keys that are new, or that have numbers of hops left that are new."""
+        new = self._pairs["timelines"].pairs[self._known_timelines :]
+        with no_search_for_cycles():
+            for key, left in new:
+                known = self._unlimited.pop(key, None) if left == _UNLIMITED else None
+                self._timelines.add(known or self._follow(key, None if left == _UNLIMITED else left))
+        self._known_timelines += len(new)
+
+    def _timeline(self, key: int) -> PathTimeline:
+        both, place = self._pairs["keys"].pairs[key]
+        addressee_and_broker, sender_and_conversation = self._pairs["both"].pairs[both]
+        addressee, broker = self._pairs["bound"].pairs[addressee_and_broker]
+        sender, conversation = sender_and_conversation, _NOBODY
+        if len(self.waiting):
+            sender, conversation = self._pairs["answered"].pairs[sender_and_conversation]
+        name, database = self._scan.decisions.scopes[place >> 1]
+        numbers, addressees = self._scan.numbers, self.addressees
+        sends = PathSender(
+            self._network.instances[name],
+            None if database == FROM_NETWORK else database,
+            bool(place & 1),
+            None if sender == _NOBODY else addressees.addressee(sender),
+            None if conversation == _NOBODY else self.waiting[conversation].as_py(),
+        )
+        named = None if broker == NONE else numbers.brokers[broker] if broker >= 0 else UNNAMED
+        return self._planner.timeline(sends, addressees.addressee(addressee), named)
+
+    def _follow(self, key: int, left: int | None) -> _Intervals:
+        timeline = self._timeline(key)
+        return list(self._number(timeline, timeline.intervals((left,), self._scan.messages.at)))
+
+    def _number(
+        self, timeline: PathTimeline, intervals: Iterable[TimeInterval[PathChoice]]
+    ) -> Iterator[tuple[int | None, Sequence[int]]]:
+        """Yield until when messages take which paths; neighbours in time that are alike are one."""
+        waiting: tuple[int | None, Sequence[int]] | None = None
+        for one in intervals:
+            paths = (path for choice in one.choices for path in choice.paths)
+            numbers = [self._store.number(path, timeline.sender, timeline.to) for path in paths]
+            if waiting is not None and waiting[1] != numbers:
+                yield waiting
+            waiting = one.valid_to, numbers
+        if waiting is not None:
+            yield waiting
+
+    def _add_first_hop(self, first: FirstHop, place: tuple[str, str], in_msdb: bool) -> int:
+        """Return the number of the path of messages from a scope that their own instance keeps or drops."""
+        instance, database = place
+        scope = MSDB if in_msdb or database == FROM_NETWORK else database
+        return self._store.number_first_hop(first, instance, scope)
+
+
+class PathFinder:
+    """Finds the paths of batches, one after the other, for one thread."""
+
+    def __init__(self, scan: MessageScan, paths: PathNumbers) -> None:
+        self._scan, self._paths = scan, paths
+        self._addressees, self._senders = (MappedTexts(paths.addressees.number) for _ in range(2))
+
+    def find(self, keyed: KeyedBatch, asked: Asked | None) -> pyarrow.Array:
+        """Return the numbers of the paths of messages, of which some were ``asked`` for a route."""
+        import pyarrow.compute as pc
+
+        rows, paths = keyed.rows, self._paths
+        names = rows.schema.names
+        hops = rows["hops_remaining"] if "hops_remaining" in names else None
+        numbers = paths.find(self._key(keyed), rows["at"], rows["conversation_id"], hops)
+        if asked is not None:
+            in_scope, in_msdb = asked
+            numbers = pc.if_else(in_msdb, paths.requested_in_msdb.take(keyed.scopes), numbers)
+            numbers = pc.if_else(in_scope, paths.requested.take(keyed.scopes), numbers)
+        if keyed.is_expired is not None:
+            numbers = pc.if_else(keyed.is_expired, paths.expired.take(keyed.scopes), numbers)
+        return numbers
+
+    def _key(self, keyed: KeyedBatch) -> PathKeys:
+        import pyarrow
+        import pyarrow.compute as pc
+
+        rows, scan = keyed.rows, self._scan
+        # Of an arrival the way back is not known, whoever sent it.
+        arrives = [database == FROM_NETWORK for _, database in scan.decisions.scopes]
+        senders = self._senders.of(texts_of(rows, "from_service_name"))
+        is_empty = _is_empty(texts_of(rows, "from_service_name"))
+        is_known = pc.and_not(senders.is_valid(), pc.or_(is_empty, pyarrow.array(arrives).take(keyed.scopes)))
+        conversations = pyarrow.nulls(len(rows), pyarrow.int32())
+        if len(self._paths.waiting):
+            conversations = pc.index_in(rows["conversation_id"], value_set=self._paths.waiting)
+        return PathKeys(
+            self._addressees.of(rows["to_service_name"]),
+            keyed.keys.brokers,
+            pc.if_else(is_known, senders, _NOBODY),
+            pc.fill_null(conversations, _NOBODY),
+            keyed.scopes,
+            keyed.keys.is_initiator,
+        )
+
+
+def _is_empty(texts: pyarrow.Array) -> pyarrow.Array:
+    """Return which texts are empty; false for null."""
+    import pyarrow.compute as pc
+
+    words, places = split_words(texts)
+    return pc.fill_null(pc.equal(words, "").take(places), fill_value=False)

@@ -1,0 +1,99 @@
+"""Compare the paths of a message on two sides: where it ends, and the hop at which its paths part."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from routing.rules.judging import JudgedPath, PathWay
+from routing.rules.pathing import FirstHop
+from routing.terms import PathEnd
+
+
+class PathEnding(NamedTuple):
+    """The end of a message, jointly over all its ways (D17), by which two sides are compared.
+
+    ``ending_reason`` is that of the hop at which the message ends or, for NO_RETURN_PATH, its acknowledgement. The
+    place is that of the message itself: for NO_RETURN_PATH the database that gets it.
+    """
+
+    ending: str
+    ending_reason: str | None
+    ending_instance_name: str | None
+    ending_database_name: str | None
+
+
+class HopPlace(NamedTuple):
+    """A hop of a way there or back (``hop_direction``) by its number from 1 on, and whose routes decide there."""
+
+    hop_direction: str
+    hop: int
+    hop_instance_name: str
+    hop_scope: str
+
+
+class PathStep(NamedTuple):
+    """A hop with what is compared of it; after the last one of a way comes the way's end, at the same place."""
+
+    place: HopPlace
+    compared: Hashable
+
+
+THERE, BACK = "THERE", "BACK"
+_DIRECTIONS = (THERE, BACK)
+
+
+def ending_of(judged: JudgedPath) -> PathEnding:
+    """Return where the messages of a path end."""
+    end, way = judged.end, judged.decisive
+    if way is None:
+        return PathEnding(str(end), None, None, None)
+    reason = way.hop_path.reason
+    if end is PathEnd.NOT_KNOWN:
+        reason = None
+    elif end is PathEnd.NO_RETURN_PATH:
+        failure = judged.first_failure
+        reason = None if failure is None else failure.hop_path.reason
+    return PathEnding(
+        str(end), None if reason is None else str(reason), way.hop_path.instance, way.hop_path.database
+    )
+
+
+def ending_at_first_hop(first: FirstHop, instance: str) -> PathEnding:
+    """Return the end of a message that its own instance keeps or drops, whatever the routes."""
+    return PathEnding(str(first.joint_ending), str(first.reason), instance, None)
+
+
+def steps_of(judged: JudgedPath) -> Iterator[PathStep]:
+    """Yield the steps of all ways there, then of all ways back."""
+    for way in judged.all_ways:
+        yield from _steps_of_way(way)
+
+
+def steps_at_first_hop(first: FirstHop, instance: str, scope: str) -> Iterator[PathStep]:
+    """Yield the steps of a message that its own instance keeps or drops, whatever the routes."""
+    yield PathStep(HopPlace(THERE, 1, instance, scope), (str(first.ending), str(first.reason)))
+
+
+def _steps_of_way(way: PathWay) -> Iterator[PathStep]:
+    direction, place = _DIRECTIONS[way.is_return], None
+    for number, hop in enumerate(way.hop_path.hops, 1):
+        place = HopPlace(direction, number, hop.instance_name, hop.scope)
+        step = None if hop.matching_step is None else int(hop.matching_step)
+        yield PathStep(place, (step, hop.route_name, hop.address, str(hop.outcome), str(hop.reason)))
+    if place is not None:
+        yield PathStep(place, (str(way.hop_path.ending), way.hop_path.instance, way.hop_path.database))
+
+
+def first_change(before: Sequence[PathStep], after: Sequence[PathStep]) -> HopPlace | None:
+    """Return the first hop in which two paths differ; None where they are the same.
+
+    Steps are compared one after another. Of the first two that differ, the earlier hop counts (ways there before
+    ways back); if both have one number, the side after names the place.
+    """
+    for old, new in zip_longest(before, after):
+        if old != new:
+            places = [step.place for step in (new, old) if step is not None]
+            return min(places, key=lambda place: (_DIRECTIONS.index(place.hop_direction), place.hop))
+    return None
