@@ -16,9 +16,8 @@
     const sorted = heads.findIndex((head) => head.ariaSort);
     return {
       body, rows, heads, limit: Number(table.dataset.limit), more: document.getElementById(`${table.id}-more`),
-      nothing: body.querySelector(".nothing"), left: null, hidden: Number(table.dataset.limit),
-      unlisted: 0, order: { column: sorted, down: sorted >= 0 && heads[sorted].ariaSort === "descending" },
-      first: sorted,
+      nothing: body.querySelector(".nothing"), left: null, unlisted: 0,
+      order: { column: sorted, down: sorted >= 0 && heads[sorted].ariaSort === "descending" },
       words: heads.map((head) => head.textContent),
     };
   }

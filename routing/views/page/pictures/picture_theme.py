@@ -21,7 +21,7 @@ OUTCOMES = (
 )
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif"
 WIDTH = 680
-"""In pixels, where nothing says how wide a picture's place is: on the page it is as wide as what holds it."""
+"""In pixels, where nothing says how wide a picture's place is, as in a notebook."""
 
 _LONGEST = 256
 
@@ -120,7 +120,7 @@ def drawn_text(text: str) -> str:
 
 
 def named(rows: Sequence[ReadRow]) -> alt.InlineData:
-    """Return the rows as the data set that the page replaces by ``view.data("rows", others)``."""
+    """Return the rows as the data set ``rows``."""
     return alt.InlineData(values=[dict(row) for row in rows], name="rows")
 
 
