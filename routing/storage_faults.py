@@ -43,13 +43,14 @@ def hint_of(why: str) -> str | None:
 
 
 # How delta-rs writes the causes of an error, and what Python and Arrow write before its words.
-_TREE = re.compile(r"\s*\n\s*(?:\x1b\[[0-9;]*m)*\u21b3(?:\x1b\[[0-9;]*m)*\s*")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BRANCH = "\u21b3"
 _NUMBER = re.compile(r"\[errno \d+\] ?", re.IGNORECASE)
 
 
 def join_tree(text: str) -> str:
     """Return the text of an error with the causes that delta-rs writes below it in one line."""
-    return _TREE.sub(": ", text)
+    return ": ".join(part.strip() for part in _COLOUR.sub("", text).split(_BRANCH))
 
 
 def name_lasting_fault(error: BaseException, line: str) -> str | None:

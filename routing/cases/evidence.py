@@ -130,7 +130,7 @@ class ScriptRead:
 
 @dataclass(frozen=True)
 class ReadViews:
-    """Which views of which instances were read, and what may be missing from them.
+    """The views that were read of each instance, and what may be missing from them.
 
     ``units`` are the instances and databases of each exported view with the times of these exports. ``scripted``
     are those that only scripts mention. Scripts of instances ``in_part`` may make routes that are not known;
@@ -163,7 +163,7 @@ class ReadViews:
 
 @dataclass(frozen=True)
 class ReadLog:
-    """What was read, counted and noted.
+    """The counts and notes of what was read.
 
     ``rows_of`` counts the rows of a view and an instance. Of each view ``rows_read`` counts all rows,
     ``rows_rejected`` and ``rows_left_out`` those that do not count. ``left_out`` (statements about what was

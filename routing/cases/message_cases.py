@@ -90,7 +90,7 @@ ON_ITS_WAY = frozenset([Outcome.DELIVERED, Outcome.SENT, Outcome.FORWARDED])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageCase:
-    """What becomes of messages that share sender, service, decision, path and status: one object for all of them.
+    """The result that messages of one sender, service, decision, path and status share: one object for all.
 
     ``verdict`` is None if ``gaps`` leave it open; then ``possible`` are the verdicts that it may be. ``path`` is
     where the messages go from their instance, None if they stay. ``status_text`` is what SQL Server says.

@@ -152,14 +152,14 @@ def named_options(options: argparse.Namespace) -> list[str]:
 
 
 def _list_given(options: argparse.Namespace, names: Mapping[str, str]) -> list[str]:
-    return [option for option, name in names.items() if getattr(options, name, None) not in (None, False)]
+    return [option for option, name in names.items() if vars(options).get(name) not in (None, False)]
 
 
 def question_of(options: argparse.Namespace) -> Question:
     """Build the question that the options describe. Raises QuestionError."""
     described, at = _list_given(options, _DESCRIBING), moment_or_none(options.at, "--at")
     for option, name in {**_NAMING, **_DESCRIBING}.items():
-        value = getattr(options, name, None)
+        value = vars(options).get(name)
         # Halves of surrogates stand for such bytes; Spark cannot take them.
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             raise QuestionError.no_text(option)
@@ -186,8 +186,8 @@ def question_of(options: argparse.Namespace) -> Question:
         options.broker_instance,
         options.conversation,
         options.is_target,
-        getattr(options, "from_service", None),
-        getattr(options, "hops", None),
+        vars(options).get("from_service"),
+        vars(options).get("hops"),
     )
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import time
 from collections import deque
 
 import pytest
 
+from routing.importing.tsql import kept_batches
 from tests.adversaries import Text, texts
 from tests.patterns import LENGTH, Room, Use, java_uses, python_uses, rooms
 
@@ -51,13 +53,23 @@ def _is_slow(use: Use, text: Text, bound: float) -> bool:
     return any(_seconds(use, text.of(length)) > bound for length in (10_000, 30_000, LENGTH))
 
 
+# Compiled when a script needs it, for it takes time; it is tried below.
+_WHEN_NEEDED = "routing.importing.tsql.kept_batches, line"
+
+
 def test_every_expression_is_seen() -> None:
-    assert BREACHES == []
+    assert [breach for breach in BREACHES if not breach.startswith(_WHEN_NEEDED)] == []
     # As many as there were when this was written: a walk that finds fewer has lost its way.
     assert len(USES) >= 60
     uses, breaches = java_uses(rooms())
     assert breaches == []
     assert len(uses) >= 4
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no possessive quantifiers")
+def test_the_statement_that_is_skipped_takes_time_by_its_length() -> None:
+    pattern = kept_batches._statement()
+    assert slow_text(Use("kept_batches._statement", pattern.pattern, pattern.flags, "match")) is None
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.where} {use.method}")

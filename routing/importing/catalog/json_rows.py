@@ -173,7 +173,7 @@ def unwrapped(value: object) -> list[object] | None:
 
 def _values(text: str) -> Iterator[object]:
     """Yield the values of a text. Raises ValueError, RecursionError where something else stands between them."""
-    position = _end_of(_BETWEEN, text, 0)
+    position = _after_gap(text, 0)
     while position < len(text):
         if text[position] == "[":
             position = yield from _elements(text, position + 1)
@@ -181,26 +181,32 @@ def _values(text: str) -> Iterator[object]:
             value, position = _DECODER.raw_decode(text, position)
             rows = unwrapped(value)
             yield from [value] if rows is None else rows
-        position = _end_of(_BETWEEN, text, position)
+        position = _after_gap(text, position)
 
 
 def _elements(text: str, position: int) -> Generator[object, None, int]:
     """Yield the values of an array, and return where it ends. Raises ValueError, RecursionError as `_values`."""
-    position = _end_of(_BLANKS, text, position)
+    position = _after_blanks(text, position)
     if text.startswith("]", position):
         return position + 1
     while True:
         value, position = _DECODER.raw_decode(text, position)
         yield value
-        position = _end_of(_BLANKS, text, position)
+        position = _after_blanks(text, position)
         if text.startswith("]", position):
             return position + 1
         if not text.startswith(",", position):
             raise ValueError("the array is not closed")
-        position = _end_of(_BLANKS, text, position + 1)
+        position = _after_blanks(text, position + 1)
 
 
-def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
-    match = pattern.match(text, position)
-    assert match is not None  # it matches nothing as well
-    return match.end()
+def _after_gap(text: str, position: int) -> int:
+    gap = _BETWEEN.match(text, position)
+    assert gap is not None  # it matches nothing as well
+    return gap.end()
+
+
+def _after_blanks(text: str, position: int) -> int:
+    blanks = _BLANKS.match(text, position)
+    assert blanks is not None  # it matches nothing as well
+    return blanks.end()

@@ -7,6 +7,7 @@ routing are merged. The body of a module that says nothing either is read again 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -84,9 +85,11 @@ _COLUMNS = rf"\({_}{_NAME}(?:{_},{_}{_NAME})*+{_}\)"
 _ROW = rf"\({_}{_VALUE}(?:{_},{_}{_VALUE})*+{_}\)"
 _WHERE = rf"WHERE{_GAP}{_NAME}{_}={_}{_VALUE}(?:{_GAP}AND{_GAP}{_NAME}{_}={_}{_VALUE})*+"
 _NEXT = re.compile(rf"{OPENER.pattern}|(?<![\w@#$])(?:INSERT|UPDATE|DELETE)(?![\w@#$])", re.IGNORECASE)
-_BLANKS = re.compile(_)
+_BLANKS = re.compile(r"[ \t\n]*")
 # Never more than there are: a name in parts counts as one.
-_LEXEME = re.compile(rf"{_STRING}|\[[^\]]*\]|[\w.+-]+|[(),]")
+_LEXEME = re.compile("[Nn]?'(?:[^'\ue000-\ue1ff]|'')*'|\\[[A-Za-z0-9_ .-]*\\]|[\\w.+-]+|[(),]")
+# Python 3.10 has no possessive quantifiers, without which the pattern of a statement is slow: it skips nothing.
+_CAN_SKIP = sys.version_info >= (3, 11)
 
 
 @cache
@@ -107,7 +110,9 @@ def find_data_runs(text: str) -> list[SkippedText]:
 
     Nothing is in a batch that makes a procedure or the like: what it holds counts when it is called.
     """
-    return [] if len(text) < KEPT_LEXEMES or _MODULE.search(text) else _RunFinder(text).find()
+    if not _CAN_SKIP or len(text) < KEPT_LEXEMES or _MODULE.search(text):
+        return []
+    return _RunFinder(text).find()
 
 
 class _RunFinder:

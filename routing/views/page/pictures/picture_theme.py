@@ -158,7 +158,7 @@ WIDE, NARROW = 900, 336
 _QUIET = re.compile(
     r' (?:aria-hidden="true"|opacity="1"|role="graphics-object"|aria-roledescription="[^"]*"|class="[^"]*")'
 )
-_LONG = re.compile(r"(\d+\.\d\d)\d+")
+_LONG = re.compile(r"(\.\d\d)\d+")
 _LINK = re.compile(r'href="[^"#]*#')
 _EMPTY = re.compile(r"<g[^<>]*></g>|<g></g>")
 _FONT = f' font-family="{FONT}"'
