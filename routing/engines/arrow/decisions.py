@@ -97,6 +97,9 @@ class GrowingColumn:
     _new: list[Any] = field(default_factory=list)
     _array: Any = None
 
+    def __len__(self) -> int:
+        return len(self._new) + (0 if self._array is None else len(self._array))
+
     def add(self, value: Any) -> None:
         """Append a value."""
         self._new.append(value)

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 # The number of a sending service that is not known, and of a conversation of which no request is on record.
 _NOBODY = -1
-# Hops left that never run out on the way.
-_UNLIMITED = -1
-_Intervals = list[tuple[int | None, Sequence[int]]]
 
 
 @dataclass
@@ -133,13 +130,13 @@ class PathNumbers:
         self.addressees = addressees or AddresseeNumbers.of(named.services_anywhere(), named.addresses)
         self._lock = store.lock
         self.waiting = pyarrow.array(sorted(network.waiting_conversations), pyarrow.string())
-        self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys", "timelines")}
+        self._pairs = {name: PairNumbering() for name in ("bound", "answered", "both", "keys", "limited")}
         whole = pyarrow.int64()
-        self._timelines, self._known_timelines = TimelineTable(), 0
-        # Of each key the hops from which on more change nothing.
-        self._most_hops, self._known_keys = GrowingColumn(whole), 0
-        # Of keys of which no message without a limit has come yet.
-        self._unlimited: dict[int, _Intervals] = {}
+        self._timelines = TimelineTable()
+        # Of each key the timeline of messages with all hops left, and the hops from which on more change nothing.
+        self._unlimited, self._most_hops = GrowingColumn(whole), GrowingColumn(whole)
+        # Of each key with so few hops left.
+        self._limited = GrowingColumn(whole)
         self.expired, self.requested, self.requested_in_msdb = (
             pyarrow.array([self._add_first_hop(first, place, in_msdb) for place in scan.decisions.scopes], whole)
             for first, in_msdb in ((EXPIRED, False), (REQUESTED, False), (REQUESTED, True))
@@ -162,46 +159,48 @@ class PathNumbers:
         both = numbering["both"].number(addressee_and_broker, sender_and_conversation)
         places = pc.add(pc.multiply(keys.scopes.cast("int64"), 2), keys.is_initiator.cast("int64"))
         numbered = numbering["keys"].number(both, places)
-        # A timeline has the number of its key with the hops left.
-        timelines = numbering["timelines"].number(numbered, self._limit(numbered, hops))
         with self._lock:
-            self._follow_new()
+            self._follow_keys()
+            unlimited, most = self._unlimited.array().take(numbered), self._most_hops.array().take(numbered)
+        timelines = unlimited if hops is None else self._limit(numbered, unlimited, most, hops)
+        with self._lock:
             table = self._timelines.arrays()
         return table.choose(timelines, at, conversations)
 
-    def _limit(self, keys: pyarrow.Array, hops: pyarrow.Array | None) -> pyarrow.Array:
-        """Return the hops that messages of keys have left, `_UNLIMITED` where more would change nothing."""
-        import pyarrow
+    def _limit(
+        self, keys: pyarrow.Array, unlimited: pyarrow.Array, most: pyarrow.Array, hops: pyarrow.Array
+    ) -> pyarrow.Array:
+        """Return the timelines of messages of keys: those of few hops left where more would change something."""
         import pyarrow.compute as pc
 
-        unlimited = pyarrow.scalar(_UNLIMITED, pyarrow.int64())
-        if hops is None or hops.null_count == len(hops):
-            return pyarrow.repeat(unlimited, len(keys))
-        with self._lock:
-            self._limit_new()
-            most = self._most_hops.array().take(keys)
         left = pc.max_element_wise(hops.cast("int64"), 0, skip_nulls=False)
-        return pc.if_else(pc.fill_null(pc.less(left, most), fill_value=False), left, unlimited)
+        is_limited = pc.fill_null(pc.less(left, most), fill_value=False)
+        if not is_limited.true_count:
+            return unlimited
+        limited = self._pairs["limited"].number(keys.filter(is_limited), left.filter(is_limited))
+        with self._lock:
+            self._follow_limited()
+            timelines = self._limited.array().take(limited)
+        return pc.replace_with_mask(unlimited, is_limited, timelines)
 
-    def _limit_new(self) -> None:
-        """Find how many hops count for keys that are new; what is found of their paths meanwhile is kept."""
-        new = range(self._known_keys, len(self._pairs["keys"].pairs))
+    def _follow_keys(self) -> None:
+        """Follow the messages of keys that are new and have all hops left, and find how many of these count."""
+        new = range(len(self._unlimited), len(self._pairs["keys"].pairs))
         with no_search_for_cycles():
             for key in new:
                 timeline = self._timeline(key)
                 intervals = list(timeline.intervals((None,), self._scan.messages.at))
                 self._most_hops.add(max(choice.hops for one in intervals for choice in one.choices))
-                self._unlimited[key] = list(self._number(timeline, intervals))
-        self._known_keys += len(new)
+                self._unlimited.add(self._timelines.add(list(self._number(timeline, intervals))))
 
-    def _follow_new(self) -> None:
-        """Follow the messages of keys that are new, or that have numbers of hops left that are new."""
-        new = self._pairs["timelines"].pairs[self._known_timelines :]
+    def _follow_limited(self) -> None:
+        """Follow the messages of keys with numbers of hops left that are new."""
+        new = self._pairs["limited"].pairs[len(self._limited) :]
         with no_search_for_cycles():
             for key, left in new:
-                known = self._unlimited.pop(key, None) if left == _UNLIMITED else None
-                self._timelines.add(known or self._follow(key, None if left == _UNLIMITED else left))
-        self._known_timelines += len(new)
+                timeline = self._timeline(key)
+                intervals = timeline.intervals((left,), self._scan.messages.at)
+                self._limited.add(self._timelines.add(list(self._number(timeline, intervals))))
 
     def _timeline(self, key: int) -> PathTimeline:
         both, place = self._pairs["keys"].pairs[key]
@@ -221,10 +220,6 @@ class PathNumbers:
         )
         named = None if broker == NONE else numbers.brokers[broker] if broker >= 0 else UNNAMED
         return self._planner.timeline(sends, addressees.addressee(addressee), named)
-
-    def _follow(self, key: int, left: int | None) -> _Intervals:
-        timeline = self._timeline(key)
-        return list(self._number(timeline, timeline.intervals((left,), self._scan.messages.at)))
 
     def _number(
         self, timeline: PathTimeline, intervals: Iterable[TimeInterval[PathChoice]]
