@@ -257,12 +257,12 @@ def test_no_value_of_a_variable_is_stored(tmp_path: Path, bring: Import) -> None
 def test_scripts_that_were_read_apart_come_in_the_order_of_their_times(tmp_path: Path) -> None:
     """As the command reads them, which clamps their times while it reads."""
     from routing.importing.from_tsql import import_scripts
-    from routing.importing.script_rows import read_text
+    from routing.importing.tsql.script_reader import read_script
 
     config = config_in(tmp_path)
     texts = {"1.sql": (CREATE.format("r", "one"), TUESDAY), "2.sql": (CREATE.format("s", "two"), MONDAY)}
     scripts = [
-        read_text(text, file=name, instance="HUB", database="Shop", scripted_at=at)
+        read_script(text, file=name, instance="HUB", database="Shop", scripted_at=at)
         for name, (text, at) in texts.items()
     ]
     done = import_scripts(no_spark(), config, scripts, instance="HUB", now=NOW)

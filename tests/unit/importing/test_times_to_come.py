@@ -248,9 +248,9 @@ def test_a_queue_keeps_the_time_that_its_observations_have(config: Config, tmp_p
 
 def import_text(config: Config, text: str, at: datetime) -> ImportResult:
     from routing.importing.from_tsql import import_scripts
-    from routing.importing.script_rows import read_text
+    from routing.importing.tsql.script_reader import read_script
 
-    script = read_text(text, file="s.sql", instance="SHOP", database="Orders", scripted_at=at)
+    script = read_script(text, file="s.sql", instance="SHOP", database="Orders", scripted_at=at)
     return import_scripts(no_spark(), config, [script], instance="SHOP", now=NOW)
 
 

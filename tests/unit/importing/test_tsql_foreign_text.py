@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 
 import pytest
 
+from routing.cases.exported_files import FileOptions, read_text_by_instance
 from routing.errors import InputError
-from routing.importing.script_rows import read_text
-from routing.importing.tsql.script_reader import ReadScript
+from routing.importing.tsql.script_reader import ReadScript, read_script
 
 ReadText = Callable[..., ReadScript]
 ROUTE = "CREATE ROUTE r WITH ADDRESS = 'TCP://h:4022'"
@@ -79,8 +79,8 @@ def test_a_batch_that_begins_with_it_is_rejected(read: ReadText, line: str, why:
 def test_a_file_of_nothing_else_is_no_script(text: str, line: int, why: str) -> None:
     at = datetime(2024, 5, 1, tzinfo=timezone.utc)
     with pytest.raises(InputError, match="no T-SQL statement is found") as error:
-        read_text(text, file="notes.md", instance="X", scripted_at=at)
-    assert f"(line {line}: {why}" in str(error.value)
+        list(read_text_by_instance(text, "notes.md", [], FileOptions(), [], at, "X"))
+    assert f", line {line}: {why}" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_each_line_of_it_is_named(read: ReadText, text: str, lines: list[int]) -
     ],
 )
 def test_a_script_may_begin_so(before: str) -> None:
-    script = read_text(
+    script = read_script(
         f"{before}{ROUTE}\nGO\n",
         file="f.sql",
         instance="X",
