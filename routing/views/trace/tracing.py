@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -151,11 +151,6 @@ def _judged_paths(paths: Iterable[PathWithReturn], sender: Place) -> Iterator[Ju
         yield path.judged
         if path.back is not None and not path.judged.back:
             yield judge_reply(path.back, sender)
-
-
-def read_network(tables: Mapping[str, Table], services: Collection[str]) -> EstateNetwork:
-    """Return all instances as messages to some services see them. Raises InputError where a row is at fault."""
-    return _read_inputs(tables).network_for(services)
 
 
 def _read_inputs(tables: Mapping[str, Table]) -> CheckedInputs:
