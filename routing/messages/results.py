@@ -223,7 +223,8 @@ def message_paths(job: ResolveJob) -> DataFrame:
 def by_hops(choice: Column) -> Column:
     """Return the path of a message by the hops that it has left: the first is that of all that have enough."""
     left = F.greatest(F.coalesce("hops_remaining", choice["most_hops"]), F.lit(0))
-    place = F.array_position(choice[HOPS_LEFT], left)
+    # Spark 3.5 takes only a literal in F.array_position.
+    place = F.call_function("array_position", choice[HOPS_LEFT], left)
     is_known = (left >= choice["most_hops"]) | (place > 0)
     path = F.when(is_known, F.get(choice["paths"], place.cast("int")))
     # A message that is set aside has no choice, and no path.

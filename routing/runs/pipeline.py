@@ -91,7 +91,7 @@ class Resolution:
             for rows in (resolved, rejected)
         ]
         words = F.array(*(F.lit(str(word)) for word in (*Outcome, REJECTED)))
-        place = F.array_position(words, F.col("outcome"))
+        place = F.call_function("array_position", words, F.col("outcome"))
         return counts[0].unionByName(counts[1]).orderBy(place, F.desc("messages"), "reason")
 
     def _repr_html_(self) -> str:

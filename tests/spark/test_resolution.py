@@ -48,6 +48,7 @@ def test_a_block_releases_what_the_session_keeps(spark: SparkSession, tables: di
     assert resolution.resolved_routes.count() == 5
 
 
+@pytest.mark.core
 def test_a_summary_counts_every_message(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
     with routing.resolve(spark, tables) as resolution:
         summary = resolution.summary()
