@@ -245,7 +245,8 @@ class GroupSums:
         )
 
     def _group(self, rows: pyarrow.Table) -> pyarrow.Table:
-        grouped = rows.group_by(list(self.names)).aggregate(list(self.how.items()))
+        # Arrow groups by a dictionary only if all parts have the same one.
+        grouped = rows.unify_dictionaries().group_by(list(self.names)).aggregate(list(self.how.items()))
         return grouped.rename_columns([*self.names, *self.how])
 
 

@@ -62,10 +62,10 @@ WITHOUT_SPARK = [
 ]
 BY_SPARK = [
     *(Step(command, is_tried=False) for command in _IMPORTS),
-    Step("resolve --set resolve.mode=full --run-id first"),
+    Step("resolve --engine spark --set resolve.mode=full --run-id first"),
     Step("candidates", is_long=True),
     *(Step(command, is_tried=False) for command in _LATER_IMPORTS),
-    Step(f"resolve --set resolve.mode=incremental --run-id second --now {TUESDAY}", is_long=True),
+    Step(f"resolve --engine spark --set resolve.mode=incremental --run-id second --now {TUESDAY}", is_long=True),
     Step("candidates", is_long=True),
 ]
 
