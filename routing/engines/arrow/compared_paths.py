@@ -40,7 +40,7 @@ class EndingColumns(NamedTuple):
     words: pyarrow.Array
 
 
-class HopColumns(NamedTuple):
+class HopPlaces(NamedTuple):
     """Columns of places of hops, by their number: words and numbers of words, and the numbers of hops."""
 
     texts: Mapping[str, tuple[pyarrow.Array, pyarrow.Array]]
@@ -109,11 +109,11 @@ class ComparedPaths:
                 self._known_pairs += len(new)
             return self._place_of.array().take(pairs)
 
-    def hops(self) -> HopColumns:
+    def hops(self) -> HopPlaces:
         """Return the columns of all places so far."""
         with self.lock:
             texts = {name: (one.words.array(), one.numbers.array()) for name, one in self._place_texts.items()}
-            return HopColumns(texts, self._hops.array())
+            return HopPlaces(texts, self._hops.array())
 
     def _part(self, before: list[PathStep], after: list[PathStep]) -> int | None:
         """Return the number of the place where two paths part; None if a side sets the messages aside."""

@@ -76,7 +76,7 @@ class PathColumns(NamedTuple):
     reads_address: pyarrow.Array
 
 
-class TracedPaths:
+class NumberedPaths:
     """The paths of a table of paths, each once, as columns."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class BatchTracer:
     """Follows batches of messages, one after the other, for one thread."""
 
     def __init__(
-        self, scan: MessageScan, requests: FoundRequests | None, numbers: PathNumbers, paths: TracedPaths
+        self, scan: MessageScan, requests: FoundRequests | None, numbers: PathNumbers, paths: NumberedPaths
     ) -> None:
         self._scan, self._requests, self._paths = scan, requests, paths
         self._resolver, self._finder = BatchResolver(scan), PathFinder(scan, numbers)
@@ -219,7 +219,7 @@ class ArrowPaths:
     scan: MessageScan
     requests: FoundRequests | None
     numbers: PathNumbers
-    paths: TracedPaths
+    paths: NumberedPaths
     read: int = field(default=0, init=False)
     traced: int = field(default=0, init=False)
 
@@ -234,7 +234,7 @@ class ArrowPaths:
         dialogs = tables.get("dialogs")
         checked = check_inputs(settings, dialogs, survey_dialogs(dialogs))
         scan = MessageScan.of(MessageRows.of(tables["messages"], as_of), checked.dialogs, checked)
-        paths = TracedPaths()
+        paths = NumberedPaths()
         numbers = PathNumbers(scan, network_of(settings), paths, most_keys=most_keys)
         return cls(scan, find_all_requests(scan), numbers, paths)
 

@@ -85,22 +85,29 @@ def _files_with(rows: pyarrow.dataset.Dataset, selections: Iterable[Only]) -> py
 
 def _find_services(messages: Table, only: Only) -> Iterator[str]:
     """Yield the services that messages with some values by column are for."""
-    import pyarrow
-
     shape = shape_of(messages, "messages")
     if "from_service_name" not in shape:
         return
-    rows, name = as_dataset(messages), shape["to_service_name"]
-    groups = GroupSums([name], {})
-    for batch in encoded(rows, [name]).scanner([name], filter=condition_of(rows, only)).to_batches():
+    rows = as_dataset(messages)
+    for (service,) in _distinct(rows, [shape["to_service_name"]], condition_of(rows, only)):
+        if service:
+            yield service
+
+
+def _distinct(rows: pyarrow.dataset.Dataset, names: list[str], condition: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the distinct values of some columns of text, in rows that meet a condition."""
+    import pyarrow
+
+    groups = GroupSums(names, {})
+    for batch in encoded(rows, names).scanner(names, filter=condition).to_batches():
         if len(batch):
             groups.add(pyarrow.table(batch))
-    yield from (service for service in plain_values(groups.all()[name]) if service)
+    found = groups.all()
+    yield from zip(*(plain_values(found[name]) for name in names), strict=True)
 
 
 def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, first: int, last: int) -> None:
     """Add the messages of dialogs that are acknowledged, or expire, between two times (microseconds)."""
-    import pyarrow
     import pyarrow.compute as pc
 
     ids = _turning(dialogs, first, last)
@@ -109,12 +116,7 @@ def _add_dialogs(affected: AffectedServices, messages: Table, dialogs: Table, fi
     shape = shape_of(messages, "messages")
     of_dialogs = fold_texts(pc.field(shape[_ID])).isin(ids)
     places = [shape["instance_name"], shape["to_service_name"]]
-    groups = GroupSums(places, {})
-    for batch in as_dataset(messages).scanner(places, filter=of_dialogs).to_batches():
-        if len(batch):
-            groups.add(pyarrow.table(batch))
-    rows = groups.all()
-    for instance, service in zip(*(plain_values(rows[name]) for name in places), strict=True):
+    for instance, service in _distinct(as_dataset(messages), places, of_dialogs):
         if instance and service:
             affected.add(instance, service)
 
