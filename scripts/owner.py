@@ -22,7 +22,9 @@ def current_owner() -> str:
 
 def addresses_of(owner: str) -> re.Pattern[str]:
     """Return the pattern of the project's addresses; its group is the account."""
-    return re.compile(rf"(?<=https://github\.com/)({owner})(?=/{PROJECT})|(?<=https://)({owner})(?=\.github\.io)")
+    return re.compile(
+        rf"(?<=https://github\.com/)({owner})(?=/{PROJECT})|(?<=https://)({owner})(?=\.github\.io/{PROJECT})"
+    )
 
 
 def main(owner: str) -> None:
@@ -40,7 +42,7 @@ def main(owner: str) -> None:
         changed = pattern.sub(owner, text)
         if changed != text:
             path.write_text(changed, encoding="utf-8", newline="")
-            print(name)
+            sys.stdout.write(f"{name}\n")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def tracked() -> list[str]:
 
 def addresses(content: str) -> set[str]:
     found = re.findall(
-        r"https://github\.com/([\w-]+)/service-broker-routing|https://([\w-]+)\.github\.io", content
+        r"https://github\.com/([\w-]+)/service-broker-routing|https://([\w-]+)\.github\.io/service-broker", content
     )
     return {first or second for first, second in found}
 
