@@ -94,6 +94,7 @@ RUN_BY = {
     "conf/examples/scripts": DEMO_IMPORT,
     "conf/examples/labels.sql": SHOWN,
     "conf/examples/no-return": SHOWN,
+    "conf/examples/pasted": SHOWN,
     "databricks.yml": BUNDLE,
     "resources/nightly.job.yml": BUNDLE,
     "resources/resolve.job.yml": BUNDLE,
