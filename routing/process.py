@@ -106,11 +106,12 @@ class CommandProgress:
 
     ``text`` says what counts; ``output`` makes the line of it that is printed. ``run_id`` is that of the run, once
     there is one. An ending of the process takes ``deciding`` and keeps it, so that no run begins to count after
-    the text was said.
+    the text was said. ``is_stuck`` where a thread hangs in a library that would wait for it at the end.
     """
 
     def __init__(self) -> None:
         self.text = NOTHING_WRITTEN
+        self.is_stuck = False
         self.run_id: str | None = None
         self.output: CommandOutput | None = None
         self.is_interrupted = False
@@ -140,6 +141,15 @@ class CommandProgress:
             self.text = "the page is as it was, or as it is to be (start it again)"
             yield
             self.text = "the page was written before"
+
+
+def leave_at_once(status: int) -> NoReturn:
+    """End the process without waiting for its threads; what was printed is written."""
+    for stream in (sys.stdout, sys.stderr):
+        # Nobody may listen any more.
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
 
 
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
