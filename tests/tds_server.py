@@ -18,6 +18,7 @@ from uuid import UUID
 _BATCH, _ATTENTION, _LOGIN, _PRELOGIN, _ANSWER = 0x01, 0x06, 0x10, 0x12, 0x04
 _MORE, _ERROR, _COUNT, _STOPPED = 0x01, 0x02, 0x10, 0x20
 _NOT_SUPPORTED, _ON = 2, 1
+_QUICK = getattr(socket, "TCP_QUICKACK", socket.TCP_NODELAY)
 _COLLATION = bytes.fromhex("0904d00034")
 
 
@@ -39,8 +40,11 @@ class Rows:
     fault: Fault | None = None
 
 
+@dataclass(frozen=True)
 class Drop:
-    """The connection ends here."""
+    """The connection ends here, without so many bytes of what came before."""
+
+    missing: int = 0
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ class _Conversation:
                     return True
             else:
                 # Whatever was to come, the packet is not complete.
-                self._send(pending, is_last=False)
+                self._send(pending[: len(pending) - answer.missing], is_last=False)
                 return False
         self._send(pending + _done(0))
         return True
@@ -197,6 +201,8 @@ class _Conversation:
     def _exactly(self, count: int) -> bytes:
         got = b""
         while len(got) < count:
+            # The driver waits with each packet until the one before has arrived.
+            self._connection.setsockopt(socket.IPPROTO_TCP, _QUICK, 1)
             part = self._wire.recv(count - len(got))
             if not part:
                 raise EOFError

@@ -27,7 +27,8 @@ AUTHENTICATIONS = tuple(_SIGN_IN)
 """The ways to sign in to a server."""
 
 _LONGEST_SIGN_IN = 15
-_AT_ONCE = 5_000
+# The driver keeps room for so many of the longest rows.
+_AT_ONCE = 200
 _PROVIDER, _PROVIDER_WITHOUT_LIBRARIES = "MSSQL_PYTHON_NATIVE_PROVIDER", "mssql-odbc"
 _NAME_OF_SERVER = re.compile(r"[^;{}=\x00-\x1f]+")
 _SOURCE = re.compile(r"(?:\[[^\]]*\])+ *")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,6 +80,8 @@ def _cell(value: object) -> str:
         return str(int(value))
     if isinstance(value, bytes | bytearray):
         return f"0x{value.hex().upper()}"
+    if isinstance(value, UUID):
+        return str(value).upper()
     text = str(value)
     if not isinstance(value, str) or _is_quoted(text):
         return text
