@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,4 +118,6 @@ def _read_password(user: str) -> str:
         return password
     if sys.stdin is None or not sys.stdin.isatty():
         raise InputError(f"the password of --user is missing: set the environment variable {PASSWORD_VARIABLE}")
+    from getpass import getpass
+
     return getpass(f"Password of {user}: ")

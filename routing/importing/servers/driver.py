@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from routing.errors import EXIT_CONTRACT, EnvironmentFault, InputError, RoutingError, quote
-from routing.importing.servers.result_file import ResultFile
 
 if TYPE_CHECKING:
     from mssql_python import Connection, Cursor
+
+    from routing.importing.servers.result_file import ResultFile
 
 WINDOWS, SQL, ENTRA, ENTRA_INTERACTIVE = "windows", "sql", "entra", "entra-interactive"
 _SIGN_IN = {

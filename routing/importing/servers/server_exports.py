@@ -212,7 +212,8 @@ def _name_files(servers: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     seen = Counter[str]()
     for server in servers:
-        name = _NOT_IN_FILES.sub("_", _PROTOCOL.sub("", server).replace("\\", "$")).lstrip(".") or "_"
+        # import passes over names that begin with a dot or an underscore.
+        name = _NOT_IN_FILES.sub("_", _PROTOCOL.sub("", server).replace("\\", "$")).lstrip("._") or "server"
         seen[name.casefold()] += 1
         number = seen[name.casefold()]
         names[server] = f"{name}.csv" if number == 1 else f"{name}-{number}.csv"

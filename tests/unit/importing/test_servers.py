@@ -88,7 +88,7 @@ def loaded_driver() -> None:
     if os.environ.get("MSSQL_PYTHON_NATIVE_PROVIDER") is None and not _has_library():
         mssql.native_provider = "mssql-odbc"
     try:
-        mssql.connect("Server=127.0.0.1,1;Database=master;Encrypt=yes;ConnectRetryCount=0;UID=x;PWD=y;")
+        mssql.connect("Server=127.0.0.1,1;Database=master;Encrypt=yes;ConnectRetryCount=0;UID=x;PWD=y;", timeout=1)
     except mssql.Error as error:
         if "Failed to load the driver" in str(error):
             pytest.skip("the driver's own libraries cannot be loaded here")
@@ -362,10 +362,10 @@ def test_the_name_is_compared_with_the_instance(server: str, instance: str | Non
 
 def test_files_of_servers_have_different_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(server_exports, "run_script", lambda *_: ([], []))
-    names = ["HUB", "tcp:hub,1433", "HUB_1433", "HUB\\SALES", "../x", "größe"]
+    names = ["HUB", "tcp:hub,1433", "HUB_1433", "HUB\\SALES", "../x", "größe", "(local)\\A"]
     done = export_servers(names, ServerAccess(), tmp_path, 5)
     assert [one.file.name for one in done.exports if one.file] == [
-        *("HUB.csv", "hub_1433.csv", "HUB_1433-2.csv", "HUB$SALES.csv", "_x.csv", "größe.csv")
+        *("HUB.csv", "hub_1433.csv", "HUB_1433-2.csv", "HUB$SALES.csv", "x.csv", "größe.csv", "local_$A.csv")
     ]
 
 
@@ -414,7 +414,7 @@ def test_the_password_comes_from_the_environment_or_a_prompt(
         asked.append(text)
         return PASSWORD
 
-    monkeypatch.setattr(server_options, "getpass", answer)
+    monkeypatch.setattr("getpass.getpass", answer)
     monkeypatch.setattr(server_options, "ServerAccess", refuse)
     monkeypatch.setattr(sys, "stdin", _Terminal())
     assert said("--server", "HUB", *LOGIN) == "sbroute: not now"
