@@ -94,7 +94,7 @@ def read_access(options: argparse.Namespace) -> ServerAccess:
 def read_servers(
     options: argparse.Namespace, access: ServerAccess, folder: str, console: Console
 ) -> ServersExport:
-    """Export the servers that the options name, each once, into a folder. Raises EnvironmentFault, OutputError."""
+    """Read the named servers into a folder. Raises EnvironmentFault, OutputError."""
     from routing.importing.servers.server_exports import export_servers
 
     servers = list({server.strip().casefold(): server.strip() for server in options.servers}.values())
@@ -105,7 +105,7 @@ def read_servers(
 
 
 def tell_servers(done: ServersExport, console: Console) -> None:
-    """Print what was not read as warnings, and the other notes."""
+    """Print a warning for each server that was not read, and the other notes."""
     for sentence in done.unread:
         console.note(f"note: {sentence}", "warning")
     for sentence in done.notes:

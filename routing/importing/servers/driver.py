@@ -32,13 +32,13 @@ _LONGEST_SIGN_IN = 15
 _AT_ONCE = 200
 _PROVIDER, _PROVIDER_WITHOUT_LIBRARIES = "MSSQL_PYTHON_NATIVE_PROVIDER", "mssql-odbc"
 _NAME_OF_SERVER = re.compile(r"[^;{}=\x00-\x1f]+")
-_SOURCE = re.compile(r"(?:\[[^\]]*\])+ *")
+_SOURCE = re.compile(r"(?:\[[^\]\[]*\])*")
 _HIDDEN = "…"
 
 
 @dataclass(frozen=True)
 class ServerAccess:
-    """How to sign in to servers. ``is_encrypted`` is False in tests alone: no option turns it off."""
+    """The login for servers. ``is_encrypted`` is False only in tests: no option turns it off."""
 
     authentication: str = WINDOWS
     user: str | None = None
@@ -48,7 +48,7 @@ class ServerAccess:
     is_encrypted: bool = True
 
     def connection_string(self, server: str) -> str:
-        """Return what the driver connects by; it holds the password."""
+        """Return the connection string of the driver; it holds the password."""
         values = {
             "Server": _braced(server),
             "Database": "master",
@@ -71,7 +71,7 @@ class ServerAccess:
 
 
 class ServerError(RoutingError):
-    """A server that cannot be read: ``is_lasting`` where another try would fail the same way."""
+    """The failure to read a server; ``is_lasting`` where another try would fail the same way."""
 
     def __init__(self, message: str, hint: str | None = None, *, is_lasting: bool = False) -> None:
         super().__init__(message, hint)
@@ -84,7 +84,7 @@ class ServerError(RoutingError):
 
 
 def check_server(server: str) -> None:
-    """Refuse what is no name of a server, without showing it. Raises InputError."""
+    """Refuse a text that is no name of a server, without showing it. Raises InputError."""
     if not server.strip() or _NAME_OF_SERVER.fullmatch(server) is None:
         hint = "as in HUB, HUB\\SALES or HUB,1435; other parts of a connection string are options of their own"
         raise InputError("--server takes the name of a server", hint)
@@ -195,7 +195,8 @@ _TIME = re.compile(r"time-?d? ?out|deadline", re.IGNORECASE)
 
 def _text_of(text: str) -> str:
     """Return a text of the driver in one line, without the programs that it came through."""
-    return " ".join(_SOURCE.sub("", text, count=1).split())
+    source = _SOURCE.match(text)
+    return " ".join(text[source.end() if source else 0 :].split())
 
 
 def _describe(server: str, access: ServerAccess, error: Exception) -> RoutingError:

@@ -16,7 +16,7 @@ _SPECIAL = frozenset(',"\r\n')
 
 
 class ResultFile:
-    """A file of whole result sets: one that breaks off is taken out again, for its view is not known to the end.
+    """A file of whole result sets. One that breaks off is removed, because its view is not known to the end.
 
     ``instance_name`` is what the first row with that column says, ``sets`` and ``rows`` count what stands in the
     file.
@@ -66,7 +66,7 @@ class ResultFile:
         self.rows += self._rows_of_set
 
     def drop(self) -> None:
-        """Take out what was written of a result set that broke off."""
+        """Remove the rows of a result set that broke off."""
         self._file.flush()
         self._file.seek(self._whole)
         self._file.truncate()

@@ -1,4 +1,4 @@
-"""Export several servers at once into the files of a folder, and say of each what could not be read."""
+"""Export several servers at once into a folder, and note each one that could not be read."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ from routing.importing.tsql.sqlcmd import is_local, without_port
 from routing.terms import JsonObject
 
 _MOST_AT_ONCE = 16
-_GRACE = 5
-"""Seconds after which a driver that does not keep its own limit is given up."""
+_GRACE = 5.0
 
 
 @dataclass(frozen=True)
 class ServerExport:
-    """What was read of one server into a file; None where nothing was.
+    """The export of one server; ``file`` is None if nothing was read.
 
     ``faults`` say what was not read, ``messages`` are what the script printed. ``is_lasting`` where another try
     would fail the same way. ``is_given_up`` where a thread still hangs in the driver.
@@ -48,7 +47,7 @@ class ServerExport:
     is_given_up: bool = False
 
     def as_json(self) -> JsonObject:
-        """Return what ``--format json`` prints of it."""
+        """Convert the export to plain values for ``--format json``."""
         return {
             "server": self.server,
             "instance_name": self.instance_name,
@@ -62,7 +61,7 @@ class ServerExport:
 
 @dataclass(frozen=True)
 class ServersExport:
-    """What was read of all servers, in the order in which they were named."""
+    """The exports of all servers, in the order in which they were named."""
 
     exports: Sequence[ServerExport]
 
@@ -85,7 +84,9 @@ class ServersExport:
             raise ServerError("; ".join(self.unread), is_lasting=is_lasting)
 
 
-def export_servers(servers: Sequence[str], access: ServerAccess, folder: Path, seconds: int) -> ServersExport:
+def export_servers(
+    servers: Sequence[str], access: ServerAccess, folder: Path, seconds: int, *, grace: float = _GRACE
+) -> ServersExport:
     """Run the script of ``import queries`` on servers, and write what each answers into a file of a folder.
 
     A file of an earlier export is replaced once its server has answered, and stays as it is otherwise.
@@ -95,6 +96,7 @@ def export_servers(servers: Sequence[str], access: ServerAccess, folder: Path, s
         access: how to sign in.
         folder: where the files go; it is made if it is not there.
         seconds: the time limit of each server.
+        grace: so many seconds later, a driver that does not keep the limit is given up.
 
     Returns:
         What was read, and what was not.
@@ -111,7 +113,7 @@ def export_servers(servers: Sequence[str], access: ServerAccess, folder: Path, s
                 server: partial(_read, server, access, script, Path(parts, f"{name}.part"), seconds)
                 for server, name in names.items()
             }
-            outcomes = dict(_run_all(reads, seconds))
+            outcomes = dict(_run_all(reads, seconds + grace))
             return ServersExport([_put(outcomes[server], folder / names[server]) for server in servers])
     except OSError as error:
         raise OutputError.folder_not_writable(str(folder), error.strerror or str(error)) from error
@@ -163,22 +165,22 @@ def _read(server: str, access: ServerAccess, script: str, part: Path, limit: int
     )
 
 
-def _run_all(reads: Mapping[str, partial[_Outcome]], limit: int) -> Iterator[tuple[str, ServerExport]]:
+def _run_all(reads: Mapping[str, partial[_Outcome]], limit: float) -> Iterator[tuple[str, ServerExport]]:
     """Yield the outcome of each read once it is done or given up. Raises RoutingError, OSError."""
     waiting, deadlines = list(reads), dict[str, float]()
     done: Queue[tuple[str, _Outcome]] = Queue()
     while waiting or deadlines:
         while waiting and len(deadlines) < _MOST_AT_ONCE:
             server = waiting.pop(0)
-            deadlines[server] = time.monotonic() + limit + _GRACE
+            deadlines[server] = time.monotonic() + limit
             # A thread that hangs in the driver must not keep the process from ending.
             Thread(target=_put_outcome, args=(server, reads[server], done), daemon=True).start()
         try:
             server, outcome = done.get(timeout=max(0.0, min(deadlines.values()) - time.monotonic()))
         except Empty:
             server = min(deadlines, key=deadlines.__getitem__)
-            text = f"{quote(server)} cannot be read: no answer within {limit} s (see --time-limit)"
-            outcome = ServerExport(server, seconds=limit + _GRACE, faults=[text], is_given_up=True)
+            text = f"{quote(server)} cannot be read: no answer within {limit:g} s (see --time-limit)"
+            outcome = ServerExport(server, seconds=limit, faults=[text], is_given_up=True)
         if not isinstance(outcome, ServerExport):
             raise outcome
         # One that was given up may answer later.
@@ -191,7 +193,7 @@ def _put_outcome(server: str, read: partial[_Outcome], done: Queue[tuple[str, _O
 
 
 def _put(export: ServerExport, file: Path) -> ServerExport:
-    """Move what was read to its place, or say that a file of an earlier export stands there."""
+    """Move an export to its place, or say that a file of an earlier one stands there."""
     if export.file is not None:
         export.file.replace(file)
         return replace(export, file=file)

@@ -303,16 +303,14 @@ def test_a_driver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pa
         return [], []
 
     monkeypatch.setattr(server_exports, "run_script", hang)
-    monkeypatch.setattr(server_exports, "_GRACE", 0.1)
-    monkeypatch.setattr(server_exports, "_MOST_AT_ONCE", 1)
-    done = export_servers(["FIRST", "SLOW", "LAST"], ServerAccess(), tmp_path, 0)
+    done = export_servers(["FIRST", "SLOW", "LAST"], ServerAccess(), tmp_path, 0, grace=0.3)
     release.set()
     assert [(one.server, one.is_given_up, one.file is not None) for one in done.exports] == [
         ("FIRST", False, True),
         ("SLOW", True, False),
         ("LAST", False, True),
     ]
-    assert done.unread == ["'SLOW' cannot be read: no answer within 0 s (see --time-limit)"]
+    assert done.unread == ["'SLOW' cannot be read: no answer within 0.3 s (see --time-limit)"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["FIRST.csv", "LAST.csv"]
 
 
