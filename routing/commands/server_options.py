@@ -95,11 +95,12 @@ def read_servers(
     options: argparse.Namespace, access: ServerAccess, folder: str, console: Console
 ) -> ServersExport:
     """Read the named servers into a folder. Raises EnvironmentFault, OutputError."""
+    from routing.importing.catalog import queries
     from routing.importing.servers.server_exports import export_servers
 
     servers = list({server.strip().casefold(): server.strip() for server in options.servers}.values())
     with console.during(f"reading {count(len(servers), 'server')}", left="servers read"):
-        done = export_servers(servers, access, Path(folder), options.time_limit)
+        done = export_servers(servers, access, queries(), Path(folder), options.time_limit)
     console.command_progress.is_stuck = any(one.is_given_up for one in done.exports)
     return done
 

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 
 from routing.errors import OutputError, RoutingError, quote
-from routing.importing.catalog.views import queries
 from routing.importing.servers.driver import ServerAccess, ServerError, run_script
 from routing.importing.servers.result_file import ResultFile
 from routing.importing.tsql.sqlcmd import is_local, without_port
@@ -85,15 +84,16 @@ class ServersExport:
 
 
 def export_servers(
-    servers: Sequence[str], access: ServerAccess, folder: Path, seconds: int, *, grace: float = _GRACE
+    servers: Sequence[str], access: ServerAccess, script: str, folder: Path, seconds: int, *, grace: float = _GRACE
 ) -> ServersExport:
-    """Run the script of ``import queries`` on servers, and write what each answers into a file of a folder.
+    """Run a script on servers, and write what each answers into a file of a folder.
 
     A file of an earlier export is replaced once its server has answered, and stays as it is otherwise.
 
     Args:
         servers: their names as the driver takes them, each once.
         access: how to sign in.
+        script: the batch of ``import queries``.
         folder: where the files go; it is made if it is not there.
         seconds: the time limit of each server.
         grace: so many seconds later, a driver that does not keep the limit is given up.
@@ -105,7 +105,7 @@ def export_servers(
         EnvironmentFault: libraries that the driver needs are missing.
         OutputError: the folder cannot be written.
     """
-    script, names = queries(), _name_files(servers)
+    names = _name_files(servers)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with scratch_folder(folder) as parts:

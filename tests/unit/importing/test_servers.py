@@ -303,7 +303,7 @@ def test_a_driver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pa
         return [], []
 
     monkeypatch.setattr(server_exports, "run_script", hang)
-    done = export_servers(["FIRST", "SLOW", "LAST"], ServerAccess(), tmp_path, 0, grace=0.3)
+    done = export_servers(["FIRST", "SLOW", "LAST"], ServerAccess(), "SELECT 1", tmp_path, 0, grace=0.3)
     release.set()
     assert [(one.server, one.is_given_up, one.file is not None) for one in done.exports] == [
         ("FIRST", False, True),
@@ -361,7 +361,7 @@ def test_the_name_is_compared_with_the_instance(server: str, instance: str | Non
 def test_files_of_servers_have_different_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(server_exports, "run_script", lambda *_: ([], []))
     names = ["HUB", "tcp:hub,1433", "HUB_1433", "HUB\\SALES", "../x", "größe", "(local)\\A"]
-    done = export_servers(names, ServerAccess(), tmp_path, 5)
+    done = export_servers(names, ServerAccess(), "SELECT 1", tmp_path, 5)
     assert [one.file.name for one in done.exports if one.file] == [
         *("HUB.csv", "hub_1433.csv", "HUB_1433-2.csv", "HUB$SALES.csv", "x.csv", "größe.csv", "local_$A.csv")
     ]
