@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from routing.process import CommandProgress, SignalGuard, is_for_this_process, say
+from routing.process import CommandProgress, SignalGuard, is_for_this_process, leave_at_once, say
 
 
 def script() -> None:
@@ -22,7 +22,10 @@ def script() -> None:
 def _command(progress: CommandProgress) -> int:
     from routing.cli import main
 
-    return main(progress=progress)
+    status = main(progress=progress)
+    if progress.is_stuck:
+        leave_at_once(status)
+    return status
 
 
 def _command_alone() -> int:
@@ -36,7 +39,7 @@ def _command_alone() -> int:
 
 
 def _put_away() -> None:
-    """Remove the lock files and Java's messages of an interrupted command."""
+    """Remove the lock files, Java's messages and half exports of an interrupted command."""
     # What has not been loaded has left nothing.
     if "routing.delta.run_lock" in sys.modules:
         from routing.delta.run_lock import give_up
@@ -46,6 +49,10 @@ def _put_away() -> None:
         from routing.sessions.session import remove_java_logs
 
         remove_java_logs()
+    if "routing.importing.servers.server_exports" in sys.modules:
+        from routing.importing.servers.server_exports import remove_scratch
+
+        remove_scratch()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from routing.commands import (
     demo,
     diff,
     explain,
+    export,
     import_,
     lint,
     messages,
@@ -150,6 +151,7 @@ _FORMATS = ("table", "json")
 _ROOMS: dict[str, ModuleType] = {
     "demo": demo,
     "check": check,
+    "export": export,
     "import": import_,
     "resolve": resolve,
     "candidates": candidates,

@@ -105,11 +105,12 @@ class CommandProgress:
 
     ``text`` states the result so far, and ``output`` makes the printed line of it. ``run_id`` is set once a run
     exists. The end of the process takes ``deciding`` and keeps it, so that no run starts to count after the text
-    was chosen.
+    was chosen. ``is_stuck`` is True if a thread hangs in a library that would wait for it at the end.
     """
 
     def __init__(self) -> None:
         self.text = NOTHING_WRITTEN
+        self.is_stuck = False
         self.run_id: str | None = None
         self.output: CommandOutput | None = None
         self.is_interrupted = False
@@ -139,6 +140,15 @@ class CommandProgress:
             self.text = "the page is as it was, or as it is to be (start it again)"
             yield
             self.text = "the page was written before"
+
+
+def leave_at_once(status: int) -> NoReturn:
+    """End the process without waiting for its threads; what was printed is written."""
+    for stream in (sys.stdout, sys.stderr):
+        # Nobody may listen any more.
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
 
 
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}

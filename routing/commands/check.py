@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -16,10 +17,13 @@ from routing.commands.command_context import (
     moment_or_none,
     variables,
 )
-from routing.errors import EXIT_DONE, EXIT_FOUND, EnvironmentFault, quote
+from routing.commands.server_options import add_servers, read_access, read_servers, tell_servers
+from routing.errors import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EnvironmentFault, InputError, quote
 from routing.process import no_search_for_cycles
 
 if TYPE_CHECKING:
+    from routing.importing.catalog import StandIns, TimeFormats
+    from routing.importing.servers.server_exports import ServersExport
     from routing.views.check.checking import Check
 
 FORMATS = ("table", "json", STATEMENTS_ALONE)
@@ -36,7 +40,8 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         " and T-SQL scripts alone: no configuration, no tables, no Java. docs/how-to/check.md shows how.",
         example="sbroute check conf/examples/exports conf/examples/scripts/hub.sql",
     )
-    command.add_argument("paths", metavar="PATH", nargs="+", help="exports and scripts, or folders of them")
+    command.add_argument("paths", metavar="PATH", nargs="*", help="exports and scripts, or folders of them")
+    add_servers(command, required=False)
     of_files = command.add_argument_group("what the files do not say")
     shared_arguments.add_options(of_files, has_defaults=True)
     add_variables(of_files)
@@ -85,21 +90,47 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
         check_packages()
         check_place(options.html)
-    from routing.views.check.checking import check
-
+    if not options.paths and not options.servers:
+        raise InputError("nothing to check is named", "give PATHs of exports, or --server NAME")
     times = shared_arguments.times(options)
     stand_ins = shared_arguments.stand_ins(options, times, console)
+    at = moment_or_none(options.at, "--at")
+    if not options.servers:
+        return _check(options, console, options.paths, stand_ins, times, at, None)
+    access = read_access(options)
+    from routing.importing.servers.server_exports import scratch_folder
+
+    with scratch_folder() as folder:
+        read = read_servers(options, access, folder, console)
+        if not options.paths:
+            read.check_any()
+        tell_servers(read, console)
+        return _check(options, console, [*options.paths, folder], stand_ins, times, at, read)
+
+
+def _check(
+    options: argparse.Namespace,
+    console: Console,
+    paths: Sequence[str],
+    stand_ins: StandIns,
+    times: TimeFormats,
+    at: datetime | None,
+    read: ServersExport | None,
+) -> int:
+    from routing.views.check.checking import check
+
     with console.during("reading the files", left="checked"), no_search_for_cycles():
         done = check(
-            options.paths,
+            paths,
             instance=stand_ins.instance_name,
             database=stand_ins.database_name,
             exported_at=stand_ins.exported_at,
             times=times,
             variables=variables(options.variables),
             addresses=shared_arguments.addresses(options),
-            at=moment_or_none(options.at, "--at"),
+            at=at,
             then=options.then,
+            notes=[] if read is None else [*read.unread, *read.notes],
             clock=datetime.now(timezone.utc),
             say=console.say,
         )
@@ -107,7 +138,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         _print(done, options, console)
     if options.html is not None:
         _write_page(done, options.html, console)
-    return EXIT_FOUND if any(_is_found(done.shown, what) for what in options.fail_on) else EXIT_DONE
+    if any(_is_found(done.shown, what) for what in options.fail_on):
+        return EXIT_FOUND
+    return EXIT_FAILED if read is not None and read.unread else EXIT_DONE
 
 
 def _print(done: Check, options: argparse.Namespace, console: Console) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import product
@@ -302,6 +302,7 @@ def check(
     addresses: Sequence[str] = (),
     at: datetime | None = None,
     then: Sequence[str] = (),
+    notes: Sequence[str] = (),
     clock: datetime | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Check:
@@ -310,14 +311,15 @@ def check(
     ``paths`` are files and folders; ``instance``, ``database``, ``exported_at``, ``times`` and ``addresses`` say
     what files do not, ``variables`` are sqlcmd's. All messages of an instance are decided as of its newest export,
     or ``at`` (UTC where it has no zone). ``then`` are scripts to try: everything is decided again with them in
-    force. ``clock`` is the time of now: a note names what says that it is of a later time. ``say``
-    is called with how far the check has come. Raises InputError where
-    no queue is among the files, one cannot be read, or nothing tells whose a script is.
+    force. ``notes`` say what is missing among the paths. ``clock`` is the time of now: a note names what says that
+    it is of a later time. ``say`` is called with how far the check has come. Raises InputError where no queue is
+    among the files, one cannot be read, or nothing tells whose a script is.
     """
     options = FileOptions(
         StandIns(instance, database, exported_at), times, variables or {}, addresses, clock=clock
     )
     evidence = gather(paths, options)
+    evidence = replace(evidence, log=replace(evidence.log, notes=(*notes, *evidence.log.notes)))
     estate = CheckedEstate.of(evidence, _times(evidence, at))
     results = follow_results(estate, decide_all(estate, say), say=say)
     return Check(at, estate, results, _try(estate, results, then, options, at) if then else None)
