@@ -289,13 +289,12 @@ def _of_exports(
 def _without_listeners(rows: Sequence[TableRow], server: ServerEvidence) -> list[TableRow]:
     """Return the instances, those of a secondary replica without its listeners: these lead to the primary."""
     secondaries = server.secondaries()
+
+    def own(addresses: Sequence[str]) -> list[str] | None:
+        return [one for one in addresses if server.listener(text.host(one)) is None] or None
+
     return [
-        row
-        if row["instance_name"] not in secondaries
-        else {
-            **row,
-            "addresses": [one for one in row["addresses"] or () if server.listener(text.host(one)) is None] or None,
-        }
+        {**row, "addresses": own(row["addresses"] or ())} if row["instance_name"] in secondaries else row
         for row in rows
     ]
 

@@ -30,8 +30,13 @@ _NEVER = "1900-01-01"
 _OWN_OWNER = "0x01"
 CLOSED, DISCONNECTED, IN_ERROR = "CD", "DI", "ER"
 _STATES = {
-    **{"STARTED_OUTBOUND": "SO", "STARTED_INBOUND": "SI", "CONVERSING": "CO", "DISCONNECTED_INBOUND": "DI"},
-    **{"DISCONNECTED_OUTBOUND": "DO", "CLOSED": CLOSED, "ERROR": IN_ERROR},
+    "STARTED_OUTBOUND": "SO",
+    "STARTED_INBOUND": "SI",
+    "CONVERSING": "CO",
+    "DISCONNECTED_INBOUND": "DI",
+    "DISCONNECTED_OUTBOUND": "DO",
+    "CLOSED": CLOSED,
+    "ERROR": IN_ERROR,
 }
 
 
@@ -39,7 +44,7 @@ class DatabaseFacts(NamedTuple):
     """A database beside its broker: owner, rights, state, and whether it is a replica or mirrored."""
 
     owner_sid: str | None
-    owner_name: str | None
+    owner_is_known: bool | None
     is_trustworthy: bool | None
     is_read_only: bool | None
     state: str | None
@@ -62,7 +67,7 @@ class DatabaseFacts(NamedTuple):
     @property
     def has_valid_owner(self) -> bool:
         """Whether the export shows that its owner is a login of the instance."""
-        return self.owner_name is not None or (self.owner_sid or "").lower() == _OWN_OWNER
+        return self.owner_is_known is True or (self.owner_sid or "").lower() == _OWN_OWNER
 
 
 class EndpointFacts(NamedTuple):
@@ -293,7 +298,7 @@ class ServerEvidence:
             mirror = mirrored.get((row["instance_name"], row["database_id"]), {})
             facts[row["instance_name"], collated(row["name"])] = DatabaseFacts(
                 row["owner_sid"],
-                row["owner_name"],
+                row["owner_is_known"] or row["owner_name"] is not None or None,
                 row["is_trustworthy_on"],
                 row["is_read_only"],
                 row["state_desc"],
@@ -336,9 +341,7 @@ class ServerEvidence:
         for row in self.rows.get("services", ()):
             if row["service_queue_id"] is not None:
                 services[(*unit_of(row), row["service_queue_id"])].append(row["name"])
-        ids = {
-            (row["instance_name"], row["database_id"]): row["name"] for row in self.rows.get("databases", ())
-        }
+        ids = {(row["instance_name"], row["database_id"]): row["name"] for row in self.rows.get("databases", ())}
         waiting: Counter[tuple[str, str | None, int]] = Counter()
         for row in self.rows.get("dm_broker_queue_monitors", ()):
             database = ids.get((row["instance_name"], row["database_id"]))
@@ -349,7 +352,6 @@ class ServerEvidence:
             if row["name"] is None:
                 continue
             key = (*unit_of(row), row["object_id"])
-            named = [] if row["service_names"] is None else row["service_names"].split("\n")
             queues[unit_of(row)].append(
                 QueueFacts(
                     row["schema_name"],
@@ -360,7 +362,7 @@ class ServerEvidence:
                     row["is_activation_enabled"],
                     row["messages"],
                     waiting.get(key),
-                    tuple(dict.fromkeys([*services.get(key, ()), *named])),
+                    tuple(services.get(key, ())),
                 )
             )
         return queues

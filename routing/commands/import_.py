@@ -15,6 +15,7 @@ from routing.commands.command_context import (
     Subparsers,
     add_config,
     add_variables,
+    at_least_one,
     load,
     opener,
     steps,
@@ -54,6 +55,15 @@ def add(commands: Subparsers, common: argparse.ArgumentParser) -> None:
         "--events",
         action="store_true",
         help="print the scripts that record the broker's events there, and that read them",
+    )
+    queries.add_argument(
+        "--no-people", action="store_true", help="leave out logins, owners, client addresses and the error log"
+    )
+    queries.add_argument(
+        "--most-endpoints",
+        metavar="N",
+        type=at_least_one,
+        help="the most conversation endpoints, and rows of the queue, of each database (1000000)",
     )
 
 
@@ -146,9 +156,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if find_spec("sqlglot") is None:
         raise EnvironmentFault.no_package("sqlglot", "import")
     if options.kind == "queries":
-        from routing.importing.catalog.views import queries
+        from routing.importing.catalog.query_script import MOST_ENDPOINTS, queries
 
-        console.result(queries(of_events=options.events).rstrip("\n"))
+        most = options.most_endpoints or MOST_ENDPOINTS
+        script = queries(of_events=options.events, with_people=not options.no_people, most_endpoints=most)
+        console.result(script.rstrip("\n"))
         return EXIT_DONE
     done = _BY_KIND[options.kind](options, console)
     if options.format == "json":

@@ -32,7 +32,7 @@ EVIDENCE_VIEWS = (
         "name is_receive_enabled is_enqueue_enabled",
         "whether the queue is on, how full it is and which procedure reads it",
         _DEFINITION,
-        texts="schema_name name service_names activation_procedure execute_as_name",
+        texts="schema_name name activation_procedure execute_as_name",
         integers="object_id max_readers messages",
         flags="is_activation_enabled is_receive_enabled is_enqueue_enabled is_poison_message_handling_enabled",
     ),

@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from importlib.resources import files
 
 from routing.errors import InputError
 from routing.importing.catalog.cell_rows import CellRows
@@ -150,7 +149,10 @@ VIEWS = {
                 ViewColumn("service_broker_guid", CellKind.GUID, required=True),
                 ViewColumn("is_broker_enabled", CellKind.FLAG),
                 *beside("owner_sid owner_name state_desc user_access_desc containment_desc"),
-                *beside("is_trustworthy_on is_read_only is_master_key_encrypted_by_server", CellKind.FLAG),
+                *beside(
+                    "owner_is_known is_trustworthy_on is_read_only is_master_key_encrypted_by_server",
+                    CellKind.FLAG,
+                ),
                 *beside("replica_id group_database_id", CellKind.GUID),
             ),
             known_by="name service_broker_guid",
@@ -348,15 +350,3 @@ def refuse_wrapped(line: str, below: str, file: str) -> None:
 def export_again(file: str, why: str, option: str) -> InputError:
     """Return a file that another option of sqlcmd would have made readable."""
     return unreadable_file(file, why, f"export it again with {option}, or with sbroute import queries")
-
-
-# The T-SQL scripts that export the views from an instance, and record and read its events.
-
-
-def queries(*, of_events: bool = False) -> str:
-    """Return the script as text; it only reads, and returns one result set a view.
-
-    ``of_events``: the one that records the broker's events instead, and reads them.
-    """
-    name = "events.sql" if of_events else "queries.sql"
-    return (files(__package__) / name).read_text(encoding="utf-8")
