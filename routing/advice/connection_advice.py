@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from routing.advice import statements
+from routing.advice import server_remedies, statements
 from routing.advice.broker_copies import MASTER, enable_database
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, ready, to_fill_in
 from routing.advice.service_remedies import list_queues
 from routing.advice.status_facts import ReportedStatus
+from routing.advice.status_meanings import find_numbers
 from routing.advice.stuck_messages import TSQL_PORT
 from routing.advice.trouble_catalogue import STATUSES, TroubleEntry
 from routing.render.phrases import named
@@ -40,6 +41,12 @@ def say(status: ReportedStatus) -> Remedy:
 
 def create_endpoint(status: ReportedStatus) -> Remedy:
     """Advise how the sender gets an endpoint, or starts the one that its export has."""
+    managed = server_remedies.refuse_on_managed(status)
+    if managed is not None:
+        return managed
+    stopped = server_remedies.start_endpoint(status, status.instance, _entry(status).cause)
+    if stopped is not None:
+        return stopped
     entry, place = _entry(status), RemedyPlace(status.instance, MASTER)
     if status.evidence.views.was_exported(
         "service_broker_endpoints", status.instance
@@ -57,9 +64,9 @@ def new_endpoint(place: RemedyPlace, cause: str, actions: tuple[str, ...]) -> Re
 
 def start_listening(status: ReportedStatus) -> Remedy:
     """Advise which endpoint has to listen at the address, or which address is the right one."""
-    wrong_port = correct_port(status)
-    if wrong_port is not None:
-        return wrong_port
+    corrected = correct_connection(status)
+    if corrected is not None:
+        return corrected
     entry, cause = _entry(status), _at(status)
     target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
     if target is None:
@@ -71,12 +78,14 @@ def start_listening(status: ReportedStatus) -> Remedy:
             f"Nothing listens at {named(status.address)}: {named(target.name)} has no Service Broker endpoint."
         )
         return new_endpoint(place, lacking, ("Create an endpoint there with STATE = STARTED.",))
-    return to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, _START)
+    stopped = server_remedies.start_endpoint(status, target.name, cause)
+    start = _START.replace("[<endpoint>]", server_remedies.name_endpoint(status, target.name))
+    return stopped or to_fill_in(place, cause, entry.actions, _LIST_ENDPOINTS, start)
 
 
 def mend_connection(status: ReportedStatus) -> Remedy:
     """Advise to compare two endpoints, or the network between them, that do not come together."""
-    remedy = correct_port(status)
+    remedy = correct_connection(status)
     if remedy is not None:
         return remedy
     entry = _entry(status)
@@ -85,13 +94,27 @@ def mend_connection(status: ReportedStatus) -> Remedy:
 
 def mend_endpoints(status: ReportedStatus) -> Remedy:
     """Advise what to compare at the endpoints, and how to give a login its permission."""
-    wrong_port = correct_port(status)
-    if wrong_port is not None:
-        return wrong_port
+    corrected = correct_port(status) or server_remedies.agree_on_encryption(status)
+    if corrected is not None:
+        return corrected
     logins = [name for name in status.quoted_names if "\\" in name]
     login = statements.identifier(logins[0]) if logins else "[<login>]"
-    grant = None if login is None else f"GRANT CONNECT ON ENDPOINT::[<endpoint>] TO {login};"
+    grant = None if login is None else f"GRANT CONNECT ON ENDPOINT::{_own_endpoint(status)} TO {login};"
     return _on_both_sides(status, _LIST_ENDPOINTS, _LIST_CERTIFICATES, grant)
+
+
+def correct_connection(status: ReportedStatus) -> Remedy | None:
+    """Return the remedy where the exports show why nothing answers at the address; None where they do not."""
+    return (
+        server_remedies.correct_listener(status)
+        or server_remedies.part_ports(status)
+        or correct_port(status)
+        or server_remedies.lead_to_partner(status)
+    )
+
+
+def _own_endpoint(status: ReportedStatus) -> str:
+    return server_remedies.name_endpoint(status, status.instance)
 
 
 def correct_port(status: ReportedStatus) -> Remedy | None:
@@ -184,11 +207,15 @@ def renew_dialog_certificate(status: ReportedStatus) -> Remedy:
 
 def renew_endpoint_certificate(status: ReportedStatus) -> Remedy:
     """Advise how to inspect the endpoints' certificates, which are in master, and set them."""
+    installed = server_remedies.install_certificate(status)
+    if installed is not None:
+        return installed
     return _on_both_sides(
         status,
         _LIST_CERTIFICATES,
         "CREATE CERTIFICATE [<certificate>] WITH SUBJECT = N'<subject>', EXPIRY_DATE = N'<date>';",
-        "ALTER ENDPOINT [<endpoint>] FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
+        f"ALTER ENDPOINT {_own_endpoint(status)}"
+        " FOR SERVICE_BROKER (AUTHENTICATION = CERTIFICATE [<certificate>]);",
     )
 
 
@@ -242,6 +269,9 @@ def give_owner(status: ReportedStatus) -> Remedy:
     entry = _entry(status)
     actions: tuple[str, ...] = ("Give the database another owner: any valid login may own it, such as sa.",)
     place = _database_in_text(status) or status.find_target()
+    trusted = server_remedies.trust_initiator(status, place, find_numbers(status.status_text.text or ""))
+    if trusted is not None:
+        return trusted
     if place is None or place.database is None:
         actions += (
             (
@@ -309,17 +339,19 @@ def enable_target_broker(status: ReportedStatus) -> Remedy:
     place = status.find_target()
     if place is None or place.database is None:
         return say(status)
-    return enable_database(status.estate.instances[place.instance], place.database, _entry(status).cause)
+    return enable_database(
+        status.estate, status.estate.instances[place.instance], place.database, _entry(status).cause
+    )
 
 
 def enable_own_broker(status: ReportedStatus) -> Remedy:
     """Return ENABLE_BROKER of the sending database."""
-    return enable_database(status.here, status.database, _entry(status).cause)
+    return enable_database(status.estate, status.here, status.database, _entry(status).cause)
 
 
 def enable_msdb_broker(status: ReportedStatus) -> Remedy:
     """Advise to enable the broker of msdb."""
-    return enable_database(status.here, MSDB, _entry(status).cause)
+    return enable_database(status.estate, status.here, MSDB, _entry(status).cause)
 
 
 def look_at_target(status: ReportedStatus) -> Remedy:

@@ -280,7 +280,7 @@ def _of_exports(
         rejected=tuple(covered.rejected),
         notes=tuple(covered.notes),
     )
-    server = collect_evidence(export.rows, covered.units)
+    server = collect_evidence(export.rows, covered.units, rows["dialogs"])
     rows["instances"] = _without_listeners(rows["instances"], server)
     spots = spots_of_export(export.rows)
     return FileEvidence(rows, tuple(covered.without_endpoint), views, log, spots, server=server)

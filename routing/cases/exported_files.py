@@ -168,7 +168,13 @@ def _instances(parts: _Parts, top: Path, lacking: Sequence[str]) -> Iterator[tup
         folder = _folder_of(file)
         instance = find_in_folders(Path(file), known_names) or _only_name(parts_by_folder[folder])
         below = [name for name in folder.relative_to(top).parts[:1] if name.casefold() not in databases]
-        yield file, instance or as_shown(next(iter(below), top.name)) or _ANY_INSTANCE
+        yield file, instance or _instance_of_folder(as_shown(next(iter(below), top.name))) or _ANY_INSTANCE
+
+
+def _instance_of_folder(name: str) -> str:
+    """Return the instance that a folder is named like: no machine has a dollar sign, so it is a backslash."""
+    machine, sign, own = name.partition("$")
+    return f"{machine}\\{own}" if machine and sign and own else name
 
 
 def _databases(

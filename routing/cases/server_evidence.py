@@ -144,12 +144,31 @@ class ServerEvidence:
     """What was exported of servers beside the routing.
 
     ``rows`` are those of each view, ``units`` the instances and databases that each view was exported of.
-    ``counts`` are the conversation endpoints by state.
+    ``counts`` are the conversation endpoints by state, ``dialogs`` the rows of their table.
     """
 
     rows: Mapping[str, Sequence[TableRow]] = field(default_factory=dict)
     units: Mapping[str, Mapping[Unit, datetime]] = field(default_factory=dict)
     counts: Sequence[EndpointCount] = ()
+    dialogs: Sequence[TableRow] = ()
+
+    def exported_at(self, instance: str) -> datetime | None:
+        """Return when the newest view of an instance was exported."""
+        times = (at for units in self.units.values() for (name, _), at in units.items() if name == instance)
+        return max(times, default=None)
+
+    def conversations(self, instance: str, database: str) -> frozenset[str] | None:
+        """Return the ids of the dialogs that a database has an endpoint of; None where these were not exported."""
+        if not self.was_exported("conversation_endpoints", instance, database):
+            return None
+        return self._conversations.get((instance, database), frozenset())
+
+    @cached_property
+    def _conversations(self) -> Mapping[Unit, frozenset[str]]:
+        ids: dict[Unit, set[str]] = defaultdict(set)
+        for row in self.dialogs:
+            ids[unit_of(row)].add(row["conversation_id"])
+        return {unit: frozenset(theirs) for unit, theirs in ids.items()}
 
     def was_exported(self, view: str, instance: str, database: str | None = None) -> bool:
         """Return True if a view of a database, or one of an instance, was exported."""
@@ -224,7 +243,9 @@ class ServerEvidence:
 
     def edition(self, instance: str) -> str | None:
         """Return the edition of an instance, such as "Express Edition (64-bit)"."""
-        return None if instance not in self._properties else self._properties[instance]["edition"]
+        properties = self._properties.get(instance)
+        edition: str | None = None if properties is None else properties["edition"]
+        return edition
 
     def is_express(self, instance: str) -> bool:
         """Return True if an instance is known to be SQL Server Express."""
@@ -432,11 +453,13 @@ def _is_granted(row: TableRow) -> bool:
 
 
 def collect_evidence(
-    rows: Mapping[str, Sequence[TableRow]], units: Mapping[str, Mapping[Unit, datetime]]
+    rows: Mapping[str, Sequence[TableRow]],
+    units: Mapping[str, Mapping[Unit, datetime]],
+    dialogs: Sequence[TableRow] = (),
 ) -> ServerEvidence:
     """Collect what an export shows beside the routing; ``rows`` are those of its views, as they are spelt."""
     kept = {view: [row for row in rows[view] if MARKER not in row] for view in _KEPT if view in rows}
-    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)))
+    return ServerEvidence(kept, units, tuple(_count_endpoints(rows, kept)), dialogs)
 
 
 def _count_endpoints(

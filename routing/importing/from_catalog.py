@@ -11,11 +11,9 @@ from functools import cache
 from routing.config import Config
 from routing.delta.opening import TableOpener
 from routing.errors import join_bounded
-from routing.errors import join_bounded
 from routing.importing import import_order, stored_tables
 from routing.importing.catalog import CatalogExport, cover
 from routing.importing.catalog.conversation_rows import reject_without_endpoint
-from routing.importing.catalog.views import EVIDENCE
 from routing.importing.catalog.views import EVIDENCE
 from routing.importing.completing import complete_imports, note_events
 from routing.importing.covered_rows import ON, CoveredRows, ImportResult, Unit, line_order, unit_of

@@ -185,7 +185,8 @@ def state_silence(group: MessageGroup) -> str:
     """State that SQL Server reports nothing of messages which were sent long ago."""
     since = "enqueued more than ten minutes before the export"
     is_here = group.verdict is not None and group.verdict.outcome is Outcome.DELIVERED
-    what = "no queue has taken them" if is_here else "sent and not acknowledged"
+    is_kept = group.verdict is not None and not group.first.case.is_on_its_way
+    what = "no queue has taken them" if is_here else "not sent" if is_kept else "sent and not acknowledged"
     return f"SQL Server says nothing of {count(group.unacknowledged, 'message')}, {since}: {what}"
 
 
