@@ -29,7 +29,7 @@ MANY = 100
 """So many endpoints of one service that are over, and still there, are a leak."""
 _OVER = (CLOSED, "DI", "DO")
 _CLEANUP_RISK = (
-    "END CONVERSATION WITH CLEANUP removes the endpoint and all of its messages on this side, those that are unread and"
+    "END CONVERSATION WITH CLEANUP removes the endpoint and all of its messages on this side: the unread ones, and"
     " those that wait to be sent. The other side is not told."
 )
 _END_RISK = "END CONVERSATION discards the messages of the dialog that are unread in the local queue."
@@ -96,8 +96,7 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
     many, services = _sum(counts), join_words(_services(counts))
     lines = server.log_lines(place.instance, "Error: 8470", "Error: 8490", "Error: 8494", "Error: 9763")
     actions = (
-        f"Read the error message of each dialog in the queue of {services}: its type ends in /ServiceBroker/Error, and"
-        " it has the code.",
+        f"Read the message of type …/ServiceBroker/Error in the queue of {services}: it has the code.",
         *((f"The error log says: {lines[0]}",) if lines else ()),
         "If the messages of the dialog are still needed, send them again in a new dialog. Then end this one.",
     )
@@ -128,8 +127,8 @@ def _leaking(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
     is_fire_and_forget = 2 * _sum(one for one in counts if one.state == CLOSED and not one.is_initiator) >= many
     if is_fire_and_forget:
         cause = (
-            f"{count(closed, 'closed conversation endpoint')} of {services} stay in {named(place.database)}: their"
-            " initiators end the dialog right after they send (fire and forget), and the target keeps its endpoint."
+            f"{count(closed, 'closed conversation endpoint')} of {services} stay in {named(place.database)}: the"
+            " initiators end their dialogs right after they send (fire and forget), and the target keeps its own."
         )
         actions = (
             "Let the target end the dialog first: the initiator ends it when it gets the message EndDialog.",
@@ -142,8 +141,7 @@ def _leaking(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
             f" alone: {closed:,} closed, {waiting:,} disconnected."
         )
         actions = (
-            "A dialog is over when both sides have ended it: let the program run END CONVERSATION when it gets the"
-            " message EndDialog or Error.",
+            "Let the program on each side run END CONVERSATION when it gets the message EndDialog or Error.",
             "Give BEGIN DIALOG a LIFETIME, after which SQL Server removes the endpoint.",
             "End those that are disconnected with a plain END CONVERSATION; only closed ones need WITH CLEANUP.",
         )
@@ -190,8 +188,8 @@ def _shared_ports(server: ServerEvidence) -> Iterator[EstateTrouble]:
         pasted = statements.identifier(endpoint.name) or "[<endpoint>]"
         remedy = to_fill_in(
             RemedyPlace(last, "master"),
-            f"The endpoints of {join_words(map(named, sorted(names)))} have port {port} of one machine: only one can"
-            " listen there (error 9692 in the log of the others).",
+            f"The endpoints of {join_words(map(named, sorted(names)))} have port {port} of one machine, and only"
+            " one can listen there (error 9692 in the log of the others).",
             ("Give one of them another port, and correct the routes that lead to it.",),
             f"ALTER ENDPOINT {pasted} AS TCP (LISTENER_PORT = <port>);",
             risk="The endpoint closes its connections for a moment.",

@@ -113,7 +113,8 @@ def read_queue(target: RemedyPlace, queue: QueueFacts) -> Remedy | None:
     if not queue.messages or queue.waiting or (queue.activation and queue.is_activated is not False):
         return None
     pasted, held = name_queue(queue), f"{queue.messages:,} message{'' if queue.messages == 1 else 's'}"
-    cause = f"The messages have arrived: queue {named(queue.name)} holds {held}, and no program reads it."
+    nobody = "no procedure is started for it" if queue.waiting is None else "no program waits for them"
+    cause = f"Queue {named(queue.name)} of {named(target.database)} holds {held}, and {nobody}."
     if queue.activation and pasted is not None:
         activated = f"ALTER QUEUE {pasted} WITH ACTIVATION (STATUS = ON);"
         action = f"Turn the activation of {named(queue.activation)} on."
@@ -190,7 +191,7 @@ def _say_arrived(silent: SilentMessages, target: RemedyPlace) -> Remedy | None:
             f" {held:,} of their {len(silent.conversations):,} dialogs. Their acknowledgement is lost."
         )
         actions = (
-            "Check the way back: the connection from the target to the sender's address, its port and the firewall.",
+            "Check the connection from the target to the sender's address: its port and the firewall.",
             f"Look at the transmission queue of {named(target.database)}: its status says what stops the replies.",
         )
         every = (*actions, EVENT_THAT_TELLS)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from routing.importing.catalog.evidence_views import EVIDENCE_VIEWS
 from routing.importing.catalog.typed_rows import MARKER
 from routing.importing.covered_rows import Unit, unit_of
+from routing.render.phrases import count_places, named
 from routing.rules import text
 from routing.rules.text import collated
 from routing.terms import TableRow
@@ -27,6 +28,9 @@ _KEPT = ("databases", "service_broker_endpoints", "tcp_endpoints", "services", *
 _ALGORITHMS = frozenset(["NONE", "RC4", "AES"])
 _NO_BROKER = "00000000-0000-0000-0000-000000000000"
 _NEVER = "1900-01-01"
+_EVERY_PART = "every part"
+# No permission: on an object, in a database, for a server's state, to open a database.
+_DENIED = (229, 262, 297, 300, 916)
 _OWN_OWNER = "0x01"
 CLOSED, DISCONNECTED, IN_ERROR = "CD", "DI", "ER"
 _STATES = {
@@ -129,6 +133,28 @@ class ExportError(NamedTuple):
     database: str | None
     number: int | None
     left_out: int | None
+
+
+class ExportRefusal(NamedTuple):
+    """A part of an export that was refused in ``databases``, or cut off; ``permission`` is what it needs."""
+
+    instance: str
+    part: str
+    number: int | None
+    databases: tuple[str, ...]
+    left_out: int
+    permission: str | None
+
+    def state(self) -> str:
+        """Return the sentence on it, with the GRANT that would have told more."""
+        where_to = f" of {count_places(self.databases, 'database')}" if self.databases else ""
+        if self.left_out:
+            return f"{named(self.instance)}: {self.left_out:,} rows of sys.{self.part}{where_to} were left out"
+        view = "nothing" if self.part == _EVERY_PART else f"sys.{self.part}"
+        what = f"{view}{where_to} was {'' if self.part == _EVERY_PART else 'not '}exported"
+        number = "" if self.number is None else f" (error {self.number})"
+        grant = "" if self.permission is None else f"; GRANT {self.permission} TO [<login>] lets it"
+        return f"{named(self.instance)}: {what}{number}{grant}"
 
 
 class AvailabilityListener(NamedTuple):
@@ -243,8 +269,7 @@ class ServerEvidence:
 
     def edition(self, instance: str) -> str | None:
         """Return the edition of an instance, such as "Express Edition (64-bit)"."""
-        properties = self._properties.get(instance)
-        edition: str | None = None if properties is None else properties["edition"]
+        edition: str | None = self._properties[instance]["edition"] if instance in self._properties else None
         return edition
 
     def is_express(self, instance: str) -> bool:
@@ -302,6 +327,19 @@ class ServerEvidence:
 
     def _rows_of(self, view: str, instance: str, database: str) -> Iterable[TableRow]:
         return (row for row in self.rows.get(view, ()) if unit_of(row) == (instance, database))
+
+    def list_refusals(self) -> list[ExportRefusal]:
+        """Return the refused and cut parts of exports: those that are alike in several databases are one."""
+        databases: dict[tuple[str, str, int | None, bool], list[str]] = defaultdict(list)
+        left_out: Counter[tuple[str, str, int | None, bool]] = Counter()
+        for one in self.errors:
+            key = one.instance, one.part, one.number, one.left_out is not None
+            databases[key] += [] if one.database is None else [one.database]
+            left_out[key] += one.left_out or 0
+        return [
+            ExportRefusal(*key[:3], tuple(names), left_out[key], _find_permission(key[1], key[2]))
+            for key, names in databases.items()
+        ]
 
     @cached_property
     def _properties(self) -> Mapping[str, TableRow]:
@@ -382,7 +420,7 @@ class ServerEvidence:
                     row["activation_procedure"],
                     row["is_activation_enabled"],
                     row["messages"],
-                    waiting.get(key),
+                    waiting[key] if self.was_exported("dm_broker_queue_monitors", key[0]) else None,
                     tuple(services.get(key, ())),
                 )
             )
@@ -428,7 +466,7 @@ class ServerEvidence:
 
     def _find_primary(self, replicas: Collection[str]) -> str | None:
         """Return the replica that is the primary, by its role, else as the only one whose databases are open."""
-        roles = {
+        roles: dict[str, str | None] = {
             row["instance_name"]: row["role_desc"]
             for row in self.rows.get("availability_replicas", ())
             if row["is_local"] and row["instance_name"] in replicas
@@ -446,6 +484,16 @@ class ServerEvidence:
 
 NO_EVIDENCE = ServerEvidence()
 """Nothing was exported beside the routing."""
+
+
+def _find_permission(part: str, number: int | None) -> str | None:
+    """Return the permission whose lack is the cause of an error; None where it is another cause."""
+    if number not in _DENIED:
+        return None
+    if part == _EVERY_PART:
+        return "CONNECT ANY DATABASE"
+    permission = TELLS[part][1] if part in TELLS else "VIEW ANY DEFINITION"
+    return permission.partition(",")[0]
 
 
 def _is_granted(row: TableRow) -> bool:

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
+from routing.advice.estate_troubles import EstateTrouble, find_troubles
 from routing.cases.evidence import FileEvidence, gather, try_scripts
 from routing.cases.exported_files import PLAIN_TIMES, FileOptions
 from routing.cases.known_estate import EstateKnowledge
@@ -270,6 +271,13 @@ class Check:
     def other_findings(self) -> Counter[str]:
         """How many others lint has, by severity."""
         return count_severities(set(self.every_finding) - set(self.findings))
+
+    @cached_property
+    def troubles(self) -> Sequence[EstateTrouble]:
+        """The troubles beside the messages, without those that a group's remedy is about."""
+        said = {(advice.remedy.place, advice.remedy.statement) for one in self.groups for advice in one.advice}
+        every = find_troubles(self.evidence.server)
+        return [one for one in every if (one.remedy.place, one.remedy.statement) not in said]
 
     @property
     def outcomes(self) -> Counter[str]:

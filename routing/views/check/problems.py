@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from routing.advice.estate_troubles import EstateTrouble
 from routing.advice.trouble_catalogue import REASONS
 from routing.cases.background import StatusText, status
 from routing.cases.message_cases import MessageResult
@@ -201,11 +202,19 @@ def count_kinds(problems: Iterable[MessageProblem]) -> Counter[ProblemKind]:
 # The line that a check begins with: how many messages are stuck, and what a script would change.
 
 
-def state_answer(problems: Sequence[MessageProblem], total: int) -> str:
+def state_answer(problems: Sequence[MessageProblem], total: int, troubles: Sequence[EstateTrouble] = ()) -> str:
     """State how many of all messages are stuck, and what else is wrong, in one line.
 
-    ``problems`` are all that there are, messages on their way among them.
+    ``problems`` are all that there are, messages on their way among them. Of ``troubles`` the worst is named.
     """
+    line = _state_messages(problems, total)
+    if not troubles:
+        return line
+    more = f", and {count(len(troubles) - 1, 'more trouble')}" if troubles[1:] else ""
+    return f"{line[:-1]}; beside them: {troubles[0].what}{more}."
+
+
+def _state_messages(problems: Sequence[MessageProblem], total: int) -> str:
     if total == 0:
         return "No message waits in the transmission queues."
     kinds = count_kinds(problems)
