@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from routing.advice import statements
 from routing.advice.remedy import Confidence, Remedy, RemedyPlace, to_fill_in
 from routing.advice.silence_remedies import read_queue, turn_on
+from routing.advice.trouble_catalogue import CLEANUP_RISK, END_RISK
 from routing.cases.server_evidence import CLOSED, IN_ERROR, EndpointCount, ServerEvidence
 from routing.render.phrases import join_words, named
 from routing.render.wording import count
@@ -28,11 +29,6 @@ class TroubleKind(Word):
 MANY = 100
 """So many endpoints of one service that are over, and still there, are a leak."""
 _OVER = (CLOSED, "DI", "DO")
-_CLEANUP_RISK = (
-    "END CONVERSATION WITH CLEANUP removes the endpoint and all of its messages on this side: the unread ones, and"
-    " those that wait to be sent. The other side is not told."
-)
-_END_RISK = "END CONVERSATION discards the messages of the dialog that are unread in the local queue."
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ def _in_error(server: ServerEvidence, place: RemedyPlace, counts: list[EndpointC
         actions,
         "SELECT conversation_handle, far_service FROM sys.conversation_endpoints WHERE state = 'ER';",
         "END CONVERSATION '<conversation_handle>';",
-        risk=_END_RISK,
+        risk=END_RISK,
         confidence=Confidence.LIKELY,
     )
     return EstateTrouble(TroubleKind.DIALOGS_IN_ERROR, f"{count(many, 'dialog')} in error", many, remedy)
@@ -167,7 +163,7 @@ def _leaking(place: RemedyPlace, counts: list[EndpointCount]) -> EstateTrouble:
         cause,
         actions,
         *(lines if name is not None else (None,)),
-        risk=_CLEANUP_RISK if state == CLOSED else _END_RISK,
+        risk=CLEANUP_RISK if state == CLOSED else END_RISK,
         confidence=Confidence.LIKELY,
     )
     what = f"{count(many, 'conversation endpoint')} that are over and stay"

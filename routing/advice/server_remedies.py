@@ -121,41 +121,40 @@ def part_endpoints(
 
 
 def lead_to_partner(status: ReportedStatus) -> Remedy | None:
-    """Return ALTER ROUTE with both partners, where another known instance holds the service and the id."""
+    """Return ALTER ROUTE with both partners, where the database of the messages is at another known instance.
+
+    Only for a route that names the broker instance, and for an address whose own instance is not known, or had the
+    database too: another one may be a forwarder.
+    """
     verdict, broker = status.supposed, status.broker
-    if verdict is None or verdict.decision is None or status.address is None or broker is None:
+    if verdict is None or verdict.decision is None or status.address is None or verdict.mirror_address is not None:
         return None
-    target = status.find_target_instance()
-    at_address = {text.fold(status.address)} if target is None else set()
-    holders = [
-        name
+    route = verdict.decision.last.reported
+    partners = [
+        (name, holder.name, address)
         for name, holder in status.estate.instances.holders_of(status.service, broker)
-        if holder.is_enabled and name not in (status.instance, None if target is None else target.name)
+        if holder.is_enabled and name != status.instance and (address := _reach(status, name)) is not None
     ]
-    hosts = {name: _reach(status, name) for name in holders}
-    other = [name for name in holders if hosts[name] and text.fold(hosts[name] or "") not in at_address]
-    if len(other) != 1:
+    if broker is None or route is None or route.broker != broker or len(partners) != 1:
         return None
-    partner, address = other[0], hosts[other[0]]
-    assert address is not None
+    partner, database, address = partners[0]
+    target = status.find_target_instance() or status.estate.find_instance_of_host(status.address)
+    if target is not None and (target.name == partner or database not in target.databases):
+        return None
     cause = (
-        f"Nothing answers at {named(status.address)}, and {named(partner)} holds service {named(status.service)}"
-        f" with the same broker instance {named(broker)}: the database has failed over to it."
+        f"Nothing answers at {named(status.address)}, and {named(database)} of {named(partner)} holds service"
+        f" {named(status.service)} with the same broker instance: the database has failed over to it."
     )
     listeners = status.server.listeners_of(partner)
     if listeners:
         clause = statements.with_clause(address=f"TCP://{listeners[0].name}:{text.port(address)}")
-        action = f"Let route {named(verdict.route_name)} lead to the listener, which follows the primary."
+        action = f"Let route {named(route.name)} lead to the listener, which follows the primary."
     else:
         clause = statements.with_clause(status.service, broker, status.address.strip().rstrip("/"), address)
-        action = f"Give route {named(verdict.route_name)} both partners: its address, and the other as mirror."
-    place = RemedyPlace(status.instance, status.scope)
-    altered = statements.alter_route(verdict.route_name, clause)
-    return ready(place, cause, (action, *_look_first(partner)), altered, confidence=Confidence.LIKELY)
-
-
-def _look_first(partner: str) -> tuple[str, ...]:
-    return (f"Check that {named(partner)} is the principal now, and reach its port from the sending server.",)
+        action = f"Give route {named(route.name)} both partners: its address, and the other as mirror."
+    check = f"Check that {named(partner)} is the principal now, and that the sending server reaches its port."
+    place, altered = RemedyPlace(status.instance, status.scope), statements.alter_route(route.name, clause)
+    return ready(place, cause, (action, check), altered, confidence=Confidence.LIKELY)
 
 
 def _reach(status: ReportedStatus, instance: str) -> str | None:

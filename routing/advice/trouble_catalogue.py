@@ -41,13 +41,13 @@ def _entry(cause: str, *actions: str, risk: str | None = None) -> TroubleEntry:
 ENABLE_RISK = "The statement needs the database for itself for a moment. It fails while others use the database."
 """What ENABLE_BROKER WITH NO_WAIT costs."""
 CLEANUP_RISK = (
-    "END CONVERSATION WITH CLEANUP deletes the conversation with all of its messages on this side, the unread ones and"
-    " those that wait to be sent. The other side is not told. Send again first what is still needed."
+    "END CONVERSATION WITH CLEANUP deletes the conversation with all of its messages on this side: the unread"
+    " ones, and those that wait to be sent. The other side is not told. Send again first what is still needed."
 )
 """What ending a conversation with cleanup costs."""
 END_RISK = (
-    "END CONVERSATION deletes the messages of the conversation that are unread in the local queue. Send again first"
-    " what is still needed."
+    "END CONVERSATION deletes the messages of the conversation that are unread in the local queue. Send again"
+    " first what is still needed."
 )
 """What ending a conversation costs."""
 NEW_BROKER_RISK = "NEW_BROKER ends all conversations of the database and deletes their messages."

@@ -70,16 +70,6 @@ def _leave_evidence_out(export: CatalogExport) -> None:
         del export.rows[view]
     if views:
         named = join_bounded([f"sys.{view}" for view in views], "view")
-        export.notes.append(f"{named}: read by check and not imported, resolve does not need it")
-
-
-def _leave_evidence_out(export: CatalogExport) -> None:
-    """Take the views out of an export that no table needs, with a note."""
-    views = [view for view in export.rows if view in EVIDENCE]
-    for view in views:
-        del export.rows[view]
-    if views:
-        named = join_bounded([f"sys.{view}" for view in views], "view")
         export.notes.append(f"{named}: not imported; check reads it, and resolve does not need it")
 
 
